@@ -57,6 +57,12 @@ class Email(Group):
         default="webmaster@localhost",
         description="The sender: `Name <name@example.com>`. Its domain is also that of the Message-IDs.",
     )
+    WEIR_MAIL_ENVELOPE_SENDER: str = Field(
+        default="",
+        description="The address that delivery reports are sent to, such as `bounces@example.com`; empty: that of "
+        "`DEFAULT_FROM_EMAIL`. With `{id}` before the @, as in `bounces+{id}@example.com`, each e-mail has one of its "
+        "own ([how to](../how-to/resolve-unknown.md#when-e-mails-come-back)).",
+    )
     WEIR_MAIL_RELAYS: Annotated[RelayURLs, Shown("what `EMAIL_BACKEND`, `EMAIL_HOST` and so on name")] = Field(
         default=SecretStr(""),
         description="The relays that e-mails leave by, with commas or blanks between them: "

@@ -12,6 +12,7 @@ from django.utils.module_loading import import_string
 
 from ratelimit import site_names
 from ratelimit.rates import InvalidRate, parse_rate
+from workers.mail import renderings
 from workers.mail.addresses import CannotBeWritten, from_address
 from workers.mail.transports import relay_urls, relays
 
@@ -79,6 +80,14 @@ def from_address_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
     except CannotBeWritten as error:
         return [Error(f"DEFAULT_FROM_EMAIL: {error}", hint="Write Name <name@example.com>.", id="weir.E009")]
     return []
+
+
+@register
+def envelope_sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E019: WEIR_MAIL_ENVELOPE_SENDER must be an address, with {id} once at most."""
+    sentence = renderings.envelope_fault()
+    hint = "Write bounces@example.com, or bounces+{id}@example.com."
+    return [Error(f"WEIR_MAIL_ENVELOPE_SENDER: {sentence}", hint=hint, id="weir.E019")] if sentence else []
 
 
 @register

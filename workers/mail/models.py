@@ -176,6 +176,8 @@ class Email(Traced):
             BrinIndex(fields=["ended_at"], name="email_by_end", autosummarize=True),
             # Logs and delivery reports name e-mails so.
             models.Index(fields=["message_id"], name="email_message_id"),
+            # Delivery reports of providers that replace the Message-ID by a name of their own.
+            models.Index(fields=["provider_id"], condition=~Q(provider_id=""), name="email_provider_id"),
         ]
 
     def __str__(self) -> str:

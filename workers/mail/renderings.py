@@ -1,12 +1,29 @@
-"""What is transmitted of each e-mail, as it is stored: written once, and read before each attempt."""
+"""What is transmitted of each e-mail, as it is stored: written once, and read before each attempt; and from whom.
+
+The sender of the envelope is whom delivery reports come back to: one address for all e-mails, or one for each. One for
+each names its e-mail whatever a provider does to the Message-ID, and whatever a report returns. Anybody may write to
+such an address, so it has a code that only we can make: of the e-mail's id and of its recipient, as an e-mail may be
+sent again to somebody else, of whom the first one must not speak.
+"""
 
 import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from hmac import compare_digest
 
-from workers.mail.addresses import from_address
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+from workers.mail.addresses import CannotBeWritten, canonical, from_address
 from workers.mail.message import LONGEST_KEY, Message
 from workers.mail.models import Email, Rendering
 from workers.mail.rendering import Rendered
 
+ID_PLACE = "{id}"
+_SALT = "workers.mail.envelope"
+_CODE_LETTERS = 20  # of 16: 80 bits
+_LONGEST_LOCAL = 64  # RFC 5321, 4.5.3.1.1
+_LARGEST_ID = 2**63 - 1
 # The fields of an e-mail that `note` sets.
 NOTED = ("recipient", "renderings", "subject", "content_hash", "content_size")
 
@@ -27,13 +44,52 @@ def store(email: Email, rendered: Rendered) -> Rendering:
 
 
 def message(email: Email, rendering: Rendering) -> Message:
-    """Return what is transmitted; bounces go to the address that DEFAULT_FROM_EMAIL has now. Raises CannotBeWritten."""
+    """Return what is transmitted; bounces go to the address that the settings have now. Raises CannotBeWritten."""
     return Message(
-        from_address=from_address(),
+        from_address=envelope_sender(email),
         recipient=email.recipient,
         content=bytes(rendering.content),
         idempotency_key=_key(email),
     )
+
+
+def envelope_sender(email: Email) -> str:
+    """Return the address to which reports about the e-mail are to come. Raises CannotBeWritten."""
+    wanted = settings.WEIR_MAIL_ENVELOPE_SENDER
+    if not wanted:
+        return from_address()
+    return canonical(wanted.replace(ID_PLACE, f"{email.pk}-{_code(email, settings.SECRET_KEY)}"))
+
+
+def sent_from(addresses: Iterable[str]) -> Iterator[Email]:
+    """Yield the e-mails for which addresses of ours were made, among all these; none for one that is forged."""
+    before, found, after = settings.WEIR_MAIL_ENVELOPE_SENDER.partition(ID_PLACE)
+    if not found or envelope_fault():
+        return
+    after = canonical(f"x{after}").removeprefix("x")  # with the domain in ASCII
+    wanted = re.compile(
+        rf"{re.escape(before)}(\d{{1,19}})-([0-9a-f]{{{_CODE_LETTERS}}}){re.escape(after)}", re.IGNORECASE
+    )
+    codes = {int(each[1]): each[2].lower() for each in map(wanted.fullmatch, addresses) if each}
+    for email in Email.objects.filter(pk__in=[number for number in codes if number <= _LARGEST_ID]):
+        keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+        if any(compare_digest(codes[email.pk], _code(email, key)) for key in keys):
+            yield email
+
+
+def envelope_fault() -> str:
+    """Return what is wrong with the setting, empty if nothing is."""
+    wanted = settings.WEIR_MAIL_ENVELOPE_SENDER
+    longest = wanted.replace(ID_PLACE, f"{_LARGEST_ID}-{'0' * _CODE_LETTERS}")
+    try:
+        written = canonical(longest) if wanted else ""
+    except CannotBeWritten as error:
+        return str(error)
+    if ID_PLACE in wanted.replace(ID_PLACE, "", 1) or ID_PLACE in wanted.rpartition("@")[2]:
+        return f"{ID_PLACE} may stand once, before the @."
+    if len(written.rpartition("@")[0]) > _LONGEST_LOCAL:
+        return f"With the largest id, there are more than {_LONGEST_LOCAL} characters before the @."
+    return ""
 
 
 def _key(email: Email) -> str:
@@ -46,3 +102,8 @@ def _key(email: Email) -> str:
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _code(email: Email, key: str | bytes) -> str:
+    value = f"{email.pk} {email.recipient.lower()}"
+    return salted_hmac(_SALT, value, key, algorithm="sha256").hexdigest()[:_CODE_LETTERS]

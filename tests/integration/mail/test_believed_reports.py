@@ -4,15 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from tests.integration.mail import shipments
-from workers.mail import suppression
+from workers.mail import renderings, suppression
 from workers.mail.bounces import handling, reports
 from workers.mail.bounces.handling import Handled
+from workers.mail.checks import envelope_sender_is_an_address
 from workers.mail.models import Email
 from workers.mail.phases import State
+from workers.mail.sending import outcomes, runner
+from workers.mail.transports.base import Accepted
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
+
+SES_ID = "0100017f0a1b2c3d-0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f-000000"
 
 
 @pytest.fixture
@@ -115,6 +121,34 @@ def test_a_report_is_believed_wherever_it_names_the_message_id(
     assert suppression.reasons([email.recipient])
 
 
+def test_a_report_of_ses_is_believed_by_its_own_id() -> None:
+    """It replaces the Message-ID by the id that its reply to the content had."""
+    for reply in (f"250 Ok {SES_ID}", f"250 2.0.0 OK {SES_ID}\r\n"):
+        assert outcomes.accepted(Accepted(reply)).provider_id == SES_ID
+    assert outcomes.accepted(Accepted("250 2.0.0 Ok: queued as 4Xk2qW1z9z")).provider_id == ""
+    email = sent(provider_id=SES_ID)
+    assert not handled(report(email, about="Message-ID: <x@email.amazonses.com>\n")).believed
+    assert handled(report(email, about=f"Message-ID: <{SES_ID}@email.amazonses.com>\n")).bounced
+
+
+@pytest.mark.parametrize("provider_id", ["<{}@provider.example>", "{}@provider.example", "{}"])
+def test_a_report_is_believed_by_the_name_that_any_provider_gave(provider_id: str) -> None:
+    """As backends keep it."""
+    name = "20261127.0a1b2c3d4e5f"
+    email = sent(provider_id=provider_id.format(name))
+    assert handled(report(email, about=f"Message-ID: <{name}@provider.example>\n")).bounced
+
+
+def test_a_name_that_can_be_guessed_is_none() -> None:
+    """Some providers count."""
+    assert not handled(report(sent(provider_id="4711"), about="Message-ID: <4711@provider.example>\n")).believed
+
+
+def test_an_e_mail_without_a_provider_is_not_found_by_a_report_without_names(email: Email) -> None:
+    """Both are empty."""
+    assert not handled(report(email)).believed
+
+
 @pytest.mark.parametrize(
     ("stored", "named"),
     [
@@ -173,3 +207,100 @@ def test_a_complaint_of_somebody_else_suppresses_nobody(email: Email) -> None:
     email.message_id = "<order.shipped-1-000000000000@shop.example>"
     assert not handled(complaint(email)).believed
     assert not suppression.reasons([email.recipient])
+
+
+class TestEnvelopeSender:
+    """The address that reports are sent to."""
+
+    @pytest.fixture(autouse=True)
+    def _verp(self, settings: LazySettings) -> None:
+        settings.WEIR_MAIL_ENVELOPE_SENDER = "bounces+{id}@shop.example"
+
+    def test_each_e_mail_has_one_of_its_own(self, email: Email) -> None:
+        """Or all have the same, or that of DEFAULT_FROM_EMAIL."""
+        own = renderings.message(email, email.rendering).from_address
+        assert own.startswith(f"bounces+{email.pk}-")
+        assert own.endswith("@shop.example")
+        assert own != renderings.message(sent(), email.rendering).from_address
+
+    @pytest.mark.parametrize(
+        ("wanted", "sender"),
+        [
+            ("", "orders@shop.example"),
+            ("bounces@B\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example", "bounces@xn--bcher-kva.example"),
+        ],
+    )
+    def test_all_may_have_the_same(self, email: Email, settings: LazySettings, wanted: str, sender: str) -> None:
+        """A setting; without it, bounces go where answers go."""
+        settings.DEFAULT_FROM_EMAIL = "Shop <orders@shop.example>"
+        settings.WEIR_MAIL_ENVELOPE_SENDER = wanted
+        assert renderings.message(email, email.rendering).from_address == sender
+
+    @pytest.mark.parametrize("header", ["To", "Delivered-To", "X-Original-To", "Envelope-To", "X-Forwarded-To"])
+    def test_a_report_is_believed_by_what_it_was_sent_to(self, email: Email, header: str) -> None:
+        """Also in capital letters, as some servers write them."""
+        own = renderings.envelope_sender(email).upper()
+        assert handled(report(email, headers=f"{header}: <{own}>\n")).bounced
+        assert suppression.reasons([email.recipient])
+
+    def test_its_domain_may_have_any_letters(self, email: Email, settings: LazySettings) -> None:
+        """Servers are told the one in ASCII, and so are we."""
+        settings.WEIR_MAIL_ENVELOPE_SENDER = "{id}.bounces@B\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"
+        own = renderings.envelope_sender(email)
+        assert own.endswith(".bounces@xn--bcher-kva.example")
+        assert handled(report(email, headers=f"To: {own}\n")).bounced
+
+    @pytest.mark.parametrize("change", ["id", "code", "domain", "recipient", "key"])
+    def test_a_forged_one_suppresses_nobody(self, email: Email, settings: LazySettings, change: str) -> None:
+        """Whoever got one e-mail knows one address, and cannot make that of another."""
+        own = renderings.envelope_sender(email)
+        victim = email
+        if change == "id":
+            victim = sent()
+            own = own.replace(f"+{email.pk}-", f"+{victim.pk}-")
+        elif change == "code":
+            local, _, domain = own.partition("@")
+            own = f"{local[:-1]}{'0' if local[-1] != '0' else '1'}@{domain}"
+        elif change == "domain":
+            own = own.replace("@shop.example", "@elsewhere.example")
+        elif change == "recipient":  # who got it first, before it was sent again to somebody else
+            Email.objects.filter(pk=email.pk).update(recipient="new@customers.example")
+            victim.refresh_from_db()
+        else:
+            settings.SECRET_KEY = "another"  # noqa: S105  of this test
+        assert not handled(report(victim, headers=f"To: {own}\n")).believed
+        assert not suppression.reasons([victim.recipient])
+        assert shipments.state(victim)[0] == State.SENT
+
+    def test_a_key_that_was_replaced_counts_for_what_was_sent_before(
+        self, email: Email, settings: LazySettings
+    ) -> None:
+        """Reports come days later."""
+        own = renderings.envelope_sender(email)
+        settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another"
+        assert handled(report(email, headers=f"To: {own}\n")).bounced
+
+    def test_it_must_be_about_the_recipient_all_the_same(self, email: Email) -> None:
+        """Somebody to whom the recipient forwards may not exist."""
+        content = report(email, headers=f"To: {renderings.envelope_sender(email)}\n", to="other@elsewhere.example")
+        assert not handled(content).believed
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            "bounces",
+            "{id}",
+            "bounces@{id}.example",
+            "b{id}{id}@shop.example",
+            "a b@shop.example",
+            "x" * 40 + "{id}@shop.example",
+        ],
+    )
+    def test_what_is_no_address_is_told_by_a_check(self, settings: LazySettings, wanted: str) -> None:
+        """Before the first e-mail; and no e-mail is to blame for it."""
+        assert envelope_sender_is_an_address() == []
+        settings.WEIR_MAIL_ENVELOPE_SENDER = wanted
+        assert [message.id for message in envelope_sender_is_an_address()] == ["weir.E019"]
+        waiting = shipments.ship()
+        assert "WEIR_MAIL_ENVELOPE_SENDER is no good" in runner.send_due().stopped_because
+        assert shipments.state(waiting)[0] == State.PENDING

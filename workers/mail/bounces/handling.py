@@ -1,9 +1,10 @@
 """A delivery report is believed, or not, and has its effect.
 
-Anybody can send a report, so one is believed only if it names a Message-ID of ours: the random part of it was told to
-nobody but the mail servers on the way and the recipient. The recipient, who may forge a report about an e-mail to them,
-can do so by refusing it as well. If the report names an address, it must be the e-mail's own: else it is about somebody
-to whom the recipient forwards, and says nothing of the address that we write to.
+Anybody can send a report, so one is believed only if it names an e-mail of ours: by its Message-ID, whose random part
+was told to nobody but the mail servers on the way and the recipient; by the name that a provider gave it, likewise; or
+by an address that only we can make (`renderings`). The recipient, who may forge a report about an e-mail to them, can
+do so by refusing it as well. If the report names an address, it must be the e-mail's own: else it is about somebody to
+whom the recipient forwards, and says nothing of the address that we write to.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from datetime import timedelta
 from django.db import transaction
 
 from postgres.texts import storable
-from workers.mail import addresses, resolving, suppression
+from workers.mail import addresses, renderings, resolving, suppression
 from workers.mail.bounces.reports import Report, ReportAction
 from workers.mail.bounces.spellings import spellings
 from workers.mail.bounces.statuses import is_of_a_dead_address
@@ -22,6 +23,8 @@ from workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
+MOST = 10  # e-mails of one name by a provider
+SHORTEST_ID = 20  # characters of a provider's name that counts: shorter ones, such as numbers, can be guessed
 CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
 
 
@@ -82,7 +85,14 @@ def _bounced(email: Email, report: Report, said: str) -> Handled:
 def _named_by(report: Report) -> list[Email]:
     """Return the e-mails of ours that the report names, the most certain first."""
     ids = [f"<{name}>" for name in report.names]
-    return sorted(Email.objects.filter(message_id__in=ids), key=lambda email: ids.index(email.message_id))
+    provided = {*report.names, *ids, *(name.partition("@")[0] for name in report.names)}
+    secret = [name for name in provided if len(name) >= SHORTEST_ID]
+    found = [
+        *renderings.sent_from(report.names),
+        *sorted(Email.objects.filter(message_id__in=ids), key=lambda email: ids.index(email.message_id)),
+        *Email.objects.filter(provider_id__in=secret).exclude(provider_id="")[:MOST],
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _is_to(email: Email, report: Report) -> bool:

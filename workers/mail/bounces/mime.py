@@ -8,6 +8,7 @@ import binascii
 import quopri
 import re
 from base64 import b64decode
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -87,7 +88,7 @@ class Part:
 
 def read(content: bytes) -> Part:
     """Return an e-mail of which the beginning is looked at. Raises nothing."""
-    content = one_line_end(content[:LOOKED_AT]).lstrip(b"\n")
+    content = one_line_end(content[:LOOKED_AT]).removeprefix(BOM_UTF8).lstrip(b"\n")
     if content[:5] == b"From ":  # a line of a mailbox file
         content = content.partition(b"\n")[2]
     return _read(content, 0)

@@ -65,7 +65,7 @@ _OTHER_WORDS = re.compile(
     r"|spam|\bjunk|block|black ?list|\brbl\b|dnsbl|gr[ea]y-?list|(?<!not )\blisted\b|\breputation|\babus|unsolicited"
     r"|\bbulk\b|\bvirus|\bmalware|\bcontent\b|\bbanned\b|\bsecurity\b|\bpolic(?:y|ies)|\bden(?:y|ied)\b|\bpermi(?:t|ss)"
     r"|\bnot allowed|\brestrict|\bmoderat|\bsubscri|\brates?\b|\blimit|\bquota|\bfull\b|\bexceed|\btoo m(?:any|uch)"
-    r"|\bstorage\b|\btemporar|\blater\b|\btime[ -]?out|\bloop\b|\bcouldn't create\b",
+    r"|\bpreference|\brefused due|\bstorage\b|\btemporar|\blater\b|\btime[ -]?out|\bloop\b|\bcouldn't create\b",
     re.IGNORECASE,
 )
 # A mailbox of which this is said exists, or may: words that say both are not certain.

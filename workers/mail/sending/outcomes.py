@@ -4,6 +4,7 @@ That an outcome is unknown is seen by the transport (smtp.py: everything was tra
 `leases.end_silent` (the worker died). Where the relay knows the e-mail's idempotency key, asking again settles it.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Re
 
 LONGEST_RETRY_S = 3_600.0
 LONGEST_ASKING_S = 300.0  # between two questions about an unknown outcome
+_SES_ID = re.compile(r"250 (?:\d\.\d\.\d )?ok ([0-9a-f]{16}-[0-9a-f-]{36}-\d{6})\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +44,15 @@ class History:
 
 def accepted(reply: Accepted) -> Outcome:
     """Return the outcome of an e-mail that the relay accepted."""
-    return Outcome(state=State.SENT, last_reply=reply.reply, provider_id=reply.provider_id, attempts=1)
+    return Outcome(
+        state=State.SENT, last_reply=reply.reply, provider_id=reply.provider_id or _id_in(reply.reply), attempts=1
+    )
+
+
+def _id_in(reply: str) -> str:
+    """Return the name that Amazon SES gives to an e-mail, by its reply: it puts that in the place of the Message-ID."""
+    found = _SES_ID.fullmatch(reply)
+    return found[1] if found else ""
 
 
 def cannot_be_written(reason: str) -> Outcome:

@@ -20,7 +20,7 @@ from django.db import connections
 
 from postgres.timeline import gate
 from ratelimit.slots import SlotTooFar
-from workers.mail import addresses
+from workers.mail import addresses, renderings
 from workers.mail.phases import State
 from workers.mail.sending import holds, leases, policy, routes
 from workers.mail.sending.policy import MOST_SENDERS, Another, Situation
@@ -71,6 +71,9 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
     except addresses.CannotBeWritten as error:  # no e-mail is to blame
         log.error("emails_cannot_be_sent", error=str(error))  # noqa: TRY400  the traceback says no more
         return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL is no good: {error}")
+    if fault := renderings.envelope_fault():
+        log.error("emails_cannot_be_sent", error=fault)
+        return SendReport(unknown=given_up, stopped_because=f"WEIR_MAIL_ENVELOPE_SENDER is no good: {fault}")
     relays = configured.relays()
     if wait_s := routes.open_for_s(relays):
         because = f"{_names(relays)} could not be reached lately, or refused us: again in {wait_s:.0f} s."

@@ -48,6 +48,7 @@ def test_an_address_that_does_not_exist_is_dead(status: str, diagnostic: str) ->
         ("5.1.3", "550 5.1.3 see https://zen.spamhaus.org/query"),
         ("5.1.1", "550 5.7.1 IP blacklisted"),
         ("5.1.1", "550 5.1.1 Access denied"),
+        ("5.1.1", "550 5.1.1 Refused due to preferences of the recipient"),
         ("5.1.1", "550 not today"),  # sendmail writes 5.1.1 for each 550
         ("5.1.8", "550 5.1.8 the sender's domain does not exist"),
         ("5.0.0", "550 relaying to that user is denied: unknown user"),

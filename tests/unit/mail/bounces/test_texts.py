@@ -87,6 +87,8 @@ ALL = {
     "Exim": EXIM,
     "with lines ended by CR LF": EXIM.replace("\n", "\r\n"),
     "with lines ended by CR": EXIM.replace("\n", "\r"),
+    "behind a mark of UTF-8": f"\ufeff{EXIM}",
+    "behind a line of a mailbox": f"From MAILER-DAEMON Mon Nov 23 00:00:00 2026\n{EXIM}",
     "Exim, unrouteable": EXIM_UNROUTEABLE,
     "a quoted recipient": LISTED,
     "on one line": ONE_LINE,
