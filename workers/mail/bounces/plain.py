@@ -43,12 +43,12 @@ class Said:
 def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Said]:
     """Yield what an e-mail from a mail server says of recipients that were not reached.
 
-    Either the header X-Failed-Recipients names these, which only mail servers write. Or the e-mail comes from a mail
-    server, says of a recipient that it was refused for good, and the recipient is whom the returned copy is to.
+    Either the header X-Failed-Recipients names these, which only mail servers write. Or it says of a recipient that it
+    was refused for good.
     """
     failed = names(message.first("x-failed-recipients"))[:_MOST]
     submitted = message.first("auto-submitted").lower()
-    if "vacation" in submitted or not (failed or _is_of_a_server(message)):
+    if "vacation" in submitted or not _is_of_a_server(message):
         return
     warns = _warns(message, lines)
     recipients = failed or _recipients(message, lines, copy)

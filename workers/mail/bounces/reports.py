@@ -177,11 +177,14 @@ def _other_names(message: mime.Part, parts: Sequence[mime.Part], copies: Sequenc
 
 
 def _action(text: str, status: str) -> ReportAction | None:
+    """Return what a group of fields says that happened. A failure with a status of success is no failure."""
     word = _WORD.match(text)
+    by_status = _BY_CLASS.get(status[:1])
     try:
-        return ReportAction(word[1].lower() if word else "")
+        action = ReportAction(word[1].lower() if word else "")
     except ValueError:
-        return _BY_CLASS.get(status[:1])
+        return by_status
+    return by_status if (action, by_status) == (ReportAction.FAILED, ReportAction.DELIVERED) else action
 
 
 def _status_of_reply(text: str) -> str:

@@ -46,8 +46,9 @@ _DEAD_WORDS = re.compile(
             r"\bnot a valid (?:mailbox|user)\b",
             r"\b(?:recip|recipient)notfound\b",
             r"\bnosuchuser\b",
-            r"\bhost (?:or domain name )?(?:not found|unknown)",
-            r"\bdomain(?: \S+){0,3}? (?:does not exist|not found)",
+            r"\bhost (?:not found|unknown)",  # Postfix heads all look-ups with "Host or domain name not found"
+            r"\bdomain(?: \S+){0,3}? does not exist\b",
+            r"\bdomain not found\b",
             r"\bcouldn't find any host named\b",
             r"\bunrouteable (?:mail )?(?:domain|address)",
             r"\bnon-?existent hosts?\b",

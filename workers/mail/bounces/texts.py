@@ -142,11 +142,13 @@ def kept(text: str) -> str:
 
 
 def _begins_a_header(lines: Sequence[str], at: int) -> bool:
-    """Tell whether three fields begin here, two of which only a header has."""
+    """Tell whether a Message-ID begins here, or three fields, two of which only a header has."""
     known, count = 0, 0
     first = _FIELD.match(lines[at])
     if first is None or lines[at][:1] in {" ", "\t"}:
         return False
+    if first[1].lower() == "message-id":
+        return True
     for line in lines[at : at + 12]:
         if line[:1] in {" ", "\t"}:
             continue

@@ -151,6 +151,12 @@ def test_a_recipient_is_read_as_it_may_be_spelt(field: str, recipient: str, spel
     assert spelt in found.addresses
 
 
+def test_a_failure_with_a_status_of_success_is_none() -> None:
+    """One of the two is wrong."""
+    (found,) = parse(report(STATUS.replace("Status: 5.1.1", "Status: 2.1.5")))
+    assert found.action is ReportAction.DELIVERED
+
+
 def test_each_recipient_and_each_action_is_told() -> None:
     """One report may be about several; the original recipient counts before the one it was forwarded to."""
     status = "Reporting-MTA: dns; a\n\n" + "\n".join(

@@ -53,6 +53,11 @@ def test_an_address_that_does_not_exist_is_dead(status: str, diagnostic: str) ->
         ("5.1.8", "550 5.1.8 the sender's domain does not exist"),
         ("5.0.0", "550 relaying to that user is denied: unknown user"),
         ("5.4.4", "Host not found, try again"),
+        ("5.4.4", "Host or domain name not found. Name service error for name=x.example type=A: Unexpected reply"),
+        (
+            "5.4.4",
+            "Host or domain name not found. Name service error for name=x.example type=A: Host found but no data",
+        ),
         ("5.0.0", "550 Blocked: unknown user"),
         ("5.0.0", "550 User unknown or mailbox disabled"),
     ],

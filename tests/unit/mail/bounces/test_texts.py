@@ -96,6 +96,7 @@ ALL = {
     "in words": WORDS,
     "in a directory": DIRECTORY,
     "in parts": PARTS,
+    "a copy of one field": EXIM.partition("Return-Path")[0] + f"Message-ID: {OURS}\n\nDear Kim,\n",
     "returned in base64": IN_BASE64,
     "references, and nothing returned": THREAD,
     "an answer, and nothing returned": QUOTED,
@@ -132,6 +133,7 @@ def test_a_warning_is_not_taken_for_a_failure(text: str) -> None:
     "text",
     [
         EXIM.replace("auto-replied", "auto-replied (vacation)"),
+        EXIM.replace("Mail Delivery System <MAILER-DAEMON@mx.example>", KIM),
         ONE_LINE.replace("MAILER-DAEMON@mx.example", KIM).replace("Mail Delivery System", "Kim"),
         f"From: {KIM}\nTo: shop@shop.example\nIn-Reply-To: {OURS}\n\nYour 550 boxes came, {KIM}\n",
         f"{HEAD}\nThe queue has 550 e-mails.\n",
