@@ -87,6 +87,8 @@ def envelope_fault() -> str:
         return str(error)
     if ID_PLACE in wanted.replace(ID_PLACE, "", 1) or ID_PLACE in wanted.rpartition("@")[2]:
         return f"{ID_PLACE} may stand once, before the @."
+    if not written.isascii():
+        return "There is a letter beyond ASCII before the @, which not every mail server takes (RFC 6531)."
     if len(written.rpartition("@")[0]) > _LONGEST_LOCAL:
         return f"With the largest id, there are more than {_LONGEST_LOCAL} characters before the @."
     return ""

@@ -121,6 +121,17 @@ def test_a_report_is_believed_wherever_it_names_the_message_id(
     assert suppression.reasons([email.recipient])
 
 
+@pytest.mark.parametrize(
+    "name", ["a\0b@c.example", "\\x{D800}@c.example", "a@" + "\N{LATIN SMALL LETTER U WITH DIAERESIS}" * 300]
+)
+def test_a_name_that_no_database_takes_is_no_error(email: Email, name: str) -> None:
+    """Else the report would be read again and again."""
+    about = f"Message-ID: <{name}>\nReturn-Path: <{name}>\n"
+    assert not handled(report(email, headers=f"In-Reply-To: <{name}>\nTo: {name}\n", about=about)).believed
+    assert not handled(report(email, to=name, about=about)).believed
+    assert handled(report(email, headers=f"References: <{name}>\n", about=f"Message-ID: {email.message_id}\n")).bounced
+
+
 def test_a_report_of_ses_is_believed_by_its_own_id() -> None:
     """It replaces the Message-ID by the id that its reply to the content had."""
     for reply in (f"250 Ok {SES_ID}", f"250 2.0.0 OK {SES_ID}\r\n"):
@@ -293,6 +304,7 @@ class TestEnvelopeSender:
             "bounces@{id}.example",
             "b{id}{id}@shop.example",
             "a b@shop.example",
+            "b\N{LATIN SMALL LETTER U WITH DIAERESIS}@shop.example",
             "x" * 40 + "{id}@shop.example",
         ],
     )

@@ -84,11 +84,12 @@ def _bounced(email: Email, report: Report, said: str) -> Handled:
 
 def _named_by(report: Report) -> list[Email]:
     """Return the e-mails of ours that the report names, the most certain first."""
-    ids = [f"<{name}>" for name in report.names]
-    provided = {*report.names, *ids, *(name.partition("@")[0] for name in report.names)}
+    names = [name for name in dict.fromkeys((report.message_id.strip("<>"), *report.names)) if name]
+    ids = [f"<{name}>" for name in names]
+    provided = {*names, *ids, *(name.partition("@")[0] for name in names)}
     secret = [name for name in provided if len(name) >= SHORTEST_ID]
     found = [
-        *renderings.sent_from(report.names),
+        *renderings.sent_from(names),
         *sorted(Email.objects.filter(message_id__in=ids), key=lambda email: ids.index(email.message_id)),
         *Email.objects.filter(provider_id__in=secret).exclude(provider_id="")[:MOST],
     ]

@@ -38,7 +38,7 @@ def spellings(address: str) -> frozenset[str]:
 def names(text: str) -> list[str]:
     """Return all in a text that has the form of an address or of a Message-ID, in their order, each once."""
     words = dict.fromkeys(word.strip(_AROUND) for word in _BETWEEN.split(text) if "@" in word)
-    return [word for word in words if 3 <= len(word) <= LONGEST][:MOST_NAMES]  # noqa: PLR2004  a@b
+    return [word for word in words if 3 <= len(word) <= LONGEST and word.isprintable()][:MOST_NAMES]  # noqa: PLR2004  a@b
 
 
 def _letter(found: re.Match[str]) -> str:
