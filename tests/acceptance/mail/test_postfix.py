@@ -173,7 +173,7 @@ def judge(server: Postfix, begin: datetime) -> Report:
         queue_empty=True,
         survived_crashes=True,
     )
-    return settling.settle([str(server.log)], vouched, local_zone())
+    return settling.settle([str(server.log)], vouched, settling.Given(local_zone()))
 
 
 def apply(server: Postfix, begin: datetime) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from workers.mail.sending.outcomes import Outcome as Sent
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 
 SINCE = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+CHANGED = datetime(2026, 11, 20, 13, 0, 1, tzinfo=UTC)
 COMPLETE = ("--complete-from", "2026-11-20T00:00+00:00", "--complete-until", "2026-11-21T00:00+00:00")
 AROUND = """\
 Nov 20 11:00:00 mx1 postfix/anvil[9]: statistics: max connection rate 1/60s
@@ -62,9 +64,13 @@ def accept(log: Path, email: Email) -> str:
     return proof
 
 
-def told(log: object, *arguments: str) -> str:
+def told(log: object, *arguments: str, changed: datetime = CHANGED) -> str:
+    """Return what the command says of files that were changed with their last line."""
     output = StringIO()
     files = log if isinstance(log, list) else [log]
+    for file in files:
+        if isinstance(file, Path) and file.exists():
+            os.utime(file, (changed.timestamp(),) * 2)
     call_command("emails", "evidence", *map(str, files), "--zone", "UTC", *arguments, stdout=output)
     return output.getvalue()
 
@@ -74,8 +80,9 @@ def _resolve(email_id: int, act: Act, why: str) -> None:
 
 
 def settle(log: Path, *, apply: bool) -> settling.Report:
+    os.utime(log, (CHANGED.timestamp(),) * 2)
     vouched = Vouched(complete_from=SINCE - timedelta(hours=1), complete_until=SINCE + timedelta(hours=1))
-    return settling.settle([str(log)], vouched, UTC, _resolve if apply else None)
+    return settling.settle([str(log)], vouched, settling.Given(UTC), _resolve if apply else None)
 
 
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing(log: Path) -> None:
@@ -240,6 +247,8 @@ def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeyp
     [
         ("--complete-from", "noon", "must be a time such as 2026-11-23T17:20"),
         ("--zone", "Atlantis", "must be a time zone such as Europe/Berlin"),
+        ("--host-of", "mx1", "must be a host and its files"),
+        ("--year", "now", "--year"),
         ("--who", " ", "it must not be blank"),
         ("--who", "a" * 255, "254 characters at most"),
         ("--clock-error", "-5", "--clock-error"),
@@ -249,3 +258,56 @@ def test_what_is_typed_wrongly_is_refused(log: Path, option: str, value: str, wo
     """One sentence that says what is expected."""
     with pytest.raises(CommandError, match=words):
         told(log, f"{option}={value}")
+
+
+def test_a_log_that_names_an_email_in_a_form_of_its_own_never_has_it_sent_again(log: Path) -> None:
+    """Two hosts stand behind the relay's name; the second one, which took the e-mail, writes RFC 5424."""
+    email = unknown()
+    other = log.parent / "mx2.log"
+    named = f"message-id={email.message_id}"
+    lines = [
+        ("11:00:00", "anvil", "statistics: max connection rate 1/60s"),
+        ("12:00:01", "cleanup", f"4Fx1zB2cD3z5vK7: {named}"),
+        ("12:00:02", "qmgr", "4Fx1zB2cD3z5vK7: from=<a@b>, size=900, nrcpt=1 (queue active)"),
+        ("13:00:00", "anvil", "statistics: max connection rate 1/60s"),
+    ]
+    written = [f"<22>1 2026-11-20T{time}+00:00 mx2 postfix/{program} 7 - - {text}" for time, program, text in lines]
+    other.write_text("\n".join([written[0], f"mx2 maild took {named}", written[3]]) + "\n")
+    text = told([log, other], *COMPLETE, "--apply")
+    assert f"E-mail {email.pk}: still unknown. A line has its Message-ID" in text
+    assert shipments.state(email)[0] == State.UNKNOWN
+    other.write_text("\n".join(written) + "\n")
+    assert f"E-mail {email.pk}: accepted, it is sent." in told([log, other], *COMPLETE, "--apply")
+    assert shipments.state(email)[0] == State.SENT
+
+
+def test_what_cannot_be_unpacked_is_said_and_what_another_file_proves_counts(log: Path) -> None:
+    """The sentence says what to do."""
+    arrived, lost = unknown(), unknown()
+    accept(log, arrived)
+    packed = log.parent / "mail.log.2.lz4"
+    packed.write_bytes(b"\x04\x22\x4d\x18" + bytes(range(256)))
+    text = told([log, packed], *COMPLETE, "--apply")
+    assert [shipments.state(each)[0] for each in (arrived, lost)] == [State.SENT, State.UNKNOWN]
+    assert "is packed by lz4, and cannot be read here: give what comes out of it (lz4 -dc)" in text, text
+
+
+def test_whoever_asks_says_what_the_files_do_not(log: Path) -> None:
+    """The year of lines that name none, and whose lines they are."""
+    lost, later = unknown(), CHANGED + timedelta(days=90)
+    assert "say --year" in told(log, *COMPLETE, changed=later)
+    log.write_text(log.read_text().replace("mx1", "localhost"))
+    other = log.parent / "b.log"
+    other.write_text(log.read_text().partition("\n")[2])
+    complete = (*COMPLETE, "--year", "2026")
+    assert f"those of {other} begin at" in told([log, other], *complete, changed=later)
+    hosts = ("--host-of", f"mx1={log.parent}/*.log")
+    assert told([log, other], *complete, *hosts, changed=later).startswith(f"E-mail {lost.pk}: not accepted")
+
+
+def test_lines_that_somebody_has_looked_at_are_no_doubt(log: Path) -> None:
+    """The command shows them, and its sentence names the option."""
+    lost = unknown()
+    log.write_text(AROUND.replace("Nov 20 12:05", "*** starting ***\nNov 20 12:05"))
+    assert "say --strange-lines-harmless" in told(log, *COMPLETE)
+    assert told(log, *COMPLETE, "--strange-lines-harmless").startswith(f"E-mail {lost.pk}: not accepted")

@@ -2,12 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
 
-from workers.mail.evidence.lines import Line
+from workers.mail.evidence import losses
+from workers.mail.evidence.formats.lines import Line
+from workers.mail.evidence.losses import Reach
 from workers.mail.evidence.signs import Sign
 
 AN_HOUR = timedelta(hours=1)
+A_MINUTE = timedelta(minutes=1)
+EVER = datetime.min.replace(tzinfo=UTC)
+LONGEST_QUOTED = 200  # characters of a line in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +24,19 @@ class Gap:
     until: datetime
     why: str
     crash: bool = False  # whoever kept the log may have kept it all the same
+    strange: bool = False  # whoever asks may know that what is not understood there is of no mail server
 
     def touches(self, since: datetime, until: datetime) -> bool:
         return self.since <= until and since <= self.until
+
+
+@dataclass(slots=True)
+class Span:
+    """From when to when one file has lines of a host."""
+
+    file: str
+    first: datetime
+    last: datetime
 
 
 @dataclass(slots=True)
@@ -29,37 +45,48 @@ class Coverage:
 
     first: datetime
     last: datetime
+    certain: bool = False  # a line is of Postfix or Exim beyond doubt
     lines: int = 0
     gaps: list[Gap] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    _silence: timedelta = timedelta(0)  # the longest between two lines of a file
     _named_minutes: set[int] = field(default_factory=set)
     _previous: datetime | None = None  # the line before, in the order of reading
-    _rebooted: bool = False
+    _down: str = ""  # what was down between the line before and the next one
     # By instance, time and process id, as a line may be in two files: whether it started, and the line before.
     _runs: dict[tuple[str, datetime, bool, str], datetime | None] = field(default_factory=dict)
 
-    def note(self, line: Line, sign: Sign) -> None:
+    def note(self, line: Line, sign: Sign, file: str) -> None:
         """Take in that the host's log has this line."""
         self.lines += 1
-        self.first, self.last = min(self.first, line.moment), max(self.last, line.moment)
+        self._stretch(line.moment, file)
         if line.ambiguous:
             self.gaps.append(Gap(line.moment - AN_HOUR, line.moment + AN_HOUR, "the clock was set back then"))
-        if self._rebooted:
-            self._rebooted = False
-            self.gaps.append(
-                Gap(self._previous or line.moment, line.moment, "the machine was started then", crash=True)
-            )
-        if sign in {Sign.NAMED, Sign.RECEIVED}:
+        if self._down:
+            self.gaps.append(Gap(self._previous or line.moment, line.moment, self._down, crash=True))
+            self._down = ""
+        if sign is Sign.NAMED or sign is Sign.RECEIVED:
             self._named_minutes.add(_minute(line.moment))
-        elif sign in {Sign.STARTED, Sign.STOPPED}:
+        elif sign is Sign.STARTED or sign is Sign.STOPPED:
             instance = line.instance.partition("/")[0]
             self._runs.setdefault((instance, line.moment, sign is Sign.STARTED, line.pid), self._previous)
-        elif sign is Sign.LOST:
-            self.gaps.append(Gap(self._previous or line.moment, line.moment, f"lines were lost then ({line.text})"))
+        elif sign is Sign.CUT:
+            self.note_cut(line)
         self._previous = line.moment
+
+    def note_cut(self, line: Line) -> None:
+        """Take in that the end of this line is missing, which may have been the name of an e-mail."""
+        why = f"a line of it is not complete ({line.program}: {line.text[:LONGEST_QUOTED]})"
+        self.gaps.append(Gap(min(self._previous or line.moment, line.moment), line.moment, why))
 
     def note_boot(self) -> None:
         """Take in that the machine was started between the line before and the next one."""
-        self._rebooted = True
+        self._down = "the machine was started then"
+
+    @property
+    def previous(self) -> datetime | None:
+        """The time of the line before, in the order of reading."""
+        return self._previous
 
     def names_something(self, since: datetime, until: datetime) -> bool:
         """Tell whether the log has a Message-ID in this time, to the minute: whether it logs them."""
@@ -69,8 +96,9 @@ class Coverage:
         return any(first <= minute <= last for minute in self._named_minutes)
 
     def all_gaps(self) -> Iterator[Gap]:
-        """Yield the gaps that lines told of, and those before a start that followed no stop."""
+        """Yield the gaps that lines told of, those between files, and those before a start that followed no stop."""
         yield from self.gaps
+        yield from self._between_files()
         running: dict[str, bool] = {}
         for (instance, moment, started, _), before in sorted(self._runs.items(), key=lambda run: run[0][:3]):
             was_running = running.get(instance, True)
@@ -79,6 +107,91 @@ class Coverage:
                 why = "the mail server was started then without having been stopped"
                 yield Gap(min(before, moment), moment, why, crash=True)
 
+    def _between_files(self) -> Iterator[Gap]:
+        """Yield silences between two files that are longer than any within a file: one may be missing there."""
+        spans = sorted(self.spans, key=lambda span: span.first)
+        for last, span in zip(accumulate(spans, _later), spans[1:], strict=False):
+            if span.first - last.last > self._silence:
+                why = (
+                    f"{last.file} ends, and {span.file} begins, and no file is so long without a line: is one missing?"
+                )
+                yield Gap(last.last, span.first, why)
+
+    def overlap(self) -> Gap | None:
+        """Return from when to when two files have lines, if they do not follow each other as those of one host do."""
+        spans = sorted(self.spans, key=lambda span: span.first)
+        for before, after in pairwise(spans):
+            if before.last - after.first > A_MINUTE:
+                why = (
+                    f"{before.file} and {after.file} name no host, and have lines of the same time: if they are of two "
+                    "hosts, say which by --host-of; if of one, say so by the same"
+                )
+                return Gap(spans[0].first, max(span.last for span in spans), why)
+        return None
+
+    def _stretch(self, moment: datetime, file: str) -> None:
+        self.first, self.last = min(self.first, moment), max(self.last, moment)
+        if self.spans and self.spans[-1].file == file:
+            span = self.spans[-1]
+            if self._previous is not None:
+                self._silence = max(self._silence, moment - self._previous)
+            span.first, span.last = min(span.first, moment), max(span.last, moment)
+        else:
+            self.spans.append(Span(file, moment, moment))
+
+
+def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> Gap:
+    """Return the time in which lines were lost, as another program says at a moment; `before` is the line before."""
+    said = text[:LONGEST_QUOTED]
+    if reach is Reach.DOWN:
+        since, why = min(before, moment), f"who keeps the log, or the machine, was started then ({said})"
+        return Gap(since, moment, why, crash=True)
+    since = min(before, moment - losses.AROUND)
+    return Gap(since, moment + losses.AROUND, f"lines were lost then ({said})")
+
+
+def _later(one: Span, other: Span) -> Span:
+    return max(one, other, key=lambda span: span.last)
+
 
 def _minute(moment: datetime) -> int:
     return int(moment.timestamp()) // 60
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the reading of a file stands: between which times a line lies that has none."""
+
+    gaps: list[Gap] = field(default_factory=list)
+    moment: datetime = EVER  # of the last line that has one, or of the end of the file before
+    before: datetime = EVER  # of the one before that
+    first: datetime | None = None
+    _why: str = ""
+
+    def move(self, moment: datetime) -> None:
+        """Go on to a line that has a time."""
+        self.first = self.first or moment
+        if self._why:
+            self._add(moment, self._why, strange=True)
+            self._why = ""
+        self.before, self.moment = self.moment, moment
+
+    def stop_at(self, why: str) -> None:
+        """Take in that a line is here that may be a mail server's, and is not understood."""
+        self._why = self._why or why
+
+    def end(self, changed: datetime, damage: str = "") -> None:
+        """Take in that the file ends here, or cannot be read from here on."""
+        if self._why:
+            self._add(changed, self._why, strange=True)
+        if damage:
+            self._add(changed, damage, strange=False)
+        self._why = ""
+
+    def _add(self, until: datetime, why: str, *, strange: bool) -> None:
+        since, until = min(self.moment, until), max(self.moment, until)
+        last = self.gaps[-1] if self.gaps else None
+        if last and last.strange and strange and since - last.until <= A_MINUTE and since >= last.since:
+            self.gaps[-1] = Gap(last.since, max(until, last.until), last.why, strange=True)
+        else:
+            self.gaps.append(Gap(since, until, why, strange=strange))

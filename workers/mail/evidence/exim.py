@@ -7,29 +7,39 @@ connection lost after final dot"), and which Exim forgets then.
 
 import re
 
-from workers.mail.evidence.lines import Line
+from workers.mail.evidence.formats.lines import Line
 from workers.mail.evidence.signs import OTHER, Said, Sign
 
-PROGRAMS = frozenset({"exim", "exim4"})
 _MESSAGE = re.compile(  # the ids of Exim before 4.97, and since
     r"(?P<id>[0-9A-Za-z]{6}-(?:[0-9A-Za-z]{6}-[0-9A-Za-z]{2}|[0-9A-Za-z]{11}-[0-9A-Za-z]{4})) (?P<text>.*)", re.DOTALL
 )
 _MESSAGE_ID = re.compile(r" id=(?P<id>\S+)")
+# The end of a line is missing: of a text within the message's id or behind it, of an arrival before its size, behind
+# which the Message-ID stands, or of a long entry that syslog has in pieces.
+_CUT = re.compile(r"\w{0,6}(?:-(?:\w{0,11}(?:-(?:\w{0,4}(?: <?=?)?)?)?)?)?|\[\d+[/\\]\d+\] .*", re.DOTALL)
+# No Message-ID stands where it would: something that comes later does.
+_WITHOUT = re.compile(r" S=\d+(?: (?:M8S|RT)=\S+)* (?:T=|from |for )")
+_LOCAL = re.compile(r" P=local\b.* S=\d+$", re.DOTALL)
+_OWN = re.compile(r"exim \d[\w.]* daemon started|(?:Start|End) queue run: pid=")
 _ACCEPTED = ("=> ", "-> ", ">> ", "*> ", "** ", "== ", "Completed")
 
 
-def is_exim(line: Line) -> bool:
-    """Tell whether Exim wrote this line."""
-    return line.program in PROGRAMS
+def is_certain(line: Line) -> bool:
+    """Tell whether a line is Exim's beyond doubt: others' logs have times as its mainlog has."""
+    return not line.of_mainlog or bool(_MESSAGE.match(line.text) or _OWN.match(line.text))
 
 
 def read(line: Line) -> Said:
     """Return what the line says: `<=` both names the e-mail and accepts it."""
+    if _CUT.fullmatch(line.text):
+        return Said(Sign.CUT)
     found = _MESSAGE.match(line.text)
     if not found:
         return OTHER
     text = found["text"]
     if text.startswith("<= "):
         named = _MESSAGE_ID.search(text)
+        if not named and not _LOCAL.search(text) and not _WITHOUT.search(text):
+            return Said(Sign.CUT)
         return Said(Sign.RECEIVED, found["id"], named["id"] if named else "")
     return Said(Sign.ACCEPTED, found["id"]) if text.startswith(_ACCEPTED) else OTHER

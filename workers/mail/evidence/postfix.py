@@ -5,12 +5,13 @@ header (`cleanup_message.c`). It commits the queue file by its mode and fsync (`
 the dot, and wakes `qmgr`, which reads committed files only and logs "queue active". So any line of `qmgr`, or of a
 delivery agent, proves that the e-mail is in the queue for good, whatever the client has heard; the line of `cleanup`
 alone does not. "Lost connection after DATA" is logged where the dot was not read (`smtpd.c`, SMTPD_AFTER_DATA), and
-"after END-OF-MESSAGE" where it was: that one proves nothing.
+"after END-OF-MESSAGE" where it was: that one proves nothing. Since 3.10 a queue id stands before these, where there is
+one.
 """
 
 import re
 
-from workers.mail.evidence.lines import Line
+from workers.mail.evidence.formats.lines import Line
 from workers.mail.evidence.signs import OTHER, Said, Sign, bare
 
 # Hexadecimal, or with enable_long_queue_ids of digits and consonants. All words of its own texts have other letters, or
@@ -20,6 +21,8 @@ _QUEUE_ID = re.compile(
     re.DOTALL,
 )
 _MESSAGE_ID = "message-id="
+_NAMING = _MESSAGE_ID + "<"
+_CUT = re.compile(r"(?:warning: )?[0-9A-Za-z]*(?::(?P<rest>.*))?", re.DOTALL)  # all but a queue id's text
 # They see an e-mail while it comes in.
 RECEIVING = frozenset({"smtpd", "qmqpd", "pickup", "postscreen", "tlsproxy", "anvil", "trivial-rewrite", "cleanup"})
 # They see committed queue files only. `relay` and `retry` are what master.cf calls further ones.
@@ -46,13 +49,22 @@ def read(line: Line) -> Said:
     if line.program in OF_THE_SERVER:
         return _of_the_server(line.text)
     found = _QUEUE_ID.match(line.text)
-    if found:
+    if found and not _is_cut(line.program, line.text):
         if not found["warning"] and line.program in DELIVERING:
             return Said(Sign.ACCEPTED, found["id"])
         return _of_what_comes_in(line.program, found["id"], found["text"])
     if line.program == "smtpd" and _LEFT.match(line.text):
         return Said(Sign.REFUSED)
-    return OTHER
+    return Said(Sign.CUT) if _is_cut(line.program, line.text) else OTHER
+
+
+def _is_cut(program: str, text: str) -> bool:
+    """Tell whether the line ends in its queue id, or `cleanup` before it has named the e-mail."""
+    found = _CUT.fullmatch(text)
+    if not found:
+        return False
+    rest = (found["rest"] or "").strip()
+    return not rest or (program == "cleanup" and _NAMING.startswith(rest))
 
 
 def _of_the_server(text: str) -> Said:
@@ -69,6 +81,8 @@ def _of_what_comes_in(program: str, queue_id: str, text: str) -> Said:
         return Said(Sign.NAMED, queue_id, bare(value), whole=value.endswith(">"))
     if text.startswith(("client=", "uid=")):
         return Said(Sign.BEGUN, queue_id)
+    if program == "smtpd" and _LEFT.match(text):
+        return Said(Sign.REFUSED, queue_id)
     return Said(_sign_of_receiving(text), queue_id)
 
 

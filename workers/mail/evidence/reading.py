@@ -1,61 +1,43 @@
 """Logs are read for what they say about Message-IDs of ours.
 
-1. The first reading looks for the Message-IDs, notes with which queue ids they came in, and what each
-   host's log covers.
-2. The second one, if there are such queue ids, gathers the lines that have them.
-3. The lines of a queue id are cut into lives: an id is given again when its e-mail is gone.
+1. The years of lines that name none are looked for, as only a file's end tells them.
+2. The next reading looks for the Message-IDs, in each line, whatever it is; notes with which queue ids they came in,
+   what each host's log covers, and where a line was not understood.
+3. The last one, if there are such queue ids, gathers the lines that have them, and cuts them into lives.
 
-Two readings, as a queue id's other lines may stand in a file that is read earlier. Of the logs, only what concerns our
-Message-IDs is kept; and one number for each minute in which a Message-ID was logged.
+A queue id's other lines may stand in a file that is read earlier. Of the logs, only what concerns our Message-IDs is
+kept; and one number for each minute in which a Message-ID was logged.
 """
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from itertools import pairwise
 
-from workers.mail.evidence import exim, postfix
-from workers.mail.evidence.coverage import Coverage
-from workers.mail.evidence.files import LogFile
-from workers.mail.evidence.lines import Clock, Line, take_apart
+from workers.mail.evidence import exim, losses, postfix
+from workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, of_loss
+from workers.mail.evidence.formats import years
+from workers.mail.evidence.formats.files import LogFile, family, rotation
+from workers.mail.evidence.formats.lines import Line
+from workers.mail.evidence.formats.packings import Damaged
+from workers.mail.evidence.formats.records import Record, Records
+from workers.mail.evidence.formats.years import Years
+from workers.mail.evidence.lives import Event, Life, append, lives
+from workers.mail.evidence.losses import Reach
 from workers.mail.evidence.signs import Said, Sign
+from workers.mail.evidence.traces import Traces
 
 SAMPLES = 3  # lines that were not understood are shown
 LONGEST_PROOF = 500  # characters of a line that are kept
-SHORTEST_MENTION = 16  # letters and digits: what is shorter may be part of many Message-IDs
-_NOT_PLAIN = re.compile(r"[^a-z0-9]")
-_LOSSES = re.compile(r"Suppressed \d+ messages|lost \d+ messages|begin to drop messages|messages? lost due to")
-_ACCEPTED = frozenset({Sign.RECEIVED, Sign.ACCEPTED, Sign.DISCARDED})
-_BOOT = re.compile(r"-- (?:Boot|Reboot)\b")
-
-
-@dataclass(slots=True)
-class Life:
-    """What the log says of one queue id, from when it was given until it is given again."""
-
-    queue_id: str
-    since: datetime
-    line: str  # the first one
-    message_id: str = ""
-    named_at: datetime | None = None
-    signs: set[Sign] = field(default_factory=set)
-    proof: str = ""  # the line that decides
-
-    @property
-    def accepted(self) -> bool:
-        return bool(self.signs & _ACCEPTED)
-
-    @property
-    def refused(self) -> bool:
-        return not self.accepted and Sign.REFUSED in self.signs
-
-    def take(self, sign: Sign, line: str) -> None:
-        """Add a sign; the first line that shows the acceptance is the proof, or else that of the refusal."""
-        if not self.accepted and (sign in _ACCEPTED or (sign is Sign.REFUSED and not self.refused)):
-            self.proof = line
-        self.signs.add(sign)
+MOST_MENTIONS = 8  # lines that are kept of a Message-ID
+_BOOTS = ("-- Boot", "-- Reboot")
+# Mail servers whose logs are not read: of a host that has such lines, no log proves anything by silence.
+_NOT_READ = frozenset(
+    {"sendmail", "sm-mta", "sm-msp-queue", "smtpd", "opensmtpd", "qmail", "qmail-send"}
+    | {"maddy", "stalwart", "haraka", "zmta", "james", "dma", "MSExchangeTransport"}
+)
 
 
 @dataclass(slots=True)
@@ -63,11 +45,17 @@ class Logs:
     """What was read."""
 
     coverage: dict[str, Coverage] = field(default_factory=dict)  # by host
+    gaps: list[Gap] = field(
+        default_factory=list
+    )  # of any host: where a line, or the rest of a file, was not understood
     lives: dict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))  # by Message-ID
-    mentions: dict[str, str] = field(default_factory=dict)  # by Message-ID: a line that has it in another form
+    mentions: dict[str, list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )  # by Message-ID: lines not understood
     discards: dict[str, list[datetime]] = field(
         default_factory=lambda: defaultdict(list)
     )  # by host, of unnamed e-mails
+    not_read: list[str] = field(default_factory=list)  # sentences: what is no log of a mail server that is read
     lines: int = 0
     of_other_programs: int = 0
     not_understood: int = 0
@@ -75,52 +63,70 @@ class Logs:
 
 
 @dataclass(slots=True)
-class _Event:
-    moment: datetime
-    said: Said
-    line: str
+class _Hosts:
+    """Whose lines a file has."""
+
+    mail: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
 
 
-def read(files: Collection[LogFile], message_ids: Collection[str], zone: tzinfo) -> Logs:
-    """Read the files for these Message-IDs, given without < and >. Raises files.CannotBeRead."""
-    reader = _Reader(sorted(files, key=lambda file: _begin(file, zone)), message_ids, zone)
+def read(files: Collection[LogFile], message_ids: Collection[str], zone: tzinfo, year: int | None = None) -> Logs:
+    """Read the files for these Message-IDs, given without < and >; `year` is that of their last lines, if known."""
+    reader = _Reader(years.of(list(files), zone, year), message_ids, zone)
     reader.look_for_message_ids()
     if reader.queue_ids:
         reader.gather_lines()
     return reader.logs
 
 
-def _begin(file: LogFile, zone: tzinfo) -> datetime:
-    """Return the time of the first line that has one: files are read in this order."""
-    clock = Clock(zone, file.changed)
-    return next((line.moment for text in file.lines() if (line := take_apart(text, clock))), file.changed)
-
-
 class _Reader:
-    def __init__(self, files: Sequence[LogFile], message_ids: Collection[str], zone: tzinfo) -> None:
+    def __init__(self, known: dict[LogFile, Years], message_ids: Collection[str], zone: tzinfo) -> None:
         self.logs = Logs()
         self.queue_ids: set[tuple[str, str]] = set()  # with the host
-        self._files, self._zone = files, zone
+        self._years, self._zone = known, zone
+        self._files = sorted(known, key=self._begin)
         self._wanted = frozenset(message_ids)
-        plain = sorted((_plain(message_id), message_id) for message_id in message_ids)
-        self._plain, self._by_plain = [text for text, _ in plain], [message_id for _, message_id in plain]
+        self._sorted = sorted(message_ids)
+        self._traces = Traces(message_ids)
+        self._other_servers: dict[str, str] = {}  # by host: a mail server whose log is not read
+        self._last_of_family: dict[str, datetime] = {}
+        self._losses: dict[str, list[Gap]] = defaultdict(list)  # by host, of which a mail server's line may come later
+        self._lost_for_all: set[str] = set()  # hosts that may gather the logs of others, and have lost some
+        self._places: dict[str, Place] = {}  # by file: where its reading began and ended
+
+    def _begin(self, file: LogFile) -> datetime:
+        """Return the time of the first line that has one: files are read in this order."""
+        try:
+            return next((record.line.moment for record in self._records(file) if record.line), file.changed)
+        except Damaged:
+            return file.changed
+
+    def _records(self, file: LogFile) -> Records:
+        return Records(file, self._zone, self._years[file].first)
 
     def look_for_message_ids(self) -> None:
-        for text, line, said in self._lines(counted=True):
-            coverage = self.logs.coverage.get(line.host)
-            if coverage is None:
-                coverage = self.logs.coverage[line.host] = Coverage(line.moment, line.moment)
-            coverage.note(line, said.sign)
-            if said.names:
-                self._note_name(text, line, said)
-            elif said.sign is Sign.DISCARDED:
-                self.logs.discards[line.host].append(line.moment)
+        seen: dict[str, _Hosts] = {}
+        for file in self._files:
+            place = Place(moment=self._last_of_family.get(file.host, EVER))
+            seen[file.name] = _Hosts()
+            damage = ""
+            try:
+                for record in self._records(file):
+                    self._note(record, file.name, place, seen[file.name])
+            except Damaged as error:
+                damage = str(error)
+                place.moment = place.moment if error.only_rest else EVER
+            place.end(file.changed, damage)
+            self._note_file(file, place)
+        self._note_what_is_not_read(seen)
+        self._note_losses()
+        self._note_missing_files()
 
     def gather_lines(self) -> None:
         """Find the lines of our queue ids, and that of a client that left while its e-mail came in."""
-        events: dict[tuple[str, str], list[_Event]] = defaultdict(list)
+        events: dict[tuple[str, str], list[Event]] = defaultdict(list)
         receiving: dict[tuple[str, str], str] = {}  # by host and process id
-        for text, line, said in self._lines():
+        for text, line, said in self._mail_lines():
             process = (line.host, line.pid)
             queue_id = said.queue_id
             if said.sign is Sign.BEGUN:
@@ -128,93 +134,147 @@ class _Reader:
             elif said.sign is Sign.REFUSED and not queue_id:
                 queue_id = receiving.pop(process, "")
             if said.sign is not Sign.OTHER and (line.host, queue_id) in self.queue_ids:
-                _append(events[line.host, queue_id], _Event(line.moment, said, text[:LONGEST_PROOF]))
+                append(events[line.host, queue_id], Event(line.moment, said, text[:LONGEST_PROOF]))
         for (_, queue_id), of_id in events.items():
             for life in lives(queue_id, of_id):
                 if life.message_id in self._wanted:
                     self.logs.lives[life.message_id].append(life)
 
-    def _lines(self, *, counted: bool = False) -> Iterator[tuple[str, Line, Said]]:
-        """Yield the lines of mail servers, with what they say."""
+    def _mail_lines(self) -> Iterator[tuple[str, Line, Said]]:
         for file in self._files:
-            clock = Clock(self._zone, file.changed)
-            for text in file.lines():
-                self.logs.lines += counted
-                line = take_apart(text, clock)
-                if line is None:
-                    if counted:
-                        self._note_strange(text)
-                    continue
-                said = _said(line)
-                if said and (said.sign is not Sign.LOST or line.host in self.logs.coverage):
-                    yield text, line, said
-                else:
-                    self.logs.of_other_programs += counted
+            try:
+                for record in self._records(file):
+                    said = _said(record.line) if record.line else None
+                    if record.line and said:
+                        yield record.text, record.line, said
+            except Damaged:  # as it was noted
+                continue
 
-    def _note_name(self, text: str, line: Line, said: Said) -> None:
-        if said.message_id in self._wanted and said.whole:
-            self.queue_ids.add((line.host, said.queue_id))
-            return
-        plain = _plain(said.message_id)
-        if len(plain) < SHORTEST_MENTION:
-            return
-        at = bisect_left(self._plain, plain)
-        found = self._plain[at] if at < len(self._plain) else ""
-        if found == plain or (not said.whole and found.startswith(plain)):
-            self.logs.mentions.setdefault(self._by_plain[at], text[:LONGEST_PROOF])
-
-    def _note_strange(self, text: str) -> None:
-        if _BOOT.match(text):
+    def _note(self, record: Record, file: str, place: Place, hosts: _Hosts) -> None:
+        self.logs.lines += 1
+        line = record.line
+        said = _said(line) if line else None
+        if line:
+            place.move(line.moment)
+            (hosts.mail if said else hosts.others).add(line.host)
+        if record.strange:
+            self._note_strange(record, place)
+        if line and said:
+            self._note_mail(line, said, file)
+        elif line:
+            self._note_other(line, place)
+        elif record.text.startswith(_BOOTS):
             for coverage in self.logs.coverage.values():
                 coverage.note_boot()
-        elif text and not text.startswith("-- "):  # what journalctl says of itself
+        self._note_mentions(record, said)
+
+    def _note_mail(self, line: Line, said: Said, file: str) -> None:
+        coverage = self.logs.coverage.get(line.host)
+        if coverage is None:
+            coverage = self.logs.coverage[line.host] = Coverage(line.moment, line.moment)
+        if self._is_beginning_of_ours(said):
+            coverage.note_cut(line)
+        coverage.note(line, said.sign, file)
+        coverage.certain |= line.instance != "" or exim.is_certain(line)
+        if said.sign is Sign.DISCARDED:
+            self.logs.discards[line.host].append(line.moment)
+        elif said.names and said.whole and said.message_id in self._wanted:
+            self.queue_ids.add((line.host, said.queue_id))
+
+    def _is_beginning_of_ours(self, said: Said) -> bool:
+        """Tell whether the line may have named an e-mail of ours, had its end not been cut off."""
+        if not said.names or said.message_id in self._wanted or (said.sign is Sign.NAMED and said.whole):
+            return False
+        at = bisect_left(self._sorted, said.message_id)
+        return at < len(self._sorted) and self._sorted[at].startswith(said.message_id)
+
+    def _note_other(self, line: Line, place: Place) -> None:
+        self.logs.of_other_programs += 1
+        if line.program in _NOT_READ:
+            self._other_servers.setdefault(line.host, line.program)
+        reach = losses.reach(line.text)
+        if reach is None:
+            return
+        coverage = self.logs.coverage.get(line.host)
+        before = coverage.previous if coverage else None
+        gap = of_loss(reach, before or place.before, line.moment, line.text)
+        of_host = self._losses[line.host]
+        if of_host and of_host[-1].crash == gap.crash and gap.touches(of_host[-1].since, of_host[-1].until):
+            last = of_host.pop()
+            gap = replace(last, since=min(last.since, gap.since), until=max(last.until, gap.until))
+        of_host.append(gap)
+        if reach is Reach.ALL:
+            self._lost_for_all.add(line.host)
+
+    def _note_mentions(self, record: Record, said: Said | None) -> None:
+        for message_id in self._traces.find(record.searched):
+            if not (said and said.names and said.whole and said.message_id == message_id):
+                mentions = self.logs.mentions[message_id]
+                if len(mentions) < MOST_MENTIONS:
+                    mentions.append(record.text[:LONGEST_PROOF])
+
+    def _note_strange(self, record: Record, place: Place) -> None:
+        place.stop_at(record.strange)
+        if record.line is None:
             self.logs.not_understood += 1
-            self.logs.samples = [*self.logs.samples, text[:LONGEST_PROOF]][-SAMPLES:]
+            self.logs.samples = [*self.logs.samples, record.text[:LONGEST_PROOF]][-SAMPLES:]
 
+    def _note_file(self, file: LogFile, place: Place) -> None:
+        known = self._years[file]
+        if not known.certain:
+            why = (
+                f"the lines of {file.name} name no year, and it was changed long after the last of them, as if it had "
+                "been copied: say --year, or give a copy that has kept its time (scp -p)"
+            )
+            place.gaps.append(Gap(known.since or EVER, known.until or file.changed, why))
+        self.logs.gaps += place.gaps
+        self._places[file.name] = place
+        self._last_of_family[file.host] = max(place.moment, self._last_of_family.get(file.host, EVER))
 
-def lives(queue_id: str, events: Sequence[_Event]) -> Iterator[Life]:
-    """Cut what the log says of a queue id into lives, each of one e-mail.
+    def _note_what_is_not_read(self, seen: dict[str, _Hosts]) -> None:
+        """Take in which files and hosts have no line of Postfix or Exim."""
+        known = {host: coverage for host, coverage in self.logs.coverage.items() if coverage.certain}
+        self.logs.coverage = known
+        families = {file.host for file in self._files if file.host == family(file.name)}
+        self.logs.gaps += [gap for host in families & known.keys() if (gap := known[host].overlap())]
+        for name, hosts in seen.items():
+            of_file = hosts.mail | hosts.others
+            if of_file and not of_file & known.keys():
+                self.logs.not_read.append(
+                    f"{name} has no line of Postfix or Exim, but lines of {', '.join(sorted(of_file)[:3])}: if these "
+                    "are no mail servers behind the relay, leave the file out, or name those that are (--host)."
+                )
+        for host, program in self._other_servers.items():
+            if host not in known:
+                self.logs.not_read.append(
+                    f"{host} has lines of {program}, which cannot be read: if it is no mail server behind the relay, "
+                    "name those that are (--host)."
+                )
 
-    A life begins with the client's line. Postfix itself sends e-mails, too: these begin with their Message-ID, if the
-    life before has one already. The lines of a life may stand in any order: a program writes when it comes to it.
-    """
-    life: Life | None = None
-    for event in sorted(events, key=_in_life):
-        sign = event.said.sign
-        named_again = event.said.names and life is not None and life.message_id
-        if life is None or sign is Sign.BEGUN or named_again:
-            if life is not None:
-                yield life
-            life = Life(queue_id, event.moment, event.line)
-        if event.said.names:
-            life.message_id, life.named_at = event.said.message_id, event.moment
-        life.take(sign, event.line)
-    if life is not None:
-        yield life
+    def _note_losses(self) -> None:
+        for host, gaps in self._losses.items():
+            if host in self.logs.coverage:
+                self.logs.coverage[host].gaps += gaps
+            elif host in self._lost_for_all:
+                self.logs.gaps += [replace(gap, why=f"{host} says that {gap.why}") for gap in gaps]
 
-
-def _in_life(event: _Event) -> tuple[datetime, bool]:
-    """Sort by time; the client's line first, as programs' lines may stand in files of their own.
-
-    No queue id is given twice in a second: it has the microseconds in it.
-    """
-    return event.moment, event.said.sign is not Sign.BEGUN
-
-
-def _append(events: list[_Event], event: _Event) -> None:
-    """Keep the event, but for one that only repeats the last: a deferred e-mail has a line for each attempt."""
-    if not (events and events[-1].said == event.said and event.said.sign is Sign.ACCEPTED):
-        events.append(event)
+    def _note_missing_files(self) -> None:
+        """Take in where a number is missing among those of a rotated log's files: mail.log.2 between 1 and 3."""
+        numbers: dict[str, dict[int, str]] = defaultdict(dict)
+        for name, place in self._places.items():
+            number = rotation(name)
+            if number is not None and place.first is not None:
+                numbers[family(name)][number] = name
+        for of_family in numbers.values():
+            for newer, older in pairwise(sorted(of_family)):
+                if older - newer > 1:
+                    since, until = self._places[of_family[older]].moment, self._places[of_family[newer]].first or EVER
+                    why = f"{of_family[older]} and {of_family[newer]} were given, and none between them"
+                    self.logs.gaps.append(Gap(min(since, until), max(since, until), why))
 
 
 def _said(line: Line) -> Said | None:
     """Return what the line says; None if another program wrote it."""
     if postfix.is_postfix(line):
         return postfix.read(line)
-    if exim.is_exim(line):
-        return exim.read(line)
-    return Said(Sign.LOST) if _LOSSES.search(line.text) else None
-
-
-def _plain(message_id: str) -> str:
-    return _NOT_PLAIN.sub("", message_id.lower())
+    return exim.read(line) if line.is_exim else None

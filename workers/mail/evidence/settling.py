@@ -9,7 +9,7 @@ what an operator says.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 
@@ -18,7 +18,8 @@ from django.db import transaction
 
 from postgres.texts import storable
 from workers.mail import addresses
-from workers.mail.evidence import files, reading
+from workers.mail.evidence import reading
+from workers.mail.evidence.formats import files
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.signs import bare
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
@@ -29,6 +30,17 @@ from workers.mail.transports import relays
 MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
 LONGEST_WHY = 2_000  # characters that are kept
 Resolve = Callable[[int, Act, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What whoever asks says of the files."""
+
+    zone: tzinfo  # of times that name none
+    year: int | None = None  # of the last line of files whose lines name none
+    hosts: Collection[
+        tuple[str, str]
+    ] = ()  # names of hosts, each with a pattern of names of files whose lines name none
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +67,18 @@ class Report:
         return Counter(each.verdict.outcome for each in self.judged)
 
 
-def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, resolve: Resolve | None = None) -> Report:
+def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolve | None = None) -> Report:
     """Judge all unknown e-mails by these log files, and have those resolved of which something is proven.
 
     `resolve` is called with the e-mail, the act and the reason: what was accepted becomes `sent`, what was certainly
-    not accepted is sent again, all else stays as it is. Times without a zone are in `zone`. Raises files.CannotBeRead,
-    before anything is resolved.
+    not accepted is sent again, all else stays as it is. Raises files.CannotBeRead, before anything is resolved.
     """
     unknown = _unknown()
     known = relays.relays()
     if not vouched.relays and len(known) == 1 and known[0].is_smtp:
         vouched = replace(vouched, relays=[known[0].name])
-    with files.opened(list(names)) as opened:
-        logs = reading.read(opened, {bare(email.message_id) for email in unknown}, zone)
+    with files.opened(names, given.hosts) as opened:
+        logs = reading.read(opened, {bare(email.message_id) for email in unknown}, given.zone, given.year)
     report = Report(logs, more=len(unknown) > MOST)
     for judged in _judged(unknown[:MOST], logs, vouched):
         report.judged.append(_resolved(judged, resolve) if resolve else judged)

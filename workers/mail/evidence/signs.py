@@ -15,7 +15,7 @@ class Sign(Enum):
     REFUSED = auto()  # it is not in the queue and never will be
     STARTED = auto()  # the mail server began to run
     STOPPED = auto()  # it was asked to end
-    LOST = auto()  # lines before this one are missing, as it says
+    CUT = auto()  # the end of this line is missing, with what it says
     OTHER = auto()  # understood, and of no interest
 
 
@@ -31,7 +31,7 @@ class Said:
     @property
     def names(self) -> bool:
         """Whether the line has a Message-ID."""
-        return self.sign in {Sign.NAMED, Sign.RECEIVED}
+        return self.sign is Sign.NAMED or self.sign is Sign.RECEIVED
 
 
 OTHER = Said(Sign.OTHER)

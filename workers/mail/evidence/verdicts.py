@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from workers.mail.evidence.reading import Life, Logs
+from workers.mail.evidence.coverage import EVER, Gap
+from workers.mail.evidence.lives import Life
+from workers.mail.evidence.reading import Logs
 
 CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
 
@@ -41,6 +43,7 @@ class Vouched:
     complete_until: datetime | None = None  # to here
     clock_error: timedelta = CLOCK_ERROR
     queue_empty: bool = False  # the mail server's queue was seen empty, after the last line
+    strange_harmless: bool = False  # what was not understood was looked at, and is of no mail server
     survived_crashes: bool = False  # what keeps the log is no part of the mail server, and did not crash
     relays: Collection[str] = ()  # the logs are those of these relays
     hosts: Collection[str] = ()  # as the logs name the mail servers; without any, all that are in them
@@ -73,13 +76,16 @@ def _of_lives(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[
     for life in lives:
         if life.accepted:
             yield f"An earlier attempt was accepted, before this one began: {life.proof}"
+        elif _named_at(life) >= since and life.unclear:
+            yield f"Queue id {life.queue_id}: a line accepts it, but seems to be older than it: {life.unclear}"
         elif _named_at(life) >= since and not life.refused and not vouched.queue_empty:
             yield (
                 f"Queue id {life.queue_id}: the content came in, and the log says neither that the queue has it nor "
                 "that it was refused. If the queue is empty now (postqueue -p), say --queue-empty."
             )
-    if mention := logs.mentions.get(attempt.message_id):
-        yield f"A line may mean it, and does not name it exactly: {mention}"
+    for mention in logs.mentions.get(attempt.message_id, ()):
+        if not any(life.queue_id in mention for life in lives):
+            yield f"A line has its Message-ID, and what it says of it is not understood: {mention}"
 
 
 def _of_coverage(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
@@ -92,6 +98,11 @@ def _of_coverage(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collecti
         yield f"{found}nobody says that they are complete (--complete-from, --complete-until)."
     elif not vouched.complete_from <= since <= until <= vouched.complete_until:
         yield f"{found}they would have to be complete from {_at(since)} until {_at(until)}."
+    for gap in logs.gaps:
+        if gap.touches(since, until) and not (gap.strange and vouched.strange_harmless):
+            yield f"{found}{_missing('of any host', gap)}"
+    if not vouched.hosts:
+        yield from (f"{found}{why}" for why in logs.not_read)
     hosts = vouched.hosts or sorted(logs.coverage)
     if not hosts:
         yield f"{found}no line of a mail server was understood."
@@ -113,9 +124,15 @@ def _of_host(host: str, logs: Logs, since: datetime, until: datetime, vouched: V
         yield f"{name} logged no Message-ID at all from {_at(since)} until {_at(until)}."
     for gap in coverage.all_gaps():
         if gap.touches(since, until) and not (gap.crash and vouched.survived_crashes):
-            yield f"lines of {name} may be missing from {_at(gap.since)} until {_at(gap.until)}: {gap.why}."
+            yield _missing(f"of {name}", gap)
     if any(since <= moment <= until for moment in logs.discards.get(host, ())):
         yield f"{name} accepted e-mails and discarded them then, perhaps this one."
+
+
+def _missing(whose: str, gap: Gap) -> str:
+    period = f"from {_at(gap.since)} until {_at(gap.until)}" if gap.since > EVER else f"until {_at(gap.until)}"
+    what_to_do = ". If it is of no mail server, say --strange-lines-harmless" if gap.strange else ""
+    return f"lines {whose} may be missing {period}: {gap.why.rstrip('.')}{what_to_do}."
 
 
 def _why_not_accepted(attempt: Attempt, vouched: Vouched, lives: Collection[Life]) -> str:

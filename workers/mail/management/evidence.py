@@ -15,7 +15,7 @@ from workers.cli.arguments import duration
 from workers.mail.actions import emails as actions
 from workers.mail.evidence import settling
 from workers.mail.evidence.reading import Logs
-from workers.mail.evidence.settling import Judged, Report
+from workers.mail.evidence.settling import Given, Judged, Report
 from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
 from workers.mail.models import Act
 
@@ -30,11 +30,11 @@ class Evidence(Action):
     name = "evidence"
     help = "settle unknown e-mails by the mail server's logs; without --apply, only say what they prove"
     description = (
-        "Read logs of Postfix or Exim, plain or packed by gzip, bzip2 or xz, in any order, and say of each unknown "
-        "e-mail what they prove: it was accepted (a line shows it), or it was certainly not accepted (the logs are "
-        "complete and have nothing), or it is still unknown. The logs may be missing lines that nobody can see: say "
-        "with --complete-from and --complete-until for which time you vouch that they have all lines of all your mail "
-        "servers. Without these two, nothing is called not accepted."
+        "Read logs of Postfix or Exim, in any order, plain or packed by gzip, bzip2, xz, zstd, tar or zip, and say of "
+        "each unknown e-mail what they prove: it was accepted (a line shows it), or it was certainly not accepted (the "
+        "logs are complete and have nothing), or it is still unknown. The logs may be missing lines that nobody can "
+        "see: say with --complete-from and --complete-until for which time you vouch that they have all lines of all "
+        "your mail servers. Without these two, nothing is called not accepted."
     )
     examples = (
         "evidence /var/log/mail.log /var/log/mail.log.1.gz",
@@ -48,12 +48,7 @@ class Evidence(Action):
         )
         parser.add_argument("--who", type=said.name, default=WHO, metavar="NAME", help="who says so, for the audit")
         _add_vouching(parser)
-        parser.add_argument(
-            "--zone",
-            type=_zone,
-            metavar="ZONE",
-            help="of times that name none, such as Europe/Berlin; default: local",
-        )
+        _add_what_files_lack(parser)
 
     def run(self, *, files: list[str], apply: bool, who: str, zone: tzinfo | None, **options: Any) -> Answer:
         local = zone or local_zone()
@@ -63,10 +58,12 @@ class Evidence(Action):
             clock_error=options["clock_error"],
             queue_empty=options["queue_empty"],
             survived_crashes=options["log_survived_crashes"],
+            strange_harmless=options["strange_lines_harmless"],
             relays=tuple(options["relays"] or ()),
             hosts=tuple(options["hosts"] or ()),
         )
-        report = settling.settle(files, vouched, local, _resolve_as(acting.of_shell(who)) if apply else None)
+        given = Given(local, options["year"], tuple(options["hosts_of"] or ()))
+        report = settling.settle(files, vouched, given, _resolve_as(acting.of_shell(who)) if apply else None)
         return Answer(text=lambda: "\n".join(_lines(report, apply=apply)), data=_data(report, apply=apply))
 
 
@@ -95,6 +92,11 @@ def _add_vouching(parser: CommandParser) -> None:
         help="where the mail server was started without a stop, no line is missing: another process kept the log",
     )
     parser.add_argument(
+        "--strange-lines-harmless",
+        action="store_true",
+        help="you have looked at the lines that were not understood: they are no lines of a mail server",
+    )
+    parser.add_argument(
         "--relay",
         dest="relays",
         action="append",
@@ -114,6 +116,27 @@ def _add_vouching(parser: CommandParser) -> None:
         default=CLOCK_ERROR,
         metavar="TIME",
         help="by which the clocks of database and mail server may differ (default 5m)",
+    )
+
+
+def _add_what_files_lack(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--zone", type=_zone, metavar="ZONE", help="of times that name none, such as Europe/Berlin; default: local"
+    )
+    parser.add_argument(
+        "--year",
+        type=int,
+        metavar="YEAR",
+        help="of the last line of each file, where lines name no year; default: as each file's change shows",
+    )
+    parser.add_argument(
+        "--host-of",
+        dest="hosts_of",
+        type=_host_of,
+        action="append",
+        metavar="HOST=FILES",
+        help="whose lines those are that name no host, once for each host: mx1='logs/mx1/*'; default: files of "
+        "one name, such as mainlog and mainlog.2.gz of one folder, are of one host",
     )
 
 
@@ -184,6 +207,14 @@ def _moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a time such as 2026-11-23T17:20, not {text!r}") from None
+
+
+def _host_of(text: str) -> tuple[str, str]:
+    """Return a host and a pattern of names of files, for argparse."""
+    host, equals, pattern = text.partition("=")
+    if not host or not equals or not pattern:
+        raise argparse.ArgumentTypeError(f"must be a host and its files, such as mx1='logs/mx1/*', not {text!r}")
+    return host, pattern
 
 
 def _zone(text: str) -> tzinfo:

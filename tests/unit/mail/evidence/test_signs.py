@@ -5,14 +5,16 @@ from datetime import UTC, datetime
 import pytest
 
 from workers.mail.evidence import exim, postfix
-from workers.mail.evidence.lines import Clock, take_apart
+from workers.mail.evidence.formats.lines import Around, Clock, take_apart
 from workers.mail.evidence.signs import Said, Sign
 
 SHORT, LONG = "7F87D2102A7", "4fQxYz3PbZz1Hk"
 
 
 def of_postfix(program: str, text: str) -> Said:
-    line = take_apart(f"Nov 23 17:48:22 mx1 {program}[5]: {text}", Clock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)))
+    line = take_apart(
+        f"Nov 23 17:48:22 mx1 {program}[5]: {text}", Clock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)), Around("")
+    )
     assert line
     assert postfix.is_postfix(line)
     return postfix.read(line)
@@ -49,6 +51,10 @@ def of_postfix(program: str, text: str) -> Said:
         ("postfix/smtpd", "warning: {}: queue file size limit exceeded", Sign.REFUSED),
         ("postfix/cleanup", "warning: {}: write queue file: No space left on device", Sign.REFUSED),
         ("postfix/cleanup", "{}: removed (canceled)", Sign.REFUSED),
+        ("postfix/smtpd", "{}: lost connection after DATA (40 bytes) from unknown[127.0.0.1]", Sign.REFUSED),
+        ("postfix/smtpd", "{}: timeout after BDAT (40 bytes) from unknown[127.0.0.1]", Sign.REFUSED),
+        ("postfix/smtpd", "{}: lost connection after END-OF-MESSAGE from unknown[127.0.0.1]", Sign.OTHER),
+        ("postfix/smtpd", "{}: lost connection after RCPT from unknown[127.0.0.1]", Sign.OTHER),
         ("postfix/cleanup", "{}: removed (discarded)", Sign.DISCARDED),
         ("postfix/cleanup", "{}: discard: header Subject: a from unknown[1.2.3.4]; from=<a@b>: gone", Sign.DISCARDED),
         ("postfix/cleanup", "{}: milter-discard: END-OF-MESSAGE from unknown[1.2.3.4]", Sign.DISCARDED),
@@ -73,6 +79,14 @@ def test_a_line_of_postfix_says_of_an_email(program: str, text: str, sign: Sign,
         ("postfix/smtpd", "NOQUEUE: reject: RCPT from unknown[1.2.3.4]: 554 5.7.1", Sign.OTHER),
         ("postfix/smtpd", "NOQUEUE: discard: RCPT from unknown[1.2.3.4]: gone", Sign.DISCARDED),
         ("postfix/cleanup", "warning: mail_stream_cleanup: close error", Sign.OTHER),
+        ("postfix/smtpd", "NOQUEUE: lost connection after DATA (0 bytes) from unknown[127.0.0.1]", Sign.REFUSED),
+        ("postfix/cleanup", "", Sign.CUT),
+        ("postfix/cleanup", "4fQxYz3P", Sign.CUT),
+        ("postfix/cleanup", "4fQxYz3PbZz1Hk: ", Sign.CUT),
+        ("postfix/cleanup", "4fQxYz3PbZz1Hk: message", Sign.CUT),
+        ("postfix/cleanup", "4fQxYz3PbZz1Hk: message-id=<", Sign.CUT),
+        ("postfix/qmgr", "4fQxYz3PbZz1Hk:", Sign.CUT),
+        ("postfix/smtpd", "4fQxYz3PbZz1", Sign.CUT),
         ("postfix/anvil", "statistics: max connection rate 1/60s", Sign.OTHER),
     ],
 )
@@ -111,13 +125,20 @@ def test_a_message_id_is_read_as_it_is_logged(value: str, message_id: str, whole
         ("1rABCD-0005xY-1Z H=web [10.0.0.1] F=<shop@example.com> rejected after DATA: spam", Sign.OTHER, ""),
         ("1rABCD-0005xY-1Z SMTP connection lost after final dot H=web [10.0.0.1]", Sign.OTHER, ""),
         ("H=web [10.0.0.1] F=<shop@example.com> rejected RCPT <a@b>: no", Sign.OTHER, ""),
+        ('1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=12 T="no Message-ID"', Sign.RECEIVED, ""),
+        ("1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=12", Sign.CUT, ""),
+        ("1rABCD-0005xY-1Z <= a@b H=web [10.0.", Sign.CUT, ""),
+        ("1rABCD-0005xY-1Z <", Sign.CUT, ""),
+        ("1rABCD-00", Sign.CUT, ""),
+        ("", Sign.CUT, ""),
+        ("[1/2] 1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=12 X=", Sign.CUT, ""),
         ("exim 4.96 daemon started: pid=215, -q30m, listening for SMTP on port 25", Sign.OTHER, ""),
     ],
 )  # fmt: skip
 def test_a_line_of_exim_says_of_an_email(text: str, sign: Sign, message_id: str) -> None:
     """Arrival names the e-mail and accepts it at once; what was refused after DATA is never named."""
-    line = take_apart(f"2026-11-23 17:20:14 {text}", Clock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)))
+    line = take_apart(f"2026-11-23 17:20:14 {text}", Clock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)), Around(""))
     assert line
-    assert exim.is_exim(line)
+    assert line.is_exim
     said = exim.read(line)
     assert (said.sign, said.message_id) == (sign, message_id)

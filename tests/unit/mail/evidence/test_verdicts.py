@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import permutations
 from pathlib import Path
@@ -12,7 +13,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from workers.mail.evidence import files, reading
+from workers.mail.evidence import reading
+from workers.mail.evidence.formats import files
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
 
 OURS = "order.shipped-4711-0a1b2c3d4e5f@example.com"
@@ -35,6 +37,7 @@ NAMED = f"Nov 23 12:00:01 mx1 postfix/cleanup[6]: AAAAAA1: message-id=<{OURS}>"
 ACTIVE = "Nov 23 12:00:02 mx1 postfix/qmgr[7]: AAAAAA1: from=<shop@example.com>, size=1, nrcpt=1 (queue active)"
 REMOVED = "Nov 23 12:00:03 mx1 postfix/qmgr[7]: AAAAAA1: removed"
 LEFT = "Nov 23 12:00:02 mx1 postfix/smtpd[5]: lost connection after DATA (40 bytes) from web[10.0.0.1]"
+LEFT_BY_ID = LEFT.replace("lost", "AAAAAA1: lost")  # since Postfix 3.10
 LEFT_LATE = "Nov 23 12:00:02 mx1 postfix/smtpd[5]: lost connection after END-OF-MESSAGE from web[10.0.0.1]"
 REJECTED = "Nov 23 12:00:02 mx1 postfix/cleanup[6]: AAAAAA1: milter-reject: END-OF-MESSAGE from web[10.0.0.1]: 4.7.1"
 START = "Nov 23 12:10:00 mx1 postfix/master[{}]: daemon started -- version 3.7.11, configuration /etc/postfix"
@@ -65,7 +68,7 @@ def verdict(names: list[str], vouched: Vouched = ALL_DAY, attempt: Attempt = ATT
 
 def read(names: list[str], zone: tzinfo = UTC) -> reading.Logs:
     with files.opened(names) as opened:
-        stamped = [files.LogFile(file.name, file.path, UNTIL + timedelta(hours=8)) for file in opened]
+        stamped = [replace(file, changed=UNTIL + timedelta(hours=8)) for file in opened]
         return reading.read(stamped, [OURS], zone)
 
 
@@ -89,6 +92,8 @@ def test_neither_the_order_of_files_nor_of_programs_matters(write: Write, order:
         ([], Outcome.NOT_ACCEPTED, "not in the logs"),
         ([CLIENT, NAMED, LEFT], Outcome.NOT_ACCEPTED, "lost connection after DATA"),
         ([CLIENT, LEFT, NAMED.replace("12:00:01", "12:00:03")], Outcome.NOT_ACCEPTED, "lost connection after DATA"),
+        ([CLIENT, NAMED, LEFT_BY_ID], Outcome.NOT_ACCEPTED, "lost connection after DATA"),
+        ([CLIENT, NAMED, LEFT_BY_ID.replace("AAAAAA1", "NOQUEUE")], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
         ([CLIENT, NAMED, REJECTED], Outcome.NOT_ACCEPTED, "milter-reject"),
         ([CLIENT, NAMED, LEFT_LATE], Outcome.STILL_UNKNOWN, "--queue-empty"),
         ([CLIENT, NAMED], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
@@ -98,6 +103,11 @@ def test_neither_the_order_of_files_nor_of_programs_matters(write: Write, order:
           LEFT.replace("12:00:02", "12:01:01")], Outcome.NOT_ACCEPTED, "lost connection"),
         ([CLIENT, NAMED, LEFT, CLIENT.replace("12:00:01", "12:01:00"), ACTIVE.replace("12:00:02", "12:01:00")],
          Outcome.NOT_ACCEPTED, "lost connection"),
+        # One logger writes microseconds, another one seconds, a third one is late.
+        ([CLIENT.replace("Nov 23 12:00:01", "2026-11-23T12:00:02.7Z"), NAMED.replace("12:00:01", "12:00:02"), ACTIVE],
+         Outcome.ACCEPTED, "queue active"),
+        ([ACTIVE, CLIENT.replace("12:00:01", "12:00:20"), NAMED.replace("12:00:01", "12:00:20")],
+         Outcome.STILL_UNKNOWN, "seems to be older"),
         # Another client of the same process left.
         ([CLIENT, NAMED, CLIENT.replace("AAAAAA1", "BBBBBB1"), LEFT], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
         # Another process' client left.
@@ -111,8 +121,8 @@ def test_neither_the_order_of_files_nor_of_programs_matters(write: Write, order:
         ([CLIENT.replace("12:00", "11:58"), NAMED.replace("12:00", "11:58"), REJECTED.replace("12:00", "11:58"),
           CLIENT, NAMED, ACTIVE], Outcome.ACCEPTED, "queue active"),
         # A line that may mean ours.
-        ([NAMED.replace("-0a1b", "?0a1b")], Outcome.STILL_UNKNOWN, "does not name it exactly"),
-        ([NAMED.replace("@example.com>", "")], Outcome.STILL_UNKNOWN, "does not name it exactly"),
+        ([NAMED.replace("-0a1b", "?0a1b")], Outcome.STILL_UNKNOWN, "has its Message-ID"),
+        ([NAMED.replace("@example.com>", "")], Outcome.STILL_UNKNOWN, "has its Message-ID"),
         # The Message-ID stands behind the header by which the server threw it away.
         (["Nov 23 12:00:02 mx1 postfix/cleanup[6]: CCCCCC1: discard: header Subject: a from web[10.0.0.1]; x"],
          Outcome.STILL_UNKNOWN, "discarded"),
@@ -200,12 +210,8 @@ def test_packed_files_are_read(tmp_path: Path, pack: Callable[[bytes], bytes]) -
     assert verdict([str(path)]).outcome is Outcome.ACCEPTED
 
 
-def test_a_damaged_or_missing_file_is_said(tmp_path: Path) -> None:
-    """A log that ends in the middle of a packed file would pass for a complete one."""
-    path = tmp_path / "mail.log.2.gz"
-    path.write_bytes(gzip.compress("\n".join(AROUND * 1_000).encode())[:-20])
-    with pytest.raises(files.CannotBeRead, match=r"mail\.log\.2\.gz"):
-        verdict([str(path)])
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    """Whoever names it believes that it counts."""
     with pytest.raises(files.CannotBeRead, match="No such file"):
         verdict([str(tmp_path / "none")])
 

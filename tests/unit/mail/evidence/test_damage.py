@@ -1,0 +1,207 @@
+"""Lines that are cut, run together or are missing, files that are missing, and losses that loggers tell of."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.unit.mail.evidence.test_formats import FORMATS, others, ours, saved, syslog
+from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, SINCE, read, verdict
+from workers.mail.evidence import losses
+from workers.mail.evidence.losses import Reach
+from workers.mail.evidence.verdicts import Outcome, Vouched
+
+EXIM_BEFORE = "2026-11-23 11:00:00 1rABCA-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=first@example.com"
+EXIM_OTHER = "2026-11-23 12:05:00 1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=other@example.com"
+EXIM_AFTER = "2026-11-23 13:00:00 1rABCE-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=last@example.com"
+EXIM_OURS = f'2026-11-23 12:00:02 1rABCC-0005xY-1Z <= shop@example.com H=web [10.0.0.1] P=esmtp S=900 id={OURS} T="a"'
+QUEUE_EMPTY = Vouched(
+    complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, relays=["mx1:25"], queue_empty=True
+)
+LOST: dict[str, Callable[[str, int, str], str]] = {  # a line, where it is cut, and the next one
+    "the end of the line": lambda line, at, _: line[:at],
+    "the end and the line's end": lambda line, at, following: f"{line[:at]}{following}",
+    "the end, and NULs in its place": lambda line, at, _: f"{line[:at]}\0\0\0\0\0",
+    "the end, and the next one's beginning": lambda line, at, following: f"{line[:at]}\n{following[30:]}",
+    "the beginning": lambda line, at, _: line[at:],
+}
+
+
+@pytest.mark.parametrize("form", ["RFC 3164", "RFC 5424", "journalctl -o json", "Kubernetes", "docker compose logs"])
+@pytest.mark.parametrize("damage", LOST)
+def test_no_line_of_ours_is_taken_for_another_ones_wherever_it_is_cut(tmp_path: Path, damage: str, form: str) -> None:
+    """All that the log had of the e-mail is lost but for the one line that is cut; and the queue was seen empty."""
+    written = FORMATS[form]
+    around = others(written, "mx1", every=15)
+    noon = next(number for number, line in enumerate(around) if "12:15:03" in line or "1795436103" in line)
+    named = ours(written, "mx1")[1]
+    wrong = []
+    for at in range(len(named) if damage != "the beginning" else named.index(OURS)):
+        rest = LOST[damage](named, at, around[noon])
+        # A line that is missing altogether looks as one that was never written; so does one of nothing but blanks.
+        if not rest.strip() or (at == 0 and damage != "the beginning"):
+            continue
+        found = verdict(saved(tmp_path, [*around[:noon], rest, *around[noon:]]), QUEUE_EMPTY)
+        # Where only what wraps the line is cut, it is whole, and the queue's word counts.
+        if found.outcome is not Outcome.STILL_UNKNOWN and not found.why.startswith("The content came in"):
+            wrong.append((rest, found))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("damage", LOST)
+def test_no_line_of_exim_is_taken_for_another_ones_wherever_it_is_cut(tmp_path: Path, damage: str) -> None:
+    """Its line of arrival names the e-mail near its end."""
+    wrong = []
+    for at in range(1, EXIM_OURS.index(OURS) + len(OURS)):
+        rest = LOST[damage](EXIM_OURS, at, EXIM_OTHER)
+        found = verdict(saved(tmp_path, [EXIM_BEFORE, rest, EXIM_OTHER, EXIM_AFTER]), QUEUE_EMPTY)
+        gone = damage == "the beginning" and at > EXIM_OURS.index(OURS) + 20  # too little is left of the Message-ID
+        if found.outcome is Outcome.NOT_ACCEPTED and not gone:
+            wrong.append((rest, found))
+    assert wrong == []
+
+
+def test_what_was_not_understood_is_no_doubt_where_somebody_has_looked_at_it(tmp_path: Path) -> None:
+    """But for what has the Message-ID."""
+    vouched = Vouched(
+        complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, relays=["mx1:25"],
+        strange_harmless=True,
+    )  # fmt: skip
+    strange = [AROUND[0], "*** starting ***", *AROUND[1:]]
+    found = verdict(saved(tmp_path, strange))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert "a line was not understood (*** starting ***)" in found.why
+    assert "--strange-lines-harmless" in found.why
+    assert verdict(saved(tmp_path, strange), vouched).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, [*strange, f"*** {OURS} ***"]), vouched).outcome is Outcome.STILL_UNKNOWN
+
+
+def test_a_strange_line_concerns_only_the_time_at_which_it_stands(tmp_path: Path) -> None:
+    """Between the lines before and after it."""
+    strange = "*** starting ***"
+    for lines, outcome in (
+        ([AROUND[0], AROUND[1].replace("12:05", "11:30"), strange, AROUND[1].replace("12:05", "11:50"), *AROUND[1:]],
+         Outcome.NOT_ACCEPTED),
+        ([AROUND[0], strange, *AROUND[1:]], Outcome.STILL_UNKNOWN),
+        ([*AROUND, strange], Outcome.NOT_ACCEPTED),
+        ([strange, *AROUND], Outcome.NOT_ACCEPTED),  # it is of some time before
+        ([strange, *AROUND[1:], AROUND[0]], Outcome.STILL_UNKNOWN),
+    ):  # fmt: skip
+        assert verdict(saved(tmp_path, lines)).outcome is outcome, lines
+
+
+def test_a_file_that_is_missing_between_two_is_missed(tmp_path: Path) -> None:
+    """Where neither has a line for longer than any file goes without one."""
+    log = others(syslog, "mx1")
+    parts = [log[:150], log[150:300], log[300:]]
+    assert verdict(saved(tmp_path, *parts)).outcome is Outcome.NOT_ACCEPTED
+    for missing in range(3):
+        given = [part for number, part in enumerate(parts) if number != missing]
+        found = verdict(saved(tmp_path, *given))
+        times = [line[7:15] for line in parts[missing]]
+        touched = times[0] <= "12:20:00" and times[-1] >= "11:55:00"
+        assert found.outcome is (Outcome.STILL_UNKNOWN if touched else Outcome.NOT_ACCEPTED), found
+
+
+SAID = {
+    Reach.HOST: [
+        "rsyslogd: imuxsock lost 53 messages from pid 812 due to rate-limiting",
+        "rsyslogd: imuxsock[pid: 812, name: /usr/lib/postfix/sbin/smtpd]: 53 messages lost due to rate-limiting (200",
+        "rsyslogd: imjournal: begin to drop messages due to rate-limiting",
+        "rsyslogd: imjournal: 812 messages lost due to rate-limiting",
+        "systemd-journald[300]: Suppressed 53 messages from postfix@-.service",
+        "systemd-journald[300]: Missed 53 kernel messages",
+        "systemd-journald[300]: Forwarding to syslog missed 53 messages.",
+        "systemd-journald[300]: Failed to write entry to /var/log/journal/x (22 items, 700 bytes), ignoring: No space",
+        "systemd-journald[300]: Failed to write entry (22 items, 700 bytes), ignoring: Bad message",
+        "systemd-journald[300]: File /var/log/journal/x corrupted or uncleanly shut down, renaming and replacing.",
+        "dockerd[9]: Error writing log message",
+        "dockerd[9]: Error rotating log file, log data may have been lost",
+        'kubelet[9]: failed to reopen container log "a": no such container',
+        "logrotate[9]: error: error copying /var/log/mail.log to /var/log/mail.log.1: Permission denied",
+        "logrotate[9]: error: error truncating /var/log/mail.log: Invalid argument",
+        "kernel: [9.1] Out of memory: Killed process 812 (rsyslogd) total-vm:1",
+    ],
+    Reach.ALL: [
+        "rsyslogd: action 'action-3-builtin:omfile' (module 'builtin:omfile') message lost, could not be processed.",
+        "rsyslogd: file '/var/log/mail.log'[9] write error - see https://www.rsyslog.com/ for help OS error: full",
+        "rsyslogd: action 'a' suspended (module 'builtin:omfwd'), next retry is Mon",
+        "rsyslogd: main Q: queue is full, 53 messages discarded",
+        "rsyslogd: main Q: lost 53 messages from diskqueue (invalid .qi file)",
+        "rsyslogd: imtcp from <web7>: begin to drop messages due to rate-limiting",
+        "syslog-ng[300]: Destination reliable queue full, dropping message; filename='/x'",
+        "syslog-ng[300]: Number of dropped messages; count='53'",
+        "syslog-ng[300]: Message(s) dropped while sending message to destination; driver='d'",
+        "syslog-ng[300]: I/O error occurred while writing; fd='9', error='No space left on device (28)'",
+        "syslog-ng[300]: Log statistics; dropped='dst.file(d_mail#0,/var/log/mail.log)=53', processed='center()=9'",
+    ],
+    Reach.DOWN: [
+        'rsyslogd: [origin software="rsyslogd" swVersion="8" x-pid="8" x-info="https://www.rsyslog.com"] start',
+        "syslog-ng[300]: syslog-ng starting up; version='3.38.1'",
+        "syslogd: syslogd started: BusyBox v1.36.1",
+        "syslogd 1.5.0: restart (remote reception).",
+        "kernel: Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)",
+        "kernel: [    0.000000] Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)",
+        "systemd-journald[300]: Journal started",
+    ],
+}  # fmt: skip
+NO_LOSSES = [
+    'rsyslogd: [origin software="rsyslogd" swVersion="8" x-pid="8"] rsyslogd was HUPed',
+    "rsyslogd: imjournal: journal files changed, reloading...",
+    "syslog-ng[300]: Log statistics; dropped='dst.file(d_mail#0,/var/log/mail.log)=0', processed='center()=9'",
+    "systemd-journald[300]: System Journal (/var/log/journal/x) is 8.0M, max 4.0G, 3.9G free.",
+    "systemd[1]: Started Session 7 of user kim.",
+    "dovecot: imap(kim): Logged out in=1 out=2",
+    "kernel: [9.1] Out of memory: Killed process 812 (java) total-vm:1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reach", "said"), [(reach, said) for reach, all_ in SAID.items() for said in all_])
+def test_what_loggers_say_of_their_own_losses_is_a_doubt(tmp_path: Path, reach: Reach, said: str) -> None:
+    """In the time around it; if it is the host that gathers the logs of others, of theirs, too."""
+    line = f"Nov 23 12:10:00 mx1 {said}"
+    found = verdict(saved(tmp_path, [*AROUND[:2], line, AROUND[2]]))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert said.partition(": ")[2][:40] in found.why
+    elsewhere = verdict(saved(tmp_path, [*AROUND[:2], line.replace("mx1", "loghost"), AROUND[2]]))
+    assert elsewhere.outcome is (Outcome.STILL_UNKNOWN if reach is Reach.ALL else Outcome.NOT_ACCEPTED)
+
+
+def test_a_loss_counts_wherever_it_stands(tmp_path: Path) -> None:
+    """In a file of its host that is read before the mail server's, too."""
+    syslog_file = [
+        "Nov 23 10:00:00 mx1 cron[7]: x",
+        "Nov 23 12:10:00 mx1 systemd-journald[3]: Suppressed 9 messages from a",
+    ]
+    found = verdict(saved(tmp_path, AROUND, syslog_file))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert "Suppressed 9 messages" in found.why
+
+
+@pytest.mark.parametrize("said", NO_LOSSES)
+def test_what_loggers_say_otherwise_is_none(tmp_path: Path, said: str) -> None:
+    """Numbers of what was lost may be nought."""
+    assert losses.reach(said.partition(": ")[2]) is None
+    assert (
+        verdict(saved(tmp_path, [*AROUND[:2], f"Nov 23 12:10:00 mx1 {said}", AROUND[2]])).outcome
+        is Outcome.NOT_ACCEPTED
+    )
+
+
+def test_a_message_id_that_is_cut_off_may_be_ours(tmp_path: Path) -> None:
+    """Where ours begins so; another one's does not."""
+    unknown, not_accepted = ("<order.sh", "<", ""), ("<invoice", "no-brackets@x.example")
+    expected = dict.fromkeys(unknown, Outcome.STILL_UNKNOWN) | dict.fromkeys(not_accepted, Outcome.NOT_ACCEPTED)
+    for cut, outcome in expected.items():
+        line = NAMED.replace(f"<{OURS}>", cut)
+        assert verdict(saved(tmp_path, [AROUND[0], line, *AROUND[1:]])).outcome is outcome, cut
+
+
+def test_gaps_are_bounded_however_many_lines_are_strange(tmp_path: Path) -> None:
+    """Those that stand close are one."""
+    moments = [SINCE + timedelta(seconds=number) for number in range(3_000)]
+    lines = [
+        text for moment in moments for text in (syslog(moment, "mx1", "postfix/anvil", 9, "statistics"), "*** a ***")
+    ]
+    assert len(read(saved(tmp_path, lines)).gaps) == 1

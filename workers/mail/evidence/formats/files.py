@@ -1,0 +1,189 @@
+"""Log files, as they lie in /var/log: plain or packed, in archives, in any of Unicode's encodings; and stdin.
+
+What cannot be unpacked or read to its end is `Damaged`, with a sentence that says what to do. It is no reason to read
+nothing: what another file has is a proof all the same.
+"""
+
+import fnmatch
+import io
+import re
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from workers.mail.evidence.formats import packings
+from workers.mail.evidence.formats.packings import Damaged
+
+STDIN = "-"
+LONGEST_LINE = 65_536  # bytes; what is longer is read as several lines: a file without line ends fills no memory
+OVERLAP = 1_000  # characters that each of these has in common with the one before: longer than a Message-ID
+MOST_UNPACKED = 16 * 2**30  # bytes of an archive's files, which are copied to a temporary folder
+SNIFFED = 4_096
+MOST = 0.6  # of the letters of a log are ASCII's
+_BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_WIDE = ((0, "utf-16-be"), (1, "utf-16-le"))  # where the NULs are of ASCII letters in two bytes
+_DATE = r"\d{4}-?\d\d-?\d\d(?:[-T_.]?\d\d(?:[-:]?\d\d){0,2})?"
+_ROTATED = re.compile(
+    rf"(?:[.-](?:\d{{1,3}}|{_DATE}|gz|bz2|xz|lzma|zst|zstd|zip|tar|tgz|old|bak))+$|[._-]{_DATE}(?=\.log$)"
+)
+
+_NUMBER = re.compile(r"[.-](\d{1,3})(?![\d-])")
+_DATED = re.compile(r"\d{4}")
+
+
+class CannotBeRead(ValueError):
+    """The file is missing or may not be read; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file that can be read more than once."""
+
+    name: str  # as the user gave it; of a file in an archive, with the archive's
+    path: Path
+    changed: datetime  # UTC: nothing in it is later
+    host: str  # whose lines these are that name none: what whoever asks says, or its family
+    damage: str = ""  # why nothing of it can be read
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines without their ends. Bytes that are not UTF-8 are kept as lone surrogates. Raises Damaged."""
+        if self.damage:
+            raise Damaged(self.damage)
+        with packings.said_of(self.name):
+            encoding = _encoding(packings.start_of(self.path, SNIFFED))
+            with packings.unpacked(self.path) as file:
+                wide = io.TextIOWrapper(file, encoding, errors="replace", newline="\n") if encoding else None
+                yield from _lines(wide.readline if wide else file.readline)
+
+
+def _lines(read_line: Callable[[int], bytes] | Callable[[int], str]) -> Iterator[str]:
+    rest = ""
+    while line := read_line(LONGEST_LINE):
+        text = line if isinstance(line, str) else line.decode(errors="surrogateescape")
+        ended = text.endswith("\n")
+        text = rest + text.rstrip("\r\n")
+        yield from text.split("\r") if "\r" in text else (text,)
+        rest = "" if ended else text[-OVERLAP:]
+
+
+def _encoding(start: bytes) -> str:
+    """Return the encoding of a file that has two or four bytes for each letter, or nothing."""
+    if named := next((encoding for mark, encoding in _BOMS if start.startswith(mark)), ""):
+        return named
+    for at, encoding in _WIDE:
+        of_ascii, others = start[at::2], start[1 - at :: 2]
+        if of_ascii.count(0) > len(of_ascii) * MOST and others.count(0) < len(others) * (1 - MOST):
+            return encoding
+    return ""
+
+
+@contextmanager
+def opened(names: Collection[str], hosts: Collection[tuple[str, str]] = ()) -> Iterator[list[LogFile]]:
+    """Give the files, each once, and those in archives; stdin is copied to a temporary file, as logs are read twice.
+
+    `hosts` are names of hosts, each with a pattern of names of files. Raises CannotBeRead.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-logs-")))
+        yield [file for name in dict.fromkeys(names) for file in _files(name, folder, hosts)]
+
+
+def _files(name: str, folder: Path, hosts: Collection[tuple[str, str]]) -> Iterator[LogFile]:
+    if name == STDIN:
+        path, changed = folder / "stdin", datetime.now(UTC)
+        with path.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+    else:
+        path = Path(name)
+        try:
+            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            path.open("rb").close()
+        except OSError as error:
+            raise CannotBeRead(f"{name}: {error.strerror}.") from error
+    found = [*_Archives(folder).files(name, path, changed)]
+    for file_name, place, file_changed, damage in found:
+        called = name if len(found) == 1 else file_name  # as the archive, if that has no other file
+        told = next((host for host, pattern in hosts if fnmatch.fnmatch(called, pattern)), "")
+        yield LogFile(called, place, file_changed, told or family(called), damage)
+
+
+class _Archives:
+    """Copies what is in archives to a folder, also in archives in archives, and not more than MOST_UNPACKED."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._left = folder, MOST_UNPACKED
+
+    def files(
+        self, name: str, path: Path, changed: datetime, depth: int = 0
+    ) -> Iterator[tuple[str, Path, datetime, str]]:
+        """Yield the file itself, or those in it; and what cannot be opened, with the reason."""
+        try:
+            with packings.said_of(name):
+                start = packings.start_of(path, SNIFFED)
+                is_archive = start.startswith(packings.ZIP) or start[257:262] == packings.TAR
+                packings.refuse(name, start)
+                if not is_archive or depth == packings.MOST_LAYERS:
+                    damage = f"{name} is an archive in archives: unpack it, and give what is in it."
+                    yield name, path, changed, damage if is_archive else ""
+                    return
+                for member, copy, member_changed in self._members(path, is_zip=start.startswith(packings.ZIP)):
+                    yield from self.files(f"{name}:{member}", copy, min(member_changed, changed), depth + 1)
+        except Damaged as error:
+            yield name, path, changed, str(error)
+
+    def _members(self, path: Path, *, is_zip: bool) -> Iterator[tuple[str, Path, datetime]]:
+        with packings.unpacked(path) as file:
+            if is_zip:
+                with zipfile.ZipFile(file) as archive:
+                    for zipped in archive.infolist():
+                        if not zipped.is_dir():
+                            with archive.open(zipped) as source:
+                                yield zipped.filename, self._copied(source), _zip_time(zipped)
+                return
+            with tarfile.open(fileobj=file, mode="r|") as tape:
+                for taped in tape:
+                    source_or_none = tape.extractfile(taped) if taped.isfile() else None
+                    if source_or_none is not None:
+                        changed = datetime.fromtimestamp(taped.mtime, UTC)
+                        yield taped.name, self._copied(cast("BinaryIO", source_or_none)), changed
+
+    def _copied(self, source: object) -> Path:
+        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as copy:
+            while piece := cast("BinaryIO", source).read(2**20):
+                self._left -= len(piece)
+                if self._left < 0:
+                    raise Damaged(f"The archive has more than {MOST_UNPACKED:,} bytes: unpack it, and give its files.")
+                copy.write(piece)
+            return Path(copy.name)
+
+
+def _zip_time(member: zipfile.ZipInfo) -> datetime:
+    """Return when the file was changed: in a zone that nobody knows, so later by a day at most."""
+    try:
+        return datetime(*member.date_time, tzinfo=UTC) + timedelta(hours=14)
+    except ValueError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def family(name: str) -> str:
+    """Return what a log's file has in common with those that it was rotated to: `mainlog` of `mainlog.2.gz`."""
+    folder, slash, base = name.rpartition("/")
+    return folder + slash + (_ROTATED.sub("", base) or base)
+
+
+def rotation(name: str) -> int | None:
+    """Return which of its family a file is, 0 being the one that is written to; None if its name has a date."""
+    base = name.rpartition("/")[2]
+    found = _ROTATED.search(base)
+    if not found:
+        return 0
+    numbers = _NUMBER.findall(found[0])
+    return int(numbers[0]) if len(numbers) == 1 and not _DATED.search(found[0]) else None

@@ -1,0 +1,216 @@
+"""A line of a mail server's log, taken apart: when, where, which program, and what it says.
+
+These beginnings are read: that of syslog, `Nov 23 17:20:14 host program[pid]: text` (RFC 3164, 4.1.1), also without
+the host and with a year; the same with a time of RFC 3339, as rsyslog and `journalctl -o short-iso` write it, and with
+those of `-o short-full` and `-o short-unix`; RFC 5424; and that of Exim's mainlog, `2026-11-23 17:20:14 text`.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+from workers.mail.evidence.formats import years
+from workers.mail.evidence.formats.years import A_DAY, MONTHS, Turns
+
+_MONTH = rf"(?:{'|'.join(MONTHS)})"
+_TIME = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_DAYS = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_PRIORITY = r"(?:<[\w.]+> ?)?"  # `<22>`, or FreeBSD's `<mail.info>`
+_LEVEL = r"(?:[a-z]+[0-7]?\.(?:emerg|alert|crit|err|error|warning|warn|notice|info|debug) )?"
+_SYSLOG_STAMP = (
+    rf"{_MONTH} [ \d]?\d (?:\d{{4}} )?{_TIME}|\d{{4}} {_MONTH} [ \d]?\d {_TIME}"
+    rf"|{_DAYS} {_MONTH} [ \d]?\d {_TIME} \d{{4}}"
+    rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S*|{_DAYS} \d{{4}}-\d\d-\d\d {_TIME} [A-Z+-]\S*|\d{{9,11}}\.\d+"
+)
+_PROGRAM = r"(?P<program>[^\s\[:]+)(?:\[(?P<pid>\d*)\])?:(?: (?:\[ID \d+ [\w.]+\] )?(?P<text>.*)|$)"
+_SYSLOG = re.compile(
+    rf"{_PRIORITY}(?P<stamp>{_SYSLOG_STAMP}) {_PRIORITY}(?:(?P<host>[^\s\[\]|/]+)(?<!:) )?{_LEVEL}{_PROGRAM}", re.DOTALL
+)
+_BARE = re.compile(rf"{_PRIORITY}(?:(?P<host>[^\s\[\]|/]+)(?<!:) )?{_LEVEL}{_PROGRAM}", re.DOTALL)
+_ELEMENT = r'\[[^\s="\]]+(?: [^\s="\]]+="(?:[^"\\]|\\.)*")*\]'
+_RFC_5424 = re.compile(
+    r"(?:\d+ )?(?:<\d{1,3}>)?1 (?P<stamp>\d{4}-\d\d-\d\dT\S+) (?P<host>\S+) (?P<program>\S+) (?P<pid>\S+) \S+ "
+    rf"(?:-|(?:{_ELEMENT})+)(?: \ufeff?(?P<text>.*)|$)",
+    re.DOTALL,
+)
+_ISO = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: ?[+-]\d\d:?\d\d)?"
+_EXIM = re.compile(rf"(?P<stamp>{_ISO}) (?:\[\d+\] )?(?P<text>.*)", re.DOTALL)
+_HEADED = re.compile(
+    rf"{_PRIORITY}(?P<stamp>{_SYSLOG_STAMP}) (?P<host>[^\s\[\]|/:]+) (?P<text>[^\s:\[]+ .*)", re.DOTALL
+)
+_WITH_PROCESS = re.compile(r"(?P<host>[^\s\[\]|/=]+) (?P<program>[^\s\[:=]+)\[(?P<pid>\d+)\]: (?P<text>.*)", re.DOTALL)
+_UNIX = re.compile(r"\d{9,11}\.\d+")
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_YEAR = re.compile(r"\d{4}")
+_FRACTION = re.compile(r"[.,]\d+$")
+_HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
+_EXIM_PROGRAMS = ("exim", "exim4")
+_NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
+# Two lines that ran together: the end of the first one is missing. Of a line of another program it matters only if what
+# follows is of a mail server.
+_BY_RFC_5424 = r"\S+ \S+ (?:\d+|-) \S+ [-\[]"
+_SECOND = re.compile(
+    rf"{_TIME}\S* (?:(?:\S+ )?(?:[\w/.-]+(?:\[\d+\])?: |\w{{6}}-\w{{6,11}}-\w{{2,4}} )|{_BY_RFC_5424})"
+)
+_SECOND_OF_MAIL = re.compile(
+    rf"{_TIME}\S* (?:(?:\S+ )?(?:[\w.-]+/[\w/.-]+\[\d+\]: |\w{{6}}-\w{{6,11}}-\w{{2,4}} )|{_BY_RFC_5424})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. Where it names no host, that is what all such lines of its file are said to be of."""
+
+    moment: datetime  # UTC
+    ambiguous: bool  # its time is one of two, as the clock was set back
+    host: str
+    instance: str  # such as `postfix` or `postfix-out/submission`; empty for a program that has only one name
+    program: str  # empty: another one than those that name themselves
+    pid: str
+    text: str
+    of_mainlog: bool = False  # it has the form of Exim's own log, and may be of another program
+
+    @property
+    def is_exim(self) -> bool:
+        """Whether Exim wrote it."""
+        return self.program in _EXIM_PROGRAMS
+
+    @property
+    def has_second(self) -> bool:
+        """Whether another line begins in the middle of this one."""
+        return bool((_SECOND if self.instance or self.is_exim else _SECOND_OF_MAIL).search(self.text))
+
+
+class Clock:
+    """Reads the times of one file, in the order of its lines.
+
+    Those without a zone are in `zone`. Those without a year begin in `first_year`; where that is not known, each is the
+    last one that is not in the future of the file.
+    """
+
+    def __init__(self, zone: tzinfo, changed: datetime, first_year: int | None = None) -> None:
+        self._zone = zone
+        self._latest = changed + A_DAY
+        self._first_year, self._turns = first_year, Turns()
+        self._last = ("", datetime.min.replace(tzinfo=UTC), False)
+
+    def read(self, stamp: str) -> tuple[datetime, bool]:
+        """Return the time in UTC, and whether it is ambiguous. Raises ValueError."""
+        if self._last[0] != stamp:
+            self._last = (stamp, *self._read(stamp))
+        return self._last[1:]
+
+    def _read(self, stamp: str) -> tuple[datetime, bool]:
+        if _UNIX.fullmatch(stamp):
+            return datetime.fromtimestamp(float(stamp), UTC), False
+        local, zone_name = self._local(stamp)
+        if local.tzinfo is not None:
+            return local.astimezone(UTC), False
+        local = local.replace(tzinfo=self._zone)
+        both = (local, local.replace(fold=1))
+        ambiguous = both[0].utcoffset() != both[1].utcoffset()
+        if zone_name:
+            local, ambiguous = next(each for each in both if each.tzname() == zone_name), False
+        return local.astimezone(UTC), ambiguous
+
+    def _local(self, stamp: str) -> tuple[datetime, str]:
+        """Return the time as it is written, and the name of its zone, where it is called by one."""
+        if _ISO_DATE.match(stamp):
+            return datetime.fromisoformat(_without_blank(stamp)), ""
+        words = stamp.split()
+        if _ISO_DATE.match(words[1]):
+            return _of_short_full(words)
+        year = next((word for word in words if _YEAR.fullmatch(word)), "")
+        month, day, time = [word for word in words if word != year][-3:]
+        if not year:
+            return self._in_its_year(f"{month} {day} {_FRACTION.sub('', time)}"), ""
+        return datetime.fromisoformat(f"{year}-{MONTHS.index(month) + 1:02}-{int(day):02}T{time}"), ""
+
+    def _in_its_year(self, stamp: str) -> datetime:
+        if self._first_year is None:
+            return years.last_before(stamp, self._latest, self._zone)
+        month, day, _ = years.split_stamp(stamp)
+        return years.local(self._first_year + self._turns.note(month, day), stamp)
+
+
+def _without_blank(stamp: str) -> str:
+    """Return a time without the blank before its zone."""
+    return stamp.replace(" +", "+").replace(" -", "-").replace(",", ".")
+
+
+def _of_short_full(words: list[str]) -> tuple[datetime, str]:
+    _, day, time, zone = words
+    local = datetime.fromisoformat(f"{day}T{time}")
+    if zone in {"UTC", "GMT"}:
+        return local.replace(tzinfo=UTC), ""
+    if zone[0] in "+-":
+        zone += ":00" if _HOURS.fullmatch(zone) else ""
+        return datetime.fromisoformat(f"{day}T{time}{zone}"), ""
+    return local, zone
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of a line before it is read: by what it is wrapped in, and of all lines of its file."""
+
+    family: str  # the host of lines that name none
+    host: str = ""  # what wraps it says of which host it is
+    moment: datetime | None = None
+
+
+def take_apart(text: str, clock: Clock, around: Around) -> Line | None:
+    """Return the parts of a line; None if it begins in none of the ways that are read."""
+    found = _SYSLOG.match(text) or _RFC_5424.match(text)
+    if found:
+        return _line(found, clock, around, found["program"], found["pid"] or "")
+    if found := _EXIM.match(text):
+        if inner := _WITH_PROCESS.match(found["text"]):
+            return _line(inner, clock, around, inner["program"], inner["pid"], stamp=found["stamp"])
+        return _line(found, clock, around, "exim", "", of_mainlog=True)
+    if around.moment and (found := _BARE.match(text)):
+        return _line(found, clock, around, found["program"], found["pid"] or "")
+    return None
+
+
+def of_no_program(text: str, clock: Clock, around: Around) -> Line | None:
+    """Return a line without a program's name, such as `last message repeated 3 times`: no name has a blank in it."""
+    found = _HEADED.match(text)
+    return _line(found, clock, around, "", "") if found else None
+
+
+def of_parts(header: tuple[str, str, str], text: str, around: Around) -> Line | None:
+    """Return a line of which host, program and process id are known, as a journal has them."""
+    if around.moment is None:
+        return None
+    named, name, pid = header
+    instance, _, program = name.rpartition("/")
+    if program in _EXIM_PROGRAMS and (own := _EXIM.match(text)):
+        text = own["text"]
+    return Line(around.moment, False, _host(named, around), instance, program, pid, text)
+
+
+def _host(named: str, around: Around) -> str:
+    return around.host or (around.family if named in _NAMELESS or not named else named)
+
+
+def _line(
+    found: re.Match[str],
+    clock: Clock,
+    around: Around,
+    name: str,
+    pid: str,
+    *,
+    stamp: str = "",
+    of_mainlog: bool = False,
+) -> Line | None:
+    parts = found.groupdict()
+    try:
+        moment, ambiguous = (around.moment, False) if around.moment else clock.read(stamp or parts["stamp"])
+    except (ValueError, OverflowError, StopIteration):  # the second for a year that UTC has not, the third for a zone
+        return None
+    said = parts["text"] or ""
+    instance, _, program = name.rpartition("/")
+    if program in _EXIM_PROGRAMS and not of_mainlog and (own := _EXIM.match(said)):
+        said = own["text"]
+    host = _host(parts.get("host") or "", around)
+    return Line(moment, ambiguous, host, instance, program, pid if pid != "-" else "", said, of_mainlog)

@@ -1,0 +1,77 @@
+"""The lines of one file, one after the other: what is around them is taken off, and they are taken apart."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from workers.mail.evidence.formats import lines
+from workers.mail.evidence.formats.files import LogFile
+from workers.mail.evidence.formats.lines import Around, Clock, Line
+from workers.mail.evidence.formats.wrappings import PART, Unwrapper, Wrapped
+
+LONGEST_SHOWN = 200  # characters of a line in a sentence
+NULS = "a part of the file is nothing but NULs, in place of lines"
+OWN_WORDS = ("-- ", " Suggested action: ")  # what journalctl says of itself, and what Exim adds to a warning
+_GOES_ON = ("  ", "\t")  # what a program says in several lines is set in
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A line, with what it is made of."""
+
+    text: str  # as people read it
+    searched: str  # all that it says, whatever it was wrapped in
+    line: Line | None  # None: it cannot be taken apart
+    strange: str = ""  # why a line of a mail server may be missing here
+
+
+class Records:
+    """Those of one file, each time that they are read."""
+
+    def __init__(self, file: LogFile, zone: tzinfo, first_year: int | None) -> None:
+        self._file, self._zone, self._first_year = file, zone, first_year
+        self._around = Around(file.host)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield them. Raises Damaged."""
+        clock, unwrapper = Clock(self._zone, self._file.changed, self._first_year), Unwrapper()
+        of_others = False  # the line before was of another program than a mail server
+        for raw in self._file.lines():
+            text = raw.replace("\0", "") if "\0" in raw else raw
+            nuls = NULS if text is not raw else ""
+            record = self._read(text.removeprefix("\ufeff"), clock, unwrapper)
+            line, strange = record.line, record.strange
+            if strange and of_others and record.text.startswith(_GOES_ON):
+                strange = ""
+            elif line or strange:
+                of_others = line is not None and not (line.instance or line.is_exim)
+            yield Record(record.text, record.searched, line, strange or nuls)
+        if unwrapper.has_parts:
+            yield Record("", "", None, "the last line of the file is not complete")
+
+    def _read(self, text: str, clock: Clock, unwrapper: Unwrapper) -> Record:
+        line, shown, searched = lines.take_apart(text, clock, self._around), text, text
+        if line is None and (wrapped := unwrapper.unwrap(text)):
+            if wrapped is PART:
+                return Record(text, text, None)
+            line, shown = self._unwrapped(wrapped, text, clock)
+            searched = f"{text}\n{wrapped.text}"
+        elif line is None:
+            line = lines.of_no_program(text, clock, self._around)
+        if line is not None and line.has_second:
+            return Record(shown, searched, None, f"two lines ran together ({shown[:LONGEST_SHOWN]})")
+        strange = ""
+        if line is None and text and not text.startswith(OWN_WORDS):
+            strange = f"a line was not understood ({shown[:LONGEST_SHOWN]})"
+        return Record(shown, searched, line, strange)
+
+    def _unwrapped(self, wrapped: Wrapped, text: str, clock: Clock) -> tuple[Line | None, str]:
+        around = Around(self._file.host, wrapped.host, wrapped.moment)
+        if wrapped.header is None:
+            line = lines.take_apart(wrapped.text, clock, around)
+            return line or lines.of_no_program(wrapped.text, clock, around), text
+        _, program, pid = wrapped.header
+        line = lines.of_parts(wrapped.header, wrapped.text, around)
+        if line is None:
+            return None, text
+        return line, f"{line.moment.isoformat()} {line.host} {program}[{pid}]: {wrapped.text}"

@@ -1,0 +1,160 @@
+"""The year of lines that name none: what the file's last change and the order of its lines allow.
+
+A file's last line was written when the file was changed, unless it was copied since, and then any earlier year is
+possible. So the year is certain only where the two are less than a day apart; or where the next file of the same
+family, of which it is certain, goes on within a day; or where whoever asks says it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from workers.mail.evidence.formats.files import LogFile
+from workers.mail.evidence.formats.packings import Damaged
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# A time without a year that is later than the file's last change by more is of a year before: clocks differ by less.
+A_DAY = timedelta(days=1)
+YEARS_TRIED = 9  # of which one at least has a 29 February
+HALF_A_YEAR = 183  # days
+A_MONTH = 31
+_STAMP = re.compile(
+    r"(?:[\w.-]+ *\| ?)?(?:<[\w.]+> ?)?"
+    rf"(?P<stamp>(?:{'|'.join(MONTHS)}) [ \d]?\d \d\d:\d\d:\d\d)(?:\.\d+)?(?! \d{{4}} )"
+)
+
+
+@dataclass(slots=True)
+class Turns:
+    """Counts how often the year has turned, in the order of a file's lines."""
+
+    years: int = 0
+    unclear: bool = False  # the times go back or on by so much that the number is a guess
+    _day: int | None = None
+
+    def note(self, month: int, day: int) -> int:
+        """Return how often it has turned since the first line."""
+        now = month * A_MONTH + day
+        step = now - self._day if self._day is not None else 0
+        if step < -A_MONTH:
+            self.years += 1
+            self.unclear |= step > -HALF_A_YEAR
+        elif step > HALF_A_YEAR:  # a line of before the turn that came late
+            self.unclear |= not self.years
+            self.years = max(self.years - 1, 0)
+        self._day = now
+        return self.years
+
+
+@dataclass(frozen=True, slots=True)
+class Years:
+    """What is known of one file's years."""
+
+    first: int | None = None  # that of the first line without a year; None: there is no such line
+    since: datetime | None = None  # the first one's time, and the last one's
+    until: datetime | None = None
+    certain: bool = True
+
+
+def split_stamp(stamp: str) -> tuple[int, int, str]:
+    """Return month, day and time of day of a stamp such as `Nov  3 17:20:14`. Raises ValueError."""
+    month, day, time = stamp.split()
+    return MONTHS.index(month) + 1, int(day), time
+
+
+def local(year: int, stamp: str) -> datetime:
+    """Return the time, without a zone. Raises ValueError: that year has no such day."""
+    month, day, time = split_stamp(stamp)
+    return datetime.fromisoformat(f"{year:04}-{month:02}-{day:02}T{time}")
+
+
+def last_before(stamp: str, latest: datetime, zone: tzinfo) -> datetime:
+    """Return the last such time that is not after another, without a zone. Raises ValueError."""
+    for year in range(latest.astimezone(zone).year, 0, -1)[:YEARS_TRIED]:
+        try:
+            found = local(year, stamp)
+        except ValueError:  # 29 February
+            continue
+        if found.replace(tzinfo=zone) <= latest:
+            return found
+    raise ValueError(stamp)
+
+
+@dataclass(slots=True)
+class _Survey:
+    """The stamps without a year of one file."""
+
+    first: str = ""
+    last: str = ""
+    turns: Turns = field(default_factory=Turns)
+    leaps: set[int] = field(default_factory=set)  # after how many turns there is a 29 February
+
+    def note(self, texts: Iterable[str]) -> None:
+        days = ""
+        for text in texts:
+            if found := _STAMP.match(text):
+                self.last = found["stamp"]
+                self.first = self.first or self.last
+                if self.last[:6] != days:
+                    days = self.last[:6]
+                    month, day, _ = split_stamp(self.last)
+                    turned = self.turns.note(month, day)
+                    if (month, day) == (2, 29):
+                        self.leaps.add(turned)
+
+    def years(self, changed: datetime, zone: tzinfo, told: int | None) -> Years:
+        if not self.first:
+            return Years()
+        try:
+            last = local(told, self.last) if told else self._last(changed, zone)
+            first = local(last.year - self.turns.years, self.first)
+        except ValueError:
+            return Years(certain=False)
+        until = last.replace(tzinfo=zone).astimezone(UTC)
+        certain = not self.turns.unclear and (told is not None or abs(changed - until) <= A_DAY)
+        return Years(first.year, first.replace(tzinfo=zone).astimezone(UTC), until, certain)
+
+    def _last(self, changed: datetime, zone: tzinfo) -> datetime:
+        latest = changed + A_DAY
+        for _ in range(YEARS_TRIED):
+            last = last_before(self.last, latest, zone)
+            if all(_is_leap(last.year - self.turns.years + turned) for turned in self.leaps):
+                return last
+            latest = last.replace(tzinfo=zone) - A_DAY
+        raise ValueError(self.last)
+
+
+def of(files: Sequence[LogFile], zone: tzinfo, told: int | None) -> dict[LogFile, Years]:
+    """Read all files for their years; `told` is the year of each file's last line, if whoever asks says so."""
+    found = {}
+    for file in files:
+        survey = _Survey()
+        with suppress(Damaged):  # what is read of it is of the years before
+            survey.note(file.lines())
+        found[file] = survey.years(file.changed, zone, told)
+    _go_on(found)
+    return found
+
+
+def _go_on(found: dict[LogFile, Years]) -> None:
+    """Make certain what a file that is certain goes on with."""
+    news = True
+    while news:
+        news = False
+        for file, years in found.items():
+            if not years.certain and any(
+                other.host == file.host and after.certain and _goes_on(years, after) for other, after in found.items()
+            ):
+                found[file] = replace(years, certain=True)
+                news = True
+
+
+def _goes_on(years: Years, after: Years) -> bool:
+    until, since = years.until, after.since
+    return until is not None and since is not None and timedelta(0) <= since - until <= A_DAY
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

@@ -1,0 +1,82 @@
+"""What programs that keep or carry logs say of lines that they have lost, or could not take while they were down.
+
+From their sources: rsyslog (runtime/ratelimit.c, action.c, stream.c, queue.c, imuxsock, imjournal), systemd
+(journald-server.c, journald-syslog.c, journald-kmsg.c, journal-file.c), syslog-ng (logqueue-fifo.c, afsql, diskq,
+logwriter.c), BusyBox (syslogd.c), FreeBSD's and Linux' sysklogd, Docker (daemon/logger), the kubelet, logrotate, and
+the kernel.
+"""
+
+import re
+from datetime import timedelta
+from enum import Enum, auto
+from typing import NamedTuple
+
+# Lines that were lost lie around the line that says so: it is written when a limit's interval is over, and where a disk
+# is full or a queue goes on being full, it is written at the beginning.
+AROUND = timedelta(hours=1)
+
+
+class Reach(Enum):
+    """Whose lines are concerned."""
+
+    HOST = auto()  # those of the host whose logger says it
+    ALL = auto()  # those of all hosts, as it may be the one that gathers their lines
+    DOWN = auto()  # those of the host, since its line before: the logger, or the machine, was started
+
+
+class Loss(NamedTuple):
+    """A wording."""
+
+    words: str  # a regular expression
+    reach: Reach
+
+
+LOSSES = (
+    # rsyslog: its limits of rates, of a program, of a process and of the journal.
+    Loss(r"imuxsock.*lost \d+ messages", Reach.HOST),
+    Loss(r"(?:imuxsock|imjournal|imklog).*(?:messages? lost due to|begin to drop messages)", Reach.HOST),
+    Loss(r"messages? lost due to|begin to drop messages|lost \d+ messages", Reach.ALL),
+    # rsyslog: disks, queues and servers that it forwards to.
+    Loss(r"message lost, could not be processed|line lost\b|message is being discarded", Reach.ALL),
+    Loss(r"\bwrite error\b|No space left on device|file size limit cmd|Message suspended", Reach.ALL),
+    Loss(r"queue is full|queue nearly full|messages? discarded|discarding message|discarded \d+ messages?", Reach.ALL),
+    Loss(r"action '[^']*' suspended|globally suspended or unreachable", Reach.ALL),
+    Loss(r"lost \d+ messages from diskqueue|queue files? .*(?:corrupt|damaged)", Reach.ALL),
+    # journald.
+    Loss(r"Suppressed \d+ messages from", Reach.HOST),
+    Loss(r"Forwarding to syslog missed \d+|Missed \d+ kernel messages", Reach.HOST),
+    Loss(r"Failed to (?:write|rotate|append|flush|forward).*(?:ignoring|journal|syslog|entr)", Reach.HOST),
+    Loss(r"corrupted or uncleanly shut down|[Jj]ournal file (?:\S+ )?(?:is )?(?:corrupt|truncat)", Reach.HOST),
+    Loss(r"[Dd]ropping message|Can't write entry|Can't read entry", Reach.ALL),
+    # syslog-ng.
+    Loss(r"queue full, dropping|[Mm]essage\(?s?\)? dropped|dropping (?:message|disk queue|input)", Reach.ALL),
+    Loss(r"Suspending write operation|I/O error occurred while writing|[Dd]ropped messages; count='[1-9]", Reach.ALL),
+    Loss(r"contents will be lost|messages will be lost|corrupt(?:ed)? (?:diskq|disk-queue)", Reach.ALL),
+    Loss(r"dropped='[^']*=[1-9]", Reach.ALL),
+    # Containers.
+    Loss(r"[Ee]rror (?:writing|rotating) log|[Ff]ailed to (?:log|write|rotate|reopen) (?:message|log)", Reach.HOST),
+    Loss(r"log data may have been lost|log messages have been skipped|has dropped \d+ logs", Reach.HOST),
+    Loss(r"Error grabbing logs|failed to reopen container log", Reach.HOST),
+    # logrotate, which copies and truncates.
+    Loss(r"error (?:copying|truncating|ftruncate|renaming|opening|creating|writing to)\b.*(?:log|/)", Reach.HOST),
+    Loss(r"failed to (?:rename|compress|truncate)\b", Reach.HOST),
+    # The kernel ended who kept the log.
+    Loss(r"[Kk]illed process \d+ \((?:r?syslogd|syslog-ng|systemd-journal|postlogd|dockerd|containerd)", Reach.HOST),
+    # What was down: lines that were written meanwhile went nowhere.
+    Loss(r"origin software=\"rsyslogd\".*\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
+    Loss(r"^\S* ?[\d.]*: restart\b|syslogd.*\brestart|kernel boot file is|^Journal started", Reach.DOWN),
+    Loss(r"^(?:\[ *\d+\.\d+\] )?Linux version \d", Reach.DOWN),
+)  # fmt: skip
+# One of these is in each of them: to look for one after the other is many times as fast as all that.
+_WORDS = (
+    *("lost", "loss", "rror", "drop", "discard", "full", "uspend", "ailed", "orrupt", "Suppressed", "issed", "skipped"),
+    *("read entry", "write entry", "No space", "size limit", "illed process", "start", "Linux version", "kernel boot"),
+)
+_EACH = [(re.compile(loss.words), loss.reach) for loss in LOSSES]
+
+
+def reach(text: str) -> Reach | None:
+    """Return whose lines were lost by what a program other than a mail server says; None if it says no such thing."""
+    if not any(word in text for word in _WORDS):
+        return None
+    return next((reach for words, reach in _EACH if words.search(text)), None)
