@@ -32,6 +32,7 @@ OF_TOOLS = frozenset(
         "WEIR_FAULTS_SEED",
         "WEIR_TEST_DATABASE",
         "WEIR_TEST_DATABASE_URL",
+        "WEIR_TEST_EXIM",
         "WEIR_TEST_HOME",
         "WEIR_TEST_PGBOUNCER",
         "WEIR_TEST_REDIS_URL",

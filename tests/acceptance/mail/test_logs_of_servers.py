@@ -1,0 +1,218 @@
+"""Logs of real mail servers, of two hosts each, mixed and damaged, never give a wrong verdict."""
+
+import os
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests import exim, postfix
+from tests.acceptance.mail.damaged_logs import Damage, Said, of_exim, of_postfix
+from tests.exim import Exim
+from tests.postfix import Postfix
+from workers.mail.evidence import reading
+from workers.mail.evidence.formats import files
+from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+
+AT_LENGTH = "WEIR_FAULTS" in os.environ
+EMAILS = 2_000 if AT_LENGTH else 60
+BURST = (
+    50 if AT_LENGTH else 30
+)  # e-mails that are sent at once; then there is a pause: damage to one burst spares the others
+ROUNDS = 60 if AT_LENGTH else 20  # of damage, to the same logs
+CLIENTS = 4
+CLOCK_ERROR = timedelta(seconds=1)  # one clock, but the log has whole seconds
+REFUSING = "header_checks = regexp:{ { /^Subject: refuse/ REJECT } }\n"
+# How an attempt ends: what was transmitted before the client was gone.
+ENDINGS = ("reply", "dot", "dot, reset", "content", "nothing of the content", "recipient", "refused", "nothing")
+pytestmark = pytest.mark.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An attempt to send an e-mail."""
+
+    message_id: str
+    since: datetime
+    until: datetime
+
+    def attempt(self) -> Attempt:
+        return Attempt(message_id=self.message_id, relay="", since=self.since, until=self.until)
+
+
+Server = Postfix | Exim
+
+
+@pytest.fixture(params=["postfix", "exim", "both"] if AT_LENGTH else ["postfix", "exim"])
+def servers(request: pytest.FixtureRequest) -> Iterator[dict[str, Server]]:
+    """Two hosts of each, by their names."""
+    made: dict[str, Server] = {}
+    with ExitStack() as stack:
+        if request.param in {"postfix", "both"}:
+            if why := postfix.why_not():
+                pytest.skip(why)
+            made |= {name: stack.enter_context(postfix.running(REFUSING)) for name in ("mx1", "mx2")}
+        if request.param in {"exim", "both"}:
+            if why := exim.why_not():
+                pytest.skip(why)
+            made |= {name: stack.enter_context(exim.running()) for name in ("mx3", "mx4")}
+        yield made
+
+
+def test_no_verdict_is_wrong_whatever_becomes_of_the_logs(servers: dict[str, Server], tmp_path: Path) -> None:
+    """What is called accepted lies in a mailbox, what is called not accepted does not, and is sent again once."""
+    seed = os.environ.get("WEIR_FAULTS_SEED", "weir")
+    chance = Random(seed)  # noqa: S311  what breaks, and when
+    begin = datetime.now(UTC)
+    settle_down(servers)  # each log begins before all attempts
+    pause()
+    sent = send(list(servers.values()), chance)
+    settle_down(servers)
+    said = lines_of(servers)
+    end = datetime.now(UTC)
+    came = received(servers)
+    print(f"\n{len(sent)} e-mails, {sum(came.values())} came, {sum(map(len, said.values()))} lines; seed {seed}")
+    vouched = {
+        empty: Vouched(complete_from=begin, complete_until=end, clock_error=CLOCK_ERROR, queue_empty=empty)
+        for empty in (True, False)
+    }
+    wrong: list[tuple[int, Sent, Verdict]] = []
+    for number in range(ROUNDS):
+        damage = Damage(tmp_path / str(number), Random(f"{seed} {number}"), harmless=number == 0)  # noqa: S311
+        verdicts = judged(damage, said, sent, vouched[number % 2 == 0])
+        tell(number, verdicts)
+        wrong += [(number, each, verdict) for each, verdict in verdicts if is_wrong(verdict, came[each.message_id])]
+        if number == 0:
+            undamaged = verdicts
+    for found in wrong:
+        print("wrong:", *found)
+    assert wrong == []
+    assert [verdict.why for _, verdict in undamaged if verdict.outcome is Outcome.STILL_UNKNOWN] == []
+
+    for each, verdict in verdicts:
+        if verdict.outcome is Outcome.NOT_ACCEPTED:
+            submit(chance.choice(list(servers.values())), each.message_id, "reply")
+    settle_down(servers)
+    assert [message_id for message_id, number in received(servers).items() if number > 1] == []
+
+
+def send(servers: Sequence[Server], chance: Random) -> list[Sent]:
+    """Send e-mails, each to one of the hosts; chance decides how the attempt ends."""
+    plans = [
+        (chance.choice(servers), f"order.shipped-{number}-{chance.getrandbits(48):012x}@example.com", ending)
+        for number, ending in ((number, chance.choice(ENDINGS)) for number in range(EMAILS))
+    ]
+    sent: list[Sent] = []
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        for at in range(0, EMAILS, BURST):
+            sent += clients.map(lambda plan: submit(*plan), plans[at : at + BURST])
+            pause()
+    return sent
+
+
+def pause() -> None:
+    """Wait until no attempt of before is one of now: by the clock, as attempts end by it."""
+    time.sleep((2 * CLOCK_ERROR).total_seconds() + 1)
+
+
+def submit(server: Server, message_id: str, ending: str) -> Sent:
+    since = datetime.now(UTC)
+    if ending != "nothing":
+        transmit(server.port, message_id, ending)
+    return Sent(message_id, since, datetime.now(UTC) + timedelta(seconds=1))
+
+
+def transmit(port: int, message_id: str, ending: str) -> None:
+    with socket.create_connection((postfix.HOST, port), timeout=60) as connection:
+        replies = connection.makefile("rb")
+
+        def say(command: str, *codes: bytes) -> None:
+            connection.sendall(f"{command}\r\n".encode() if command else b"")
+            while (line := replies.readline())[3:4] == b"-":
+                pass
+            assert line[:3] in codes, line
+
+        say("", b"220")
+        say("EHLO web.example", b"250")
+        say("MAIL FROM:<shop@example.com>", b"250")
+        say("RCPT TO:<kim@customers.example>", b"250")
+        if ending == "recipient":
+            return
+        say("DATA", b"354")
+        if ending == "nothing of the content":
+            return
+        subject = "refuse" if ending == "refused" else "hello"
+        content = f"Message-ID: <{message_id}>\r\nSubject: {subject}\r\n\r\n" + "text\r\n" * 40
+        connection.sendall(content.encode())
+        if ending == "content":
+            return
+        if ending in {"reply", "refused"}:
+            say(".", b"250" if ending == "reply" else b"550")
+            return
+        connection.sendall(b".\r\n")
+        if ending == "dot, reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def settle_down(servers: dict[str, Server]) -> None:
+    """Wait until all is delivered, and have each server log lines that name e-mails after all attempts."""
+    for server in servers.values():
+        server.wait_until_queue_is_empty()
+    pause()
+    for name, server in servers.items():
+        submit(server, f"last-{name}-{time.time_ns()}@example.com", "reply")
+        server.wait_until_queue_is_empty()
+
+
+def lines_of(servers: dict[str, Server]) -> dict[str, list[Said]]:
+    year = datetime.now(UTC).year
+    return {
+        name: of_exim(server.log.read_bytes())
+        if isinstance(server, Exim)
+        else of_postfix(server.log.read_bytes(), year)
+        for name, server in servers.items()
+    }
+
+
+def received(servers: dict[str, Server]) -> Counter[str]:
+    """Return how often each e-mail was accepted, by its bare Message-ID."""
+    found = Counter[str]()
+    for server in servers.values():
+        for key, number in server.received().items():
+            found[(key if isinstance(key, str) else key[0]).strip("<>")] += number if isinstance(key, str) else 1
+    return found
+
+
+def judged(
+    damage: Damage, said: dict[str, list[Said]], sent: Sequence[Sent], vouched: Vouched
+) -> list[tuple[Sent, Verdict]]:
+    names = [name for host, lines in said.items() for name in damage.write(host, lines)]
+    with files.opened(names) as opened:
+        logs = reading.read(opened, [each.message_id for each in sent], UTC)
+    return [(each, judge(each.attempt(), logs, vouched)) for each in sent]
+
+
+def is_wrong(verdict: Verdict, came: int) -> bool:
+    return verdict.outcome is (Outcome.NOT_ACCEPTED if came else Outcome.ACCEPTED)
+
+
+def tell(number: int, verdicts: Sequence[tuple[Sent, Verdict]]) -> None:
+    """Print how many there are of each outcome, and why they stay unknown."""
+    counts = Counter(verdict.outcome.value for _, verdict in verdicts)
+    why = Counter(
+        verdict.why.partition("(")[0].rpartition(": ")[2].strip()[:60]
+        if verdict.why.startswith("The logs")
+        else verdict.why[:30]
+        for _, verdict in verdicts
+        if verdict.outcome is Outcome.STILL_UNKNOWN
+    )
+    print(f"round {number}: {dict(counts)}; unknown: {why.most_common(4)}")
