@@ -1,7 +1,7 @@
 """What a host's log covers: from when to when, and where lines may be missing that nobody can see."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 
@@ -61,9 +61,9 @@ class Coverage:
         self.lines += 1
         self._stretch(line.moment, file)
         if line.ambiguous:
-            self.gaps.append(Gap(line.moment - AN_HOUR, line.moment + AN_HOUR, "the clock was set back then"))
+            add(self.gaps, Gap(line.moment - AN_HOUR, line.moment + AN_HOUR, "the clock was set back then"))
         if self._down:
-            self.gaps.append(Gap(self._previous or line.moment, line.moment, self._down, crash=True))
+            add(self.gaps, Gap(self._previous or line.moment, line.moment, self._down, crash=True))
             self._down = ""
         if sign is Sign.NAMED or sign is Sign.RECEIVED:
             self._named_minutes.add(_minute(line.moment))
@@ -71,13 +71,13 @@ class Coverage:
             instance = line.instance.partition("/")[0]
             self._runs.setdefault((instance, line.moment, sign is Sign.STARTED, line.pid), self._previous)
         elif sign is Sign.CUT:
-            self.note_cut(line)
+            self.note_cut(line, strange=True)
         self._previous = line.moment
 
-    def note_cut(self, line: Line) -> None:
-        """Take in that the end of this line is missing, which may have been the name of an e-mail."""
+    def note_cut(self, line: Line, *, strange: bool) -> None:
+        """Take in that the end of this line is missing, or seems to be, which may have been the name of an e-mail."""
         why = f"a line of it is not complete ({line.program}: {line.text[:LONGEST_QUOTED]})"
-        self.gaps.append(Gap(min(self._previous or line.moment, line.moment), line.moment, why))
+        add(self.gaps, Gap(min(self._previous or line.moment, line.moment), line.moment, why, strange=strange))
 
     def note_boot(self) -> None:
         """Take in that the machine was started between the line before and the next one."""
@@ -140,6 +140,16 @@ class Coverage:
             self.spans.append(Span(file, moment, moment))
 
 
+def add(gaps: list[Gap], gap: Gap) -> None:
+    """Add a gap, to the last one if that is of the same kind and close: as many as minutes are kept, not as lines."""
+    last = gaps[-1] if gaps else None
+    same = last and (last.crash, last.strange) == (gap.crash, gap.strange)
+    if last and same and EVER < last.since <= gap.until + A_MINUTE and gap.since <= last.until + A_MINUTE:
+        gaps[-1] = replace(last, since=min(last.since, gap.since), until=max(last.until, gap.until))
+    else:
+        gaps.append(gap)
+
+
 def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> Gap:
     """Return the time in which lines were lost, as another program says at a moment; `before` is the line before."""
     said = text[:LONGEST_QUOTED]
@@ -189,9 +199,4 @@ class Place:
         self._why = ""
 
     def _add(self, until: datetime, why: str, *, strange: bool) -> None:
-        since, until = min(self.moment, until), max(self.moment, until)
-        last = self.gaps[-1] if self.gaps else None
-        if last and last.strange and strange and since - last.until <= A_MINUTE and since >= last.since:
-            self.gaps[-1] = Gap(last.since, max(until, last.until), last.why, strange=True)
-        else:
-            self.gaps.append(Gap(since, until, why, strange=strange))
+        add(self.gaps, Gap(min(self.moment, until), max(self.moment, until), why, strange=strange))

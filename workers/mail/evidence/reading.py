@@ -17,7 +17,7 @@ from datetime import datetime, tzinfo
 from itertools import pairwise
 
 from workers.mail.evidence import exim, losses, postfix
-from workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, of_loss
+from workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, add, of_loss
 from workers.mail.evidence.formats import years
 from workers.mail.evidence.formats.files import LogFile, family, rotation
 from workers.mail.evidence.formats.lines import Line
@@ -173,7 +173,7 @@ class _Reader:
         if coverage is None:
             coverage = self.logs.coverage[line.host] = Coverage(line.moment, line.moment)
         if self._is_beginning_of_ours(said):
-            coverage.note_cut(line)
+            coverage.note_cut(line, strange=False)
         coverage.note(line, said.sign, file)
         coverage.certain |= line.instance != "" or exim.is_certain(line)
         if said.sign is Sign.DISCARDED:
@@ -197,12 +197,7 @@ class _Reader:
             return
         coverage = self.logs.coverage.get(line.host)
         before = coverage.previous if coverage else None
-        gap = of_loss(reach, before or place.before, line.moment, line.text)
-        of_host = self._losses[line.host]
-        if of_host and of_host[-1].crash == gap.crash and gap.touches(of_host[-1].since, of_host[-1].until):
-            last = of_host.pop()
-            gap = replace(last, since=min(last.since, gap.since), until=max(last.until, gap.until))
-        of_host.append(gap)
+        add(self._losses[line.host], of_loss(reach, before or place.before, line.moment, line.text))
         if reach is Reach.ALL:
             self._lost_for_all.add(line.host)
 

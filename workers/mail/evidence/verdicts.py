@@ -43,7 +43,7 @@ class Vouched:
     complete_until: datetime | None = None  # to here
     clock_error: timedelta = CLOCK_ERROR
     queue_empty: bool = False  # the mail server's queue was seen empty, after the last line
-    strange_harmless: bool = False  # what was not understood was looked at, and is of no mail server
+    strange_harmless: bool = False  # what was not understood was looked at, and is of no e-mail of ours
     survived_crashes: bool = False  # what keeps the log is no part of the mail server, and did not crash
     relays: Collection[str] = ()  # the logs are those of these relays
     hosts: Collection[str] = ()  # as the logs name the mail servers; without any, all that are in them
@@ -99,7 +99,7 @@ def _of_coverage(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collecti
     elif not vouched.complete_from <= since <= until <= vouched.complete_until:
         yield f"{found}they would have to be complete from {_at(since)} until {_at(until)}."
     for gap in logs.gaps:
-        if gap.touches(since, until) and not (gap.strange and vouched.strange_harmless):
+        if gap.touches(since, until) and not _is_excused(gap, vouched):
             yield f"{found}{_missing('of any host', gap)}"
     if not vouched.hosts:
         yield from (f"{found}{why}" for why in logs.not_read)
@@ -123,15 +123,19 @@ def _of_host(host: str, logs: Logs, since: datetime, until: datetime, vouched: V
     if not coverage.names_something(since, until):
         yield f"{name} logged no Message-ID at all from {_at(since)} until {_at(until)}."
     for gap in coverage.all_gaps():
-        if gap.touches(since, until) and not (gap.crash and vouched.survived_crashes):
+        if gap.touches(since, until) and not _is_excused(gap, vouched):
             yield _missing(f"of {name}", gap)
     if any(since <= moment <= until for moment in logs.discards.get(host, ())):
         yield f"{name} accepted e-mails and discarded them then, perhaps this one."
 
 
+def _is_excused(gap: Gap, vouched: Vouched) -> bool:
+    return (gap.crash and vouched.survived_crashes) or (gap.strange and vouched.strange_harmless)
+
+
 def _missing(whose: str, gap: Gap) -> str:
     period = f"from {_at(gap.since)} until {_at(gap.until)}" if gap.since > EVER else f"until {_at(gap.until)}"
-    what_to_do = ". If it is of no mail server, say --strange-lines-harmless" if gap.strange else ""
+    what_to_do = ". If it is of no e-mail of yours, say --strange-lines-harmless" if gap.strange else ""
     return f"lines {whose} may be missing {period}: {gap.why.rstrip('.')}{what_to_do}."
 
 

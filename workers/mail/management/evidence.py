@@ -94,7 +94,7 @@ def _add_vouching(parser: CommandParser) -> None:
     parser.add_argument(
         "--strange-lines-harmless",
         action="store_true",
-        help="you have looked at the lines that were not understood: they are no lines of a mail server",
+        help="you have looked at the lines that were not understood, or seem to be cut: none is of an e-mail of yours",
     )
     parser.add_argument(
         "--relay",
@@ -126,6 +126,7 @@ def _add_what_files_lack(parser: CommandParser) -> None:
     parser.add_argument(
         "--year",
         type=int,
+        choices=range(1970, 9_999),
         metavar="YEAR",
         help="of the last line of each file, where lines name no year; default: as each file's change shows",
     )

@@ -205,3 +205,7 @@ def test_gaps_are_bounded_however_many_lines_are_strange(tmp_path: Path) -> None
         text for moment in moments for text in (syslog(moment, "mx1", "postfix/anvil", 9, "statistics"), "*** a ***")
     ]
     assert len(read(saved(tmp_path, lines)).gaps) == 1
+    cut = [syslog(moment, "mx1", "postfix/cleanup", 9, "AAAA") for moment in moments]
+    lost = [syslog(moment, "mx1", "rsyslogd", 9, "imuxsock lost 53 messages from pid 5") for moment in moments]
+    assert len(read(saved(tmp_path, cut)).coverage["mx1"].gaps) == 1
+    assert len(read(saved(tmp_path, cut[:1] + lost)).coverage["mx1"].gaps) == 2

@@ -44,6 +44,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"\d{4}")
 _FRACTION = re.compile(r"[.,]\d+$")
 _HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
+YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to what a datetime can be
 _EXIM_PROGRAMS = ("exim", "exim4")
 _NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
 # Two lines that ran together: the end of the first one is missing. Of a line of another program it matters only if what
@@ -180,7 +181,7 @@ def of_no_program(text: str, clock: Clock, around: Around) -> Line | None:
 
 def of_parts(header: tuple[str, str, str], text: str, around: Around) -> Line | None:
     """Return a line of which host, program and process id are known, as a journal has them."""
-    if around.moment is None:
+    if around.moment is None or around.moment.year not in YEARS:
         return None
     named, name, pid = header
     instance, _, program = name.rpartition("/")
@@ -207,6 +208,8 @@ def _line(
     try:
         moment, ambiguous = (around.moment, False) if around.moment else clock.read(stamp or parts["stamp"])
     except (ValueError, OverflowError, StopIteration):  # the second for a year that UTC has not, the third for a zone
+        return None
+    if moment.year not in YEARS:
         return None
     said = parts["text"] or ""
     instance, _, program = name.rpartition("/")
