@@ -32,6 +32,7 @@ from workers.mail.evidence.traces import Traces
 SAMPLES = 3  # lines that were not understood are shown
 LONGEST_PROOF = 500  # characters of a line that are kept
 MOST_MENTIONS = 8  # lines that are kept of a Message-ID
+AND_MORE = "... and more lines"
 _BOOTS = ("-- Boot", "-- Reboot")
 # Mail servers whose logs are not read: of a host that has such lines, no log proves anything by silence.
 _NOT_READ = frozenset(
@@ -205,8 +206,8 @@ class _Reader:
         for message_id in self._traces.find(record.searched):
             if not (said and said.names and said.whole and said.message_id == message_id):
                 mentions = self.logs.mentions[message_id]
-                if len(mentions) < MOST_MENTIONS:
-                    mentions.append(record.text[:LONGEST_PROOF])
+                if len(mentions) <= MOST_MENTIONS:
+                    mentions.append(record.text[:LONGEST_PROOF] if len(mentions) < MOST_MENTIONS else AND_MORE)
 
     def _note_strange(self, record: Record, place: Place) -> None:
         place.stop_at(record.strange)

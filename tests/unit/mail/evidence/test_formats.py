@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.mail.evidence.test_verdicts import ACTIVE, AROUND, CLIENT, NAMED, OURS, SINCE, verdict
+from tests.unit.mail.evidence.test_verdicts import AROUND, CLIENT, LEFT_BY_ID, NAMED, OURS, SINCE, verdict
 from workers.mail.evidence.traces import Traces
 from workers.mail.evidence.verdicts import Outcome
 
@@ -74,6 +74,7 @@ FORMATS: dict[str, Format] = {
     "docker logs -t": lambda t, *all_: f"{nanoseconds(t)} {syslog(t, *all_)}",
     "docker logs -t, without a time": lambda t, h, p, i, x: f"{nanoseconds(t)} {h} {p}[{i}]: {x}",
     "docker compose logs": lambda *all_: f"mail-1  | {syslog(*all_)}",
+    "in colour": lambda t, h, p, i, x: f"\x1b[32m{t:%b %d %H:%M:%S}\x1b[0m {h} \x1b[1m{p}[{i}]:\x1b[0m {x}",
     "docker compose logs, in colour": lambda *all_: f"\x1b[36mmail-1  | \x1b[0m{syslog(*all_)}",
     "docker compose logs -t": lambda t, *all_: f"mail-1  | {nanoseconds(t)} {syslog(t, *all_)}",
     "json-file": lambda t, *all_: json.dumps(
@@ -252,10 +253,17 @@ def test_a_message_id_without_random_digits_is_looked_for_as_a_word() -> None:
 
 def test_a_line_that_names_the_queue_id_of_what_was_refused_is_no_doubt(tmp_path: Path) -> None:
     """What the log says of that queue id explains it."""
-    refused = [CLIENT, NAMED, ACTIVE.replace("qmgr[7]", "smtpd[5]").split("AAAAAA1")[0]
-               + "lost connection after DATA (40 bytes) from web[10.0.0.1]"]  # fmt: skip
+    refused = [CLIENT, NAMED, LEFT_BY_ID]
     warned = f"Nov 23 12:00:01 mx1 postfix/cleanup[6]: AAAAAA1: warning: header Message-ID: <{OURS}> from web[10.0.0.1]"
     assert verdict(saved(tmp_path, [AROUND[0], *refused, warned, *AROUND[1:]])).outcome is Outcome.NOT_ACCEPTED
+
+
+def test_of_many_lines_that_name_an_email_none_is_passed_over(tmp_path: Path) -> None:
+    """Not all of them are kept."""
+    refused = [CLIENT, NAMED, LEFT_BY_ID]
+    warned = f"Nov 23 12:00:01 mx1 postfix/cleanup[6]: AAAAAA1: warning: header Message-ID: <{OURS}> from web[10.0.0.1]"
+    lines = [AROUND[0], *refused, *[warned] * 20, f"Nov 23 12:00:02 mx1 maild[7]: took <{OURS}>", *AROUND[1:]]
+    assert verdict(saved(tmp_path, lines)).outcome is Outcome.STILL_UNKNOWN
 
 
 def test_a_zone_that_is_named_must_be_one_of_those_that_times_are_in(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from workers.mail.evidence.formats import lines
 from workers.mail.evidence.formats.files import LogFile
 from workers.mail.evidence.formats.lines import Around, Clock, Line
-from workers.mail.evidence.formats.wrappings import PART, Unwrapper, Wrapped
+from workers.mail.evidence.formats.wrappings import COLOUR, PART, Unwrapper, Wrapped
 
 LONGEST_SHOWN = 200  # characters of a line in a sentence
 NULS = "a part of the file is nothing but NULs, in place of lines"
@@ -39,6 +39,7 @@ class Records:
         for raw in self._file.lines():
             text = raw.replace("\0", "") if "\0" in raw else raw
             nuls = NULS if text is not raw else ""
+            text = COLOUR.sub("", text) if "\x1b" in text else text
             record = self._read(text.removeprefix("\ufeff"), clock, unwrapper)
             line, strange = record.line, record.strange
             if strange and of_others and record.text.startswith(_GOES_ON):

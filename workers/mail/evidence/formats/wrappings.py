@@ -19,7 +19,7 @@ _KUBECTL = re.compile(r"\[pod/(?P<name>[^/\]]+)/[^\]]*\] (?P<text>.*)", re.DOTAL
 _CRI = re.compile(_STAMP + r" (?P<stream>stdout|stderr) (?P<tag>[FP])(?::\S*)?(?: (?P<text>.*)|$)", re.DOTALL)
 _DOCKER = re.compile(_STAMP + r" (?P<text>.*)", re.DOTALL)
 _JSON = re.compile(r"\x1e?(?:data: )?(?P<text>\{.*\})\s*", re.DOTALL)
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 MOST_STREAMS = 1_000  # of which parts of a line are kept
 
 
@@ -49,8 +49,6 @@ class Unwrapper:
 
     def unwrap(self, text: str) -> Wrapped | None:
         """Return the line, or PART where its rest is to come; None if this is no wrapped line."""
-        if "\x1b" in text:
-            text = _COLOUR.sub("", text)
         host = ""
         if found := _COMPOSE.match(text) or _KUBECTL.match(text):
             host, text = found["name"], found["text"]
