@@ -62,6 +62,8 @@ LOSSES = (
     Loss(r"failed to (?:rename|compress|truncate)\b", Reach.HOST),
     # The kernel ended who kept the log.
     Loss(r"[Kk]illed process \d+ \((?:r?syslogd|syslog-ng|systemd-journal|postlogd|dockerd|containerd)", Reach.HOST),
+    # What ended: until it was started again, which it may not have said.
+    Loss(r"exiting on signal \d+|syslog-ng shutting down|^syslogd exiting|^Journal stopped", Reach.HOST),
     # What was down: lines that were written meanwhile went nowhere.
     Loss(r"origin software=\"rsyslogd\".*\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
     Loss(r"^\S* ?[\d.]*: restart\b|syslogd.*\brestart|kernel boot file is|^Journal started", Reach.DOWN),
@@ -70,7 +72,19 @@ LOSSES = (
 # One of these is in each of them: to look for one after the other is many times as fast as all that.
 _WORDS = (
     *("lost", "loss", "rror", "drop", "discard", "full", "uspend", "ailed", "orrupt", "Suppressed", "issed", "skipped"),
-    *("read entry", "write entry", "No space", "size limit", "illed process", "start", "Linux version", "kernel boot"),
+    *(
+        "read entry",
+        "write entry",
+        "No space",
+        "size limit",
+        "illed process",
+        "start",
+        "exiting on",
+        "shutting down",
+        "Journal stopped",
+        "Linux version",
+        "kernel boot",
+    ),
 )
 _EACH = [(re.compile(loss.words), loss.reach) for loss in LOSSES]
 

@@ -32,6 +32,7 @@ DELIVERING = frozenset({"qmgr", "nqmgr", "oqmgr", "bounce", "postsuper"}) | froz
 OTHERS = frozenset({"scache", "tlsmgr", "postlog", "postlogd", "showq", "flush", "verify", "dnsblog", "proxymap"})
 OF_THE_SERVER = frozenset({"master", "postfix-script"})
 PROGRAMS = RECEIVING | DELIVERING | OTHERS | OF_THE_SERVER
+_WITH_QUEUE_IDS = DELIVERING | {"smtpd", "qmqpd", "pickup", "cleanup"}
 # What cleanup and smtpd do to an e-mail once its content comes. Before it, one recipient may be refused, and not all.
 _ACTION = re.compile(r"(?:milter-|proxy-)?(?P<what>reject|discard): (?P<where>\S+)", re.IGNORECASE)
 _BEFORE_CONTENT = frozenset({"CONNECT", "HELO", "EHLO", "MAIL", "RCPT", "VRFY", "ETRN", "AUTH", "STARTTLS"})
@@ -61,7 +62,7 @@ def read(line: Line) -> Said:
 def _is_cut(program: str, text: str) -> bool:
     """Tell whether the line ends in its queue id, or `cleanup` before it has named the e-mail."""
     found = _CUT.fullmatch(text)
-    if not found:
+    if not found or program not in _WITH_QUEUE_IDS:
         return False
     rest = (found["rest"] or "").strip()
     return not rest or (program == "cleanup" and _NAMING.startswith(rest))

@@ -88,6 +88,7 @@ def test_a_line_of_postfix_says_of_an_email(program: str, text: str, sign: Sign,
         ("postfix/qmgr", "4fQxYz3PbZz1Hk:", Sign.CUT),
         ("postfix/smtpd", "4fQxYz3PbZz1", Sign.CUT),
         ("postfix/anvil", "statistics: max connection rate 1/60s", Sign.OTHER),
+        ("postfix/anvil", "statistics", Sign.OTHER),  # it never names an e-mail
     ],
 )
 def test_a_line_of_postfix_without_a_queue_id(program: str, text: str, sign: Sign) -> None:
