@@ -155,11 +155,13 @@ class _Reader:
         self.logs.lines += 1
         line = record.line
         said = _said(line) if line else None
+        if record.strange:
+            self._note_strange(record, place)
         if line:
             place.move(line.moment)
             (hosts.mail if said else hosts.others).add(line.host)
-        if record.strange:
-            self._note_strange(record, place)
+            if record.strange:  # before it or behind it: who knows
+                place.stop_at(record.strange)
         if line and said:
             self._note_mail(line, said, file)
         elif line:

@@ -91,6 +91,27 @@ def test_a_strange_line_concerns_only_the_time_at_which_it_stands(tmp_path: Path
         assert verdict(saved(tmp_path, lines)).outcome is outcome, lines
 
 
+def test_a_file_that_does_not_end_where_a_line_ends_may_have_lost_more(tmp_path: Path) -> None:
+    """From its last line until it was changed; the next file of the log does not tell."""
+    log = others(syslog, "mx1")
+    names = saved(tmp_path, log[:160], log[160:])
+    assert verdict(names).outcome is Outcome.NOT_ACCEPTED
+    Path(names[0]).write_text("\n".join(log[:160])[:-9])
+    found = verdict(names)
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert "does not end where a line ends" in found.why
+
+
+def test_nuls_may_stand_for_lines_before_or_behind_theirs(tmp_path: Path) -> None:
+    """A line of NULs and one that has some of them are the same: lines were lost there."""
+    for first, second in (("11:50", "12:40"), ("11:00", "12:10"), ("12:10", "12:50")):
+        damaged = "\0\0" + AROUND[0].replace("11:00", second)
+        lines = [AROUND[0], AROUND[0].replace("11:00", first), damaged, AROUND[1].replace("12:05", "12:50"), AROUND[2]]
+        found = verdict(saved(tmp_path, lines))
+        assert found.outcome is Outcome.STILL_UNKNOWN, (first, second)
+        assert "NULs" in found.why or "no Message-ID" in found.why
+
+
 def test_a_file_that_is_missing_between_two_is_missed(tmp_path: Path) -> None:
     """Where neither has a line for longer than any file goes without one."""
     log = others(syslog, "mx1")

@@ -5,16 +5,21 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.unit.mail.evidence.test_verdicts import AROUND, CLIENT, LEFT_BY_ID, NAMED, OURS, SINCE, verdict
+from workers.mail.evidence.formats import files
+from workers.mail.evidence.formats.packings import Damaged
 from workers.mail.evidence.traces import Traces
 from workers.mail.evidence.verdicts import Outcome
 
@@ -249,6 +254,34 @@ def test_a_message_id_without_random_digits_is_looked_for_as_a_word() -> None:
     found = Traces(["order.shipped-4712-@example.com"]).find
     assert [*found("took <order.shipped-4712-@example.com>, 9 bytes")] == ["order.shipped-4712-@example.com"]
     assert [*found("took <order.shipped-4711-@example.com>, 9 bytes")] == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_long_files_are_read_line_by_line_whatever_ends_a_line(tmp_path: Path, end: str) -> None:
+    """Also where a carriage return stands at the end of what is read at once."""
+    lines = [f"{number:07}" + "x" * (number % 90) for number in range(9_000)]
+    for last in ("", end):
+        path = tmp_path / "mail.log"
+        path.write_bytes((end.join(lines) + last).encode())
+        read = []
+        with (
+            files.opened([str(path)]) as [opened],
+            nullcontext() if last else pytest.raises(Damaged, match="does not end"),
+        ):
+            for line in opened.lines():
+                read.append(line)  # noqa: PERF402  all that came before the error
+        assert read == lines
+
+
+def test_what_comes_through_a_pipe_is_read_more_than_once(tmp_path: Path) -> None:
+    """As the shell gives what a command prints."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    content = ("\n".join(others(syslog, "mx1") + ours(syslog, "mx1")) + "\n").encode()
+    writer = threading.Thread(target=path.write_bytes, args=(content,))
+    writer.start()
+    assert verdict([str(path)]).outcome is Outcome.ACCEPTED
+    writer.join()
 
 
 def test_a_line_that_names_the_queue_id_of_what_was_refused_is_no_doubt(tmp_path: Path) -> None:

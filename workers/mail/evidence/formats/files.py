@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from workers.mail.evidence.formats import packings
 from workers.mail.evidence.formats.packings import Damaged
@@ -61,17 +61,26 @@ class LogFile:
             encoding = _encoding(packings.start_of(self.path, SNIFFED))
             with packings.unpacked(self.path) as file:
                 wide = io.TextIOWrapper(file, encoding, errors="replace", newline="\n") if encoding else None
-                yield from _lines(wide.readline if wide else file.readline)
+                yield from _lines(wide.readline if wide else file.readline, self.name)
 
 
-def _lines(read_line: Callable[[int], bytes] | Callable[[int], str]) -> Iterator[str]:
-    rest = ""
-    while line := read_line(LONGEST_LINE):
-        text = line if isinstance(line, str) else line.decode(errors="surrogateescape")
+def _lines(read_line: Callable[[int], bytes] | Callable[[int], str], name: str) -> Iterator[str]:
+    begun, given = "", True  # the beginning of a line of which more is to come, and whether it was given already
+    text = "\n"
+    while chunk := read_line(LONGEST_LINE):
+        text = chunk if isinstance(chunk, str) else chunk.decode(errors="surrogateescape")
         ended = text.endswith("\n")
-        text = rest + text.rstrip("\r\n")
-        yield from text.split("\r") if "\r" in text else (text,)
-        rest = "" if ended else text[-OVERLAP:]
+        *lines, last = (begun + (text.rstrip("\r\n") if ended else text)).split("\r")
+        yield from lines
+        given = ended or not lines
+        if given:
+            yield last
+        begun = "" if ended else last[-OVERLAP:] if given else last
+    if begun and not given:
+        yield begun
+    if not text.endswith(("\n", "\r")):
+        why = f"{name} does not end where a line ends, as if more of it were missing: give a copy that is whole"
+        raise Damaged(why, only_rest=True)
 
 
 def _encoding(start: bytes) -> str:
@@ -97,22 +106,29 @@ def opened(names: Collection[str], hosts: Collection[tuple[str, str]] = ()) -> I
 
 
 def _files(name: str, folder: Path, hosts: Collection[tuple[str, str]]) -> Iterator[LogFile]:
-    if name == STDIN:
-        path, changed = folder / "stdin", datetime.now(UTC)
-        with path.open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-    else:
-        path = Path(name)
-        try:
+    path, changed = Path(name), datetime.now(UTC)
+    try:
+        if name == STDIN:
+            path = _copy_of(sys.stdin.buffer, folder)
+        elif path.is_fifo():  # such as the shell's <(zcat mail.log.2.gz)
+            with path.open("rb") as pipe:
+                path = _copy_of(pipe, folder)
+        else:
             changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             path.open("rb").close()
-        except OSError as error:
-            raise CannotBeRead(f"{name}: {error.strerror}.") from error
+    except OSError as error:
+        raise CannotBeRead(f"{name}: {error.strerror}.") from error
     found = [*_Archives(folder).files(name, path, changed)]
     for file_name, place, file_changed, damage in found:
         called = name if len(found) == 1 else file_name  # as the archive, if that has no other file
         told = next((host for host, pattern in hosts if fnmatch.fnmatch(called, pattern)), "")
         yield LogFile(called, place, file_changed, told or family(called), damage)
+
+
+def _copy_of(source: IO[bytes], folder: Path) -> Path:
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
+        shutil.copyfileobj(source, copy)
+        return Path(copy.name)
 
 
 class _Archives:
