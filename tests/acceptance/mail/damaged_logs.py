@@ -96,7 +96,10 @@ class Damage:
     def _packed(self, lines: Sequence[str]) -> bytes:
         content = ("\n".join(lines) + "\n").encode()
         packed = PACKED[self._chance.choice(SINGLE)](content)
-        return packed[: self._chance.randrange(len(packed))] if self._happens(0.1) else packed
+        if not self._happens(0.1):
+            return packed
+        # Of a file that was cut off right behind a line, nobody can see that more of it is missing.
+        return packed[: self._chance.randrange(len(packed))].rstrip(b"\r\n\0")
 
     def _as_mainlog(self, moment: datetime, _host: str, _program: str, _pid: int, text: str) -> str:
         line = f"{moment:%Y-%m-%d %H:%M:%S} {text}"
