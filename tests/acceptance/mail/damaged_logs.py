@@ -13,7 +13,7 @@ from tests.unit.mail.evidence.test_formats import FORMATS, PACKED, STRANGE_BY_TH
 
 # These name other hosts than all others, or none; and of a line in parts it cannot be seen that one was cut.
 UNFIT = {"no host", "a host that is an address", "Kubernetes, in parts", *STRANGE_BY_THEMSELVES}
-UNFIT |= {form for form in FORMATS if "compose" in form or "kubectl" in form}
+UNFIT |= {form for form in FORMATS if "compose" in form or "kubectl" in form or "of a container" in form}
 FIT = [form for form in FORMATS if form not in UNFIT]
 SINGLE = [form for form in PACKED if form != "tar"]  # whose times are the file's own
 MOST_FILES = 5

@@ -76,6 +76,9 @@ FORMATS: dict[str, Format] = {
     "journalctl -o json": of_journal,
     "journalctl -o json, bytes": lambda t, h, p, i, x: of_journal(t, h, p, i, [*x.encode()]),
     "journalctl -o json-sse": lambda *all_: f"data: {of_journal(*all_)}",
+    "journalctl -o json, of a container": lambda t, *all_: json.dumps(
+        json.loads(of_journal(t, "node1", "0a1b2c", 9, syslog(t, *all_))) | {"CONTAINER_NAME": "mail-1"}
+    ),
     "docker logs -t": lambda t, *all_: f"{nanoseconds(t)} {syslog(t, *all_)}",
     "docker logs -t, without a time": lambda t, h, p, i, x: f"{nanoseconds(t)} {h} {p}[{i}]: {x}",
     "docker compose logs": lambda *all_: f"mail-1  | {syslog(*all_)}",

@@ -1,7 +1,8 @@
 """What a logger or a container's runtime has put around a line: its own time, the container's name, or JSON.
 
 Read are `docker logs -t`, `docker compose logs`, `kubectl logs --prefix`, the files of Kubernetes (the container
-runtime interface: parts of long lines are joined) and of Docker's json-file, and `journalctl -o json`.
+runtime interface: parts of long lines are joined) and of Docker's json-file, and `journalctl -o json`, where containers
+log to journald, too.
 """
 
 import json
@@ -90,6 +91,8 @@ def _of_journal(fields: Mapping[str, Any], host: str) -> Wrapped | None:
         return None
     if message is None:
         return None
+    if container := _text(fields.get("CONTAINER_NAME")):  # Docker logs to journald
+        return Wrapped(message, host or container, moment)
     program = _text(fields.get("SYSLOG_IDENTIFIER")) or _text(fields.get("_COMM")) or ""
     pid = _text(fields.get("SYSLOG_PID")) or _text(fields.get("_PID")) or ""
     return Wrapped(message, host, moment, (_text(fields.get("_HOSTNAME")) or "", program, pid))
