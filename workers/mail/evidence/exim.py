@@ -19,7 +19,7 @@ _MESSAGE_ID = re.compile(r" id=(?P<id>\S+)")
 _CUT = re.compile(r"\w{0,6}(?:-(?:\w{0,11}(?:-(?:\w{0,4}(?: <?=?)?)?)?)?)?|\[\d+[/\\]\d+\] .*", re.DOTALL)
 # No Message-ID stands where it would: something that comes later does.
 _WITHOUT = re.compile(r" S=\d+(?: (?:M8S|RT)=\S+)* (?:T=|from |for )")
-_LOCAL = re.compile(r" P=local\b.* S=\d+$", re.DOTALL)
+_ENDS_WITH_SIZE = re.compile(r" S=\d{1,20}$")
 _OWN = re.compile(r"exim \d[\w.]* daemon started|(?:Start|End) queue run: pid=")
 _ACCEPTED = ("=> ", "-> ", ">> ", "*> ", "** ", "== ", "Completed")
 
@@ -39,7 +39,8 @@ def read(line: Line) -> Said:
     text = found["text"]
     if text.startswith("<= "):
         named = _MESSAGE_ID.search(text)
-        if not named and not _LOCAL.search(text) and not _WITHOUT.search(text):
+        local = " P=local" in text and _ENDS_WITH_SIZE.search(text)
+        if not named and not local and not _WITHOUT.search(text):
             return Said(Sign.CUT)
         return Said(Sign.RECEIVED, found["id"], named["id"] if named else "")
     return Said(Sign.ACCEPTED, found["id"]) if text.startswith(_ACCEPTED) else OTHER

@@ -33,19 +33,19 @@ class Loss(NamedTuple):
 
 LOSSES = (
     # rsyslog: its limits of rates, of a program, of a process and of the journal.
-    Loss(r"imuxsock.*lost \d+ messages", Reach.HOST),
-    Loss(r"(?:imuxsock|imjournal|imklog).*(?:messages? lost due to|begin to drop messages)", Reach.HOST),
+    Loss(r"imuxsock.{0,200}lost \d+ messages", Reach.HOST),
+    Loss(r"(?:imuxsock|imjournal|imklog).{0,200}(?:messages? lost due to|begin to drop messages)", Reach.HOST),
     Loss(r"messages? lost due to|begin to drop messages|lost \d+ messages", Reach.ALL),
     # rsyslog: disks, queues and servers that it forwards to.
     Loss(r"message lost, could not be processed|line lost\b|message is being discarded", Reach.ALL),
     Loss(r"\bwrite error\b|No space left on device|file size limit cmd|Message suspended", Reach.ALL),
     Loss(r"queue is full|queue nearly full|messages? discarded|discarding message|discarded \d+ messages?", Reach.ALL),
     Loss(r"action '[^']*' suspended|globally suspended or unreachable", Reach.ALL),
-    Loss(r"lost \d+ messages from diskqueue|queue files? .*(?:corrupt|damaged)", Reach.ALL),
+    Loss(r"lost \d+ messages from diskqueue|queue files? .{0,200}(?:corrupt|damaged)", Reach.ALL),
     # journald.
     Loss(r"Suppressed \d+ messages from", Reach.HOST),
     Loss(r"Forwarding to syslog missed \d+|Missed \d+ kernel messages", Reach.HOST),
-    Loss(r"Failed to (?:write|rotate|append|flush|forward).*(?:ignoring|journal|syslog|entr)", Reach.HOST),
+    Loss(r"Failed to (?:write|rotate|append|flush|forward).{0,200}(?:ignoring|journal|syslog|entr)", Reach.HOST),
     Loss(r"corrupted or uncleanly shut down|[Jj]ournal file (?:\S+ )?(?:is )?(?:corrupt|truncat)", Reach.HOST),
     Loss(r"[Dd]ropping message|Can't write entry|Can't read entry", Reach.ALL),
     # syslog-ng.
@@ -58,15 +58,15 @@ LOSSES = (
     Loss(r"log data may have been lost|log messages have been skipped|has dropped \d+ logs", Reach.HOST),
     Loss(r"Error grabbing logs|failed to reopen container log", Reach.HOST),
     # logrotate, which copies and truncates.
-    Loss(r"error (?:copying|truncating|ftruncate|renaming|opening|creating|writing to)\b.*(?:log|/)", Reach.HOST),
+    Loss(r"error (?:copying|truncating|ftruncate|renaming|opening|creating|writing to)\b.{0,200}(?:log|/)", Reach.HOST),
     Loss(r"failed to (?:rename|compress|truncate)\b", Reach.HOST),
     # The kernel ended who kept the log.
     Loss(r"[Kk]illed process \d+ \((?:r?syslogd|syslog-ng|systemd-journal|postlogd|dockerd|containerd)", Reach.HOST),
     # What ended: until it was started again, which it may not have said.
     Loss(r"exiting on signal \d+|syslog-ng shutting down|^syslogd exiting|^Journal stopped", Reach.HOST),
     # What was down: lines that were written meanwhile went nowhere.
-    Loss(r"origin software=\"rsyslogd\".*\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
-    Loss(r"^\S* ?[\d.]*: restart\b|syslogd.*\brestart|kernel boot file is|^Journal started", Reach.DOWN),
+    Loss(r"origin software=\"rsyslogd\".{0,200}\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
+    Loss(r"^\S* ?[\d.]*: restart\b|syslogd.{0,200}\brestart|kernel boot file is|^Journal started", Reach.DOWN),
     Loss(r"^(?:\[ *\d+\.\d+\] )?Linux version \d", Reach.DOWN),
 )  # fmt: skip
 # One of these is in each of them: to look for one after the other is many times as fast as all that.

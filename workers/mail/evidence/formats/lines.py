@@ -13,7 +13,7 @@ from workers.mail.evidence.formats import years
 from workers.mail.evidence.formats.years import A_DAY, MONTHS, Turns
 
 _MONTH = rf"(?:{'|'.join(MONTHS)})"
-_TIME = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DAYS = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _PRIORITY = r"(?:<[\w.]+> ?)?"  # `<22>`, or FreeBSD's `<mail.info>`
 _LEVEL = r"(?:[a-z]+[0-7]?\.(?:emerg|alert|crit|err|error|warning|warn|notice|info|debug) )?"
@@ -49,12 +49,15 @@ _EXIM_PROGRAMS = ("exim", "exim4")
 _NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
 # Two lines that ran together: the end of the first one is missing. Of a line of another program it matters only if what
 # follows is of a mail server.
-_BY_RFC_5424 = r"\S+ \S+ (?:\d+|-) \S+ [-\[]"
+# Each part has a bound: strangers shape texts, and what is not bounded takes the square of the time.
+_WORD = r"\S{1,255}"
+_BY_RFC_5424 = rf"{_WORD} {_WORD} (?:\d{{1,9}}|-) {_WORD} [-\[]"
+_EXIM_ID = r"\w{6}-\w{6,11}-\w{2,4} "
 _SECOND = re.compile(
-    rf"{_TIME}\S* (?:(?:\S+ )?(?:[\w/.-]+(?:\[\d+\])?: |\w{{6}}-\w{{6,11}}-\w{{2,4}} )|{_BY_RFC_5424})"
+    rf"{_TIME}\S{{0,12}} (?:(?:{_WORD} )?(?:[\w/.-]{{1,64}}(?:\[\d{{1,9}}\])?: |{_EXIM_ID})|{_BY_RFC_5424})"
 )
 _SECOND_OF_MAIL = re.compile(
-    rf"{_TIME}\S* (?:(?:\S+ )?(?:[\w.-]+/[\w/.-]+\[\d+\]: |\w{{6}}-\w{{6,11}}-\w{{2,4}} )|{_BY_RFC_5424})"
+    rf"{_TIME}\S{{0,12}} (?:(?:{_WORD} )?(?:[\w.-]{{1,64}}/[\w/.-]{{1,64}}\[\d{{1,9}}\]: |{_EXIM_ID})|{_BY_RFC_5424})"
 )
 
 

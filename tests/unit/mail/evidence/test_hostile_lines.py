@@ -1,0 +1,72 @@
+"""Lines that strangers can shape take no longer than others of their length: subjects, names of clients, addresses."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.mail.evidence.test_formats import saved
+from tests.unit.mail.evidence.test_verdicts import read
+
+LENGTH = 60_000
+MOST_S = 1.0  # of processor time, for 20 lines; one of quadratic cost takes longer by itself
+BEGINNINGS = (
+    "",
+    "Nov 23 12:00:01 mx1 app[7]: ",
+    "Nov 23 12:00:01 mx1 postfix/cleanup[7]: AAAAAA1: ",
+    "2026-11-23 12:00:01 1rABCD-0005xY-1Z <= ",
+    "<22>1 2026-11-23T12:00:01Z mx1 app 7 - ",
+    "2026-11-23T12:00:01.5Z stdout F ",
+    '{"__REALTIME_TIMESTAMP":"1795435323000000","MESSAGE":"',
+    "mail-1 | ",
+)
+PIECES = (
+    *(
+        "12:00:00",
+        "12:00:00 ",
+        "12:00:00 a ",
+        "a/",
+        "a.",
+        "-",
+        "<22>",
+        '[a b="',
+        '[a b="c"]',
+        '\\"',
+        "\\",
+        "{",
+        "[",
+        "|",
+        "a |",
+    ),
+    *(
+        "imuxsock ",
+        "imuxsock",
+        "queue file ",
+        "error copying ",
+        "Failed to write ",
+        "Journal file ",
+        "dropped='",
+        "syslogd",
+    ),
+    *(
+        'origin software="rsyslogd"',
+        "action '",
+        " P=local",
+        " P=local S=1",
+        " S=1",
+        " S=1 RT=1",
+        " id=",
+        "message-id=<",
+    ),
+    *("0a1b2c3d4e5f", "0", "A1", " ", "\t", "\x1b[1", "Nov 23 ", "[1/2] "),
+)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_line_takes_long(tmp_path: Path, piece: str) -> None:
+    """Whatever is repeated in it, and wherever it stands."""
+    text = (piece * (LENGTH // len(piece)))[:LENGTH]
+    lines = [beginning + end for beginning in BEGINNINGS for end in (text, f"x{text}!")]
+    started = time.process_time()
+    read(saved(tmp_path, lines))
+    assert time.process_time() - started < MOST_S
