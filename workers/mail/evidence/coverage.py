@@ -154,8 +154,9 @@ def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> Gap:
     """Return the time in which lines were lost, as another program says at a moment; `before` is the line before."""
     said = text[:LONGEST_QUOTED]
     if reach is Reach.DOWN:
-        since, why = min(before, moment), f"who keeps the log, or the machine, was started then ({said})"
-        return Gap(since, moment, why, crash=True)
+        return Gap(min(before, moment), moment, f"who keeps the log was started then ({said})")
+    if reach is Reach.BOOT:
+        return Gap(min(before, moment), moment, f"the machine was started then ({said})", crash=True)
     since = min(before, moment - losses.AROUND)
     return Gap(since, moment + losses.AROUND, f"lines were lost then ({said})")
 

@@ -21,7 +21,8 @@ class Reach(Enum):
 
     HOST = auto()  # those of the host whose logger says it
     ALL = auto()  # those of all hosts, as it may be the one that gathers their lines
-    DOWN = auto()  # those of the host, since its line before: the logger, or the machine, was started
+    DOWN = auto()  # those of the host, since its line before: the logger was started
+    BOOT = auto()  # those of the host, since its line before: the machine was started
 
 
 class Loss(NamedTuple):
@@ -67,7 +68,7 @@ LOSSES = (
     # What was down: lines that were written meanwhile went nowhere.
     Loss(r"origin software=\"rsyslogd\".{0,200}\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
     Loss(r"^\S* ?[\d.]*: restart\b|syslogd.{0,200}\brestart|kernel boot file is|^Journal started", Reach.DOWN),
-    Loss(r"^(?:\[ *\d+\.\d+\] )?Linux version \d", Reach.DOWN),
+    Loss(r"^(?:\[ *\d+\.\d+\] )?Linux version \d", Reach.BOOT),
 )  # fmt: skip
 # One of these is in each of them: to look for one after the other is many times as fast as all that.
 _WORDS = (

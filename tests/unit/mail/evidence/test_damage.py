@@ -165,9 +165,11 @@ SAID = {
         "syslog-ng[300]: syslog-ng starting up; version='3.38.1'",
         "syslogd: syslogd started: BusyBox v1.36.1",
         "syslogd 1.5.0: restart (remote reception).",
+        "systemd-journald[300]: Journal started",
+    ],
+    Reach.BOOT: [
         "kernel: Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)",
         "kernel: [    0.000000] Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)",
-        "systemd-journald[300]: Journal started",
     ],
 }  # fmt: skip
 NO_LOSSES = [
@@ -201,6 +203,18 @@ def test_a_loss_counts_wherever_it_stands(tmp_path: Path) -> None:
     found = verdict(saved(tmp_path, AROUND, syslog_file))
     assert found.outcome is Outcome.STILL_UNKNOWN
     assert "Suppressed 9 messages" in found.why
+
+
+def test_a_log_that_survived_crashes_did_not_survive_those_of_who_keeps_it(tmp_path: Path) -> None:
+    """A machine may have been started in good order; lines that came while no logger ran are lost."""
+    vouched = Vouched(
+        complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, relays=["mx1:25"],
+        survived_crashes=True,
+    )  # fmt: skip
+    for reach in (Reach.BOOT, Reach.DOWN):
+        line = f"Nov 23 12:10:00 mx1 {SAID[reach][0]}"
+        found = verdict(saved(tmp_path, [*AROUND[:2], line, AROUND[2]]), vouched)
+        assert found.outcome is (Outcome.NOT_ACCEPTED if reach is Reach.BOOT else Outcome.STILL_UNKNOWN), line
 
 
 @pytest.mark.parametrize("said", NO_LOSSES)
