@@ -16,7 +16,9 @@ _MESSAGE = re.compile(  # the ids of Exim before 4.97, and since
 _MESSAGE_ID = re.compile(r" id=(?P<id>\S+)")
 # The end of a line is missing: of a text within the message's id or behind it, of an arrival before its size, behind
 # which the Message-ID stands, or of a long entry that syslog has in pieces.
-_CUT = re.compile(r"\w{0,6}(?:-(?:\w{0,11}(?:-(?:\w{0,4}(?: <?=?)?)?)?)?)?|\[\d+[/\\]\d+\] .*", re.DOTALL)
+_CUT = re.compile(
+    r"\w{0,6}(?:-(?:\w{0,11}(?:-(?:\w{0,4}(?: <?=?)?)?)?)?)?|[\d :.+-]*(?:\[\d*\]?)?|\[\d+[/\\]\d+\] .*", re.DOTALL
+)
 # No Message-ID stands where it would: something that comes later does.
 _WITHOUT = re.compile(r" S=\d+(?: (?:M8S|RT)=\S+)* (?:T=|from |for )")
 _ENDS_WITH_SIZE = re.compile(r" S=\d{1,20}$")

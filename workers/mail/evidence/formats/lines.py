@@ -22,7 +22,7 @@ _SYSLOG_STAMP = (
     rf"|{_DAYS} {_MONTH} [ \d]?\d {_TIME} \d{{4}}"
     rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S*|{_DAYS} \d{{4}}-\d\d-\d\d {_TIME} [A-Z+-]\S*|\d{{9,11}}\.\d+"
 )
-_PROGRAM = r"(?P<program>[^\s\[:]+)(?:\[(?P<pid>\d*)\])?:(?: (?:\[ID \d+ [\w.]+\] )?(?P<text>.*)|$)"
+_PROGRAM = r"(?P<program>(?!\d+[\[:])[^\s\[:]+)(?:\[(?P<pid>\d*)\])?:(?: (?:\[ID \d+ [\w.]+\] )?(?P<text>.*)|$)"
 _SYSLOG = re.compile(
     rf"{_PRIORITY}(?P<stamp>{_SYSLOG_STAMP}) {_PRIORITY}(?:(?P<host>[^\s\[\]|/]+)(?<!:) )?{_LEVEL}{_PROGRAM}", re.DOTALL
 )
@@ -36,7 +36,7 @@ _RFC_5424 = re.compile(
 _ISO = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: ?[+-]\d\d:?\d\d)?"
 _EXIM = re.compile(rf"(?P<stamp>{_ISO}) (?:\[\d+\] )?(?P<text>.*)", re.DOTALL)
 _HEADED = re.compile(
-    rf"{_PRIORITY}(?P<stamp>{_SYSLOG_STAMP}) (?P<host>[^\s\[\]|/:]+) (?P<text>[^\s:\[]+ .*)", re.DOTALL
+    rf"{_PRIORITY}(?P<stamp>{_SYSLOG_STAMP}) (?P<text>(?P<host>[^\s\[\]|/:]+) [^\s:\[]+ .*)", re.DOTALL
 )
 _WITH_PROCESS = re.compile(r"(?P<host>[^\s\[\]|/=]+) (?P<program>[^\s\[:=]+)\[(?P<pid>\d+)\]: (?P<text>.*)", re.DOTALL)
 _UNIX = re.compile(r"\d{9,11}\.\d+")
@@ -47,17 +47,16 @@ _HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
 YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to what a datetime can be
 _EXIM_PROGRAMS = ("exim", "exim4")
 _NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
-# Two lines that ran together: the end of the first one is missing. Of a line of another program it matters only if what
-# follows is of a mail server.
-# Each part has a bound: strangers shape texts, and what is not bounded takes the square of the time.
-_WORD = r"\S{1,255}"
-_BY_RFC_5424 = rf"{_WORD} {_WORD} (?:\d{{1,9}}|-) {_WORD} [-\[]"
-_EXIM_ID = r"\w{6}-\w{6,11}-\w{2,4} "
+# Two lines that ran together: the end of the first one is missing, and the second one's time stands in it, with something
+# behind it. Of a line of another program it matters only if what follows is of a mail server. Each part has a bound:
+# strangers shape texts, and what is not bounded takes the square of the time.
 _SECOND = re.compile(
-    rf"{_TIME}\S{{0,12}} (?:(?:{_WORD} )?(?:[\w/.-]{{1,64}}(?:\[\d{{1,9}}\])?: |{_EXIM_ID})|{_BY_RFC_5424})"
+    rf"(?:{_MONTH} [ \d]?\d (?:\d{{4}} )?|\d{{4}}-\d\d-\d\d[T ])\d\d:\d\d:\d\d\S{{0,16}} \S"
+    r"|\d{9,11}\.\d{1,9} \S"
 )
 _SECOND_OF_MAIL = re.compile(
-    rf"{_TIME}\S{{0,12}} (?:(?:{_WORD} )?(?:[\w.-]{{1,64}}/[\w/.-]{{1,64}}\[\d{{1,9}}\]: |{_EXIM_ID})|{_BY_RFC_5424})"
+    r"\d\d:\d\d:\d\d\S{0,16} (?:\S{1,255} )?"
+    r"(?:(?:[\w.-]{1,64}/[\w/.-]{1,64}|exim4?)\[\d{1,9}\]: |\w{6}-\w{6,11}-\w{2,4} )"
 )
 
 
@@ -82,7 +81,8 @@ class Line:
     @property
     def has_second(self) -> bool:
         """Whether another line begins in the middle of this one."""
-        return bool((_SECOND if self.instance or self.is_exim else _SECOND_OF_MAIL).search(self.text))
+        general = self.instance or self.is_exim or not self.program
+        return bool((_SECOND if general else _SECOND_OF_MAIL).search(self.text))
 
 
 class Clock:

@@ -60,7 +60,7 @@ class Records:
         elif line is None:
             line = lines.of_no_program(text, clock, self._around)
         if line is not None and line.has_second:
-            return Record(shown, searched, None, f"two lines ran together ({shown[:LONGEST_SHOWN]})")
+            return Record(shown, searched, line, f"two lines ran together ({shown[:LONGEST_SHOWN]})")
         strange = ""
         if line is None and text and not text.startswith(OWN_WORDS):
             strange = f"a line was not understood ({shown[:LONGEST_SHOWN]})"
