@@ -47,9 +47,9 @@ _HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
 YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to what a datetime can be
 _EXIM_PROGRAMS = ("exim", "exim4")
 _NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
-# Two lines that ran together: the end of the first one is missing, and the second one's time stands in it, with something
-# behind it. Of a line of another program it matters only if what follows is of a mail server. Each part has a bound:
-# strangers shape texts, and what is not bounded takes the square of the time.
+# Two lines that ran together: the end of the first one is missing, and the time of the second one stands in it, with
+# something behind it. Of a line of another program it matters only if what follows is of a mail server. Each part has
+# a bound: strangers shape texts, and what is not bounded takes the square of the time.
 _SECOND = re.compile(
     rf"(?:{_MONTH} [ \d]?\d (?:\d{{4}} )?|\d{{4}}-\d\d-\d\d[T ])\d\d:\d\d:\d\d\S{{0,16}} \S"
     r"|\d{9,11}\.\d{1,9} \S"
