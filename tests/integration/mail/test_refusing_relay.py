@@ -1,6 +1,5 @@
 """A relay that refuses us, whatever the e-mail: no e-mail pays for that."""
 
-from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar, NoReturn
@@ -295,9 +294,8 @@ class Choosy(Picky):
 
 @pytest.fixture
 def choosy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have the relay be choosy, and pauses be a hundredth; return whom it was asked about."""
+    """Have the relay be choosy, and the shortest pause be a hundredth; return whom it was asked about."""
     monkeypatch.setattr(refusals, "PAUSE_S", 0.05)
-    monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 0.6)
     monkeypatch.setattr(Choosy, "asked", [])
     use(monkeypatch, Choosy)
     return Choosy.asked
@@ -336,7 +334,7 @@ def test_good_emails_leave_at_once_behind_any_number_that_are_refused_at_one_dom
 
 @pytest.mark.parametrize("bad", ["x{}@d{}.example", "x{}@in.example"], ids=["many domains", "the same domain"])
 def test_good_emails_leave_behind_any_number_of_refused_ones(choosy: list[str], bad: str) -> None:
-    """No word of the refusals tells whom they mean. None is asked about again before all others were."""
+    """No word of the refusals tells whom they mean. Few are asked about again before all others were."""
     recipients = [bad.format(number, number) for number in range(400)]
     *_, good = shipped([*recipients, "good@in.example"])
 
@@ -347,7 +345,7 @@ def test_good_emails_leave_behind_any_number_of_refused_ones(choosy: list[str], 
 
     wait_for(is_sent, 60, "the good e-mail", every_s=refusals.PAUSE_S)
     before = choosy[: choosy.index("good@in.example")]
-    assert max(Counter(before).values()) == 1
+    assert len(before) - len(set(before)) <= 10  # one for each pause, each of which is twice as long as the one before
 
 
 def test_another_kind_is_tried_where_the_sender_may_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,13 @@ OTHERWISE: Final = {
         "_note_turn": "when the loop turned last",
         "_answered": "a time of day that a site has named",
     },
+    "workers/fetches/fetcher/results/writer.py": {
+        "_work": "how long it took to store",
+        "_store_suspects": "until when it goes on with them",
+        "_judge_what_came": "the same, with what comes",
+        "_judge_costly": "the same, with costly answers",
+        "_judge_first": "since when a site is costly",
+    },
     "workers/fetches/fetcher/results/fetch_spans.py": {"record": "spans have times of day"},
 }
 
