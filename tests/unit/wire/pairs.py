@@ -4,8 +4,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.fetcher.wire.slow_reads import SlowReads
+from workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
+from workers.fetches.fetcher.wire.turns import Turns
 
 
 def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
@@ -14,7 +14,7 @@ def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
         ours = socket.create_connection(listener.getsockname())
         theirs, _ = listener.accept()
     ours.setblocking(False)
-    connection = Connection(ours, loop := asyncio.get_running_loop(), SlowReads(loop))
+    connection = Connection(ours, loop := asyncio.get_running_loop(), Turns(loop, every_s=SLOW_READ_EVERY_S))
     if opens:
         connection.open()
     return connection, theirs

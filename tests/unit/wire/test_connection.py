@@ -16,6 +16,7 @@ from workers.fetches.fetcher.wire import channel
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import (
     FOLLOWING,
+    SLOW_READ_EVERY_S,
     Connection,
     ConnectionClosedEarly,
     ConnectionEnded,
@@ -24,8 +25,8 @@ from workers.fetches.fetcher.wire.connection import (
 )
 from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context
+from workers.fetches.fetcher.wire.turns import Turns
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 UNTIL_END = b"HTTP/1.1 200 OK\r\n\r\npage"
@@ -393,7 +394,10 @@ def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
             site, _ = listener.accept()
         opened.setblocking(False)
         loop = asyncio.get_running_loop()
-        connection, serving = Connection(opened, loop, SlowReads(loop)), loop.run_in_executor(None, serve, site)
+        connection, serving = (
+            Connection(opened, loop, Turns(loop, every_s=SLOW_READ_EVERY_S)),
+            loop.run_in_executor(None, serve, site),
+        )
         await connection.secure(Tls(ours, "127.0.0.1"), Handshakes(asyncio.get_running_loop()))
         connection.open()
         await connection.sleep(0.05)  # tickets of the session come meanwhile: they are no answer

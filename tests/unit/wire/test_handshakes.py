@@ -12,6 +12,7 @@ import uvloop
 
 from tests.unit.wire.pairs import until
 from workers.fetches.fetcher.wire import handshakes as module
+from workers.fetches.fetcher.wire import turns
 from workers.fetches.fetcher.wire.handshakes import USUAL, Handshakes
 
 STEP_S = 0.002
@@ -44,7 +45,7 @@ class Step:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(module, "time", made)
+    monkeypatch.setattr(turns, "time", made)
     return made
 
 
@@ -118,11 +119,13 @@ def test_what_is_given_up_takes_no_turn_of_those_behind_it(clock: Clock, monkeyp
     async def act() -> None:
         handshakes: Any = Handshakes(asyncio.get_running_loop())
         shaking = [asyncio.ensure_future(handshakes.shake(Step(done, clock), USUAL + 1)) for _ in range(10)]
+        await asyncio.sleep(0)
+        handshakes._large._take()  # a turn of which each comes in a minute
         await shaking[0]
         for each in shaking[1:-1]:
             each.cancel()
         await asyncio.sleep(0)
-        handshakes._large._take_turn()  # of which the next one would come in a minute
+        handshakes._large._take()
         assert await shaking[-1]
         late = asyncio.ensure_future(handshakes.shake(Step(done, clock), USUAL + 1))
         await until(lambda: handshakes._large._waiting)

@@ -23,10 +23,10 @@ from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
-from workers.fetches.fetcher.wire.connection import Connection
+from workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
 from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
+from workers.fetches.fetcher.wire.turns import Turns
 from workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
@@ -41,7 +41,7 @@ class Connector:
         self._allowed = allowed
         self._resolver = resolver
         self._context, self._without_names = context(), context_without_names()
-        self._slow_reads = SlowReads(loop := asyncio.get_running_loop())
+        self._slow_reads = Turns(loop := asyncio.get_running_loop(), every_s=SLOW_READ_EVERY_S)
         self._handshakes = Handshakes(loop)
         self._beside = 0  # sockets that are set aside for addresses beside the first of a host
         self._most_beside = descriptors.most_beside()

@@ -22,10 +22,13 @@ from typing import Protocol
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Section
 from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
 from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls
+from workers.fetches.fetcher.wire.turns import Turns
 
 MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
+# Answers that cost more to read, or to store, than their length explains are read one in such a time, however many
+# there are. What is not read yet waits in the kernel, so that the writer and PostgreSQL get no more of it.
+SLOW_READ_EVERY_S = 0.01
 SHOWN = 20  # bytes of what a site says unasked
 MOST_UNASKED = 2**15  # bytes by which TLS may speak for itself while no request is written
 
@@ -79,7 +82,7 @@ class Holder(Protocol):
 class Connection:
     """A connection to `peer`, which is the address that it really leads to."""
 
-    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: SlowReads) -> None:
+    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns) -> None:
         self.state = State.OPENING
         self.has_carried = False  # a request: the site may be just closing it
         self.since = loop.time()  # when it was opened, or its last answer was whole
@@ -188,11 +191,16 @@ class Connection:
             channel.unwatch()
         elif reader.is_costly() or channel.is_costly:
             channel.unwatch()
-            self._slow_reads.enter(self._go_on)
+            self._slow_reads.enter(self._go_on_in_turn)
 
     def _go_on(self) -> None:
         if self._channel:
             self._channel.watch()
+
+    def _go_on_in_turn(self) -> bool:
+        is_open = self._channel is not None
+        self._go_on()
+        return is_open
 
     def _ended(self, error: Exception | None) -> None:
         """Note that the site has ended the connection, or that it is lost by this error."""

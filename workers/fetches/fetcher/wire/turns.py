@@ -1,0 +1,43 @@
+"""Turns: work of many connections shares a small part of the loop's time, so that all of it together holds up nothing.
+
+On the loop's thread only.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+Work = Callable[[], bool]
+
+
+class Turns:
+    """What waits is done in the order in which it came, in turns of `most_s`, of one piece of work at least.
+
+    A turn begins `every_s` after the one before, or after the first piece has entered. An error in a piece of work is
+    the loop's to tell, and holds up no other.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, every_s: float, most_s: float = 0.0) -> None:
+        self._loop = loop
+        self._every_s, self._most_s = every_s, most_s
+        self._waiting: deque[Work] = deque()
+        self._is_coming = False  # a turn is, or takes place
+
+    def enter(self, work: Work) -> None:
+        """Have `work` called in its turn, once. It returns False where it had nothing to do, which takes no time."""
+        self._waiting.append(work)
+        if not self._is_coming:
+            self._is_coming = True
+            self._loop.call_later(self._every_s, self._take)
+
+    def _take(self) -> None:
+        until = time.perf_counter() + self._most_s
+        try:
+            while self._waiting:
+                if self._waiting.popleft()() and time.perf_counter() >= until:
+                    break
+        finally:
+            self._is_coming = bool(self._waiting)
+            if self._is_coming:
+                self._loop.call_later(self._every_s, self._take)
