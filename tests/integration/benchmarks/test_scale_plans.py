@@ -72,7 +72,7 @@ def condition_on(index: str, nodes: list[dict[str, Any]]) -> str:
 
 @pytest.mark.usefixtures("_filled")
 def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
-    nodes = plan_of("workers.fetches.maintenance", "lost", {"batch": 100})
+    nodes = plan_of("workers.fetches.maintenance", "lost", {"most": 100})
     of_held = {"fetch_held", "fetch_of_slot"}  # indexes that hold nothing else
     assert {node["Index Name"] for node in nodes if "Index Name" in node} <= of_held
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}

@@ -51,7 +51,7 @@ def test_what_is_beside_a_fetch_in_hand_is_not_charged_for_it(
     lost_process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many fetches kill fetchers beside it. Also what is taken back in another batch, or in a later sweep."""
-    monkeypatch.setattr(sweeping, "BATCH", 2)
+    monkeypatch.setattr(sweeping, "MOST_FOUND", 2)
     in_hand, *beside, waits, elsewhere = running(6, max_attempts=3)
     Fetch.objects.update(losses=UNCOUNTED_LOSSES)
     Fetch.objects.filter(pk=elsewhere).update(claimed_by=lost_process.pk + 1)
@@ -72,7 +72,7 @@ def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state:
     """Not for lost messages, of which there are thousands where a broker is emptied: nobody had these in hand."""
     lost, *_ = running(60)
     Fetch.objects.filter(pk=lost).update(state=state, lease_until=database_now() - HOUR)
-    assert rows_read("workers.fetches.maintenance", "lost", {"batch": sweeping.BATCH}, "fetches_fetch") == rows
+    assert rows_read("workers.fetches.maintenance", "lost", {"most": sweeping.MOST_FOUND}, "fetches_fetch") == rows
 
 
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:

@@ -154,11 +154,12 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
 
 def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole fetcher's worth is taken back in one sweep, in portions."""
-    monkeypatch.setattr(sweeping, "BATCH", 3)
-    running(10)
+    monkeypatch.setattr(sweeping, "BATCH", 2)
+    monkeypatch.setattr(sweeping, "MOST_FOUND", 5)
+    running(11)
     expire()
-    assert sweep() == 10
-    assert Fetch.objects.filter(state=State.QUEUED).count() == 10
+    assert sweep() == 11
+    assert Fetch.objects.filter(state=State.QUEUED).count() == 11
 
 
 def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message]) -> None:

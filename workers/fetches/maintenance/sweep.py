@@ -19,6 +19,7 @@ from workers import task_names
 from workers.fetches import backlog, strays
 from workers.fetches.fetcher.results import outcomes
 from workers.fetches.fetcher.results.store import store
+from workers.fetches.jobs import Outcome
 from workers.fetches.maintenance import deleted_sites
 from workers.fetches.models import State
 from workers.fetches.on_done import call_overdue
@@ -28,7 +29,8 @@ from workers.publish import publish
 _query = partial(statements.run, "workers.fetches.maintenance")
 log = structlog.get_logger(__name__)
 
-BATCH = 1_000
+BATCH = 1_000  # fetches that are stored at once
+MOST_FOUND = 20_000  # that are found at once: what all fetchers hold is read beside
 
 
 class LostFetch(NamedTuple):
@@ -60,23 +62,9 @@ def sweep() -> int:
     gate.require()  # before leases are judged by PostgreSQL's clock
     _expire_leases()
     taken_back = 0
-    while rows := _query("lost", {"batch": BATCH}, row=LostFetch):
-        store(
-            [
-                outcomes.lost(
-                    fetch_id=row.id,
-                    slot_id=row.slot_id,
-                    was_running=row.state == State.RUNNING,
-                    attempts=row.attempts,
-                    max_attempts=row.max_attempts,
-                    losses=row.losses,
-                    in_hand=row.in_hand,
-                    is_explained=row.is_explained,
-                    chance=random(),  # noqa: S311  jitter
-                )
-                for row in rows
-            ]
-        )
+    while rows := _query("lost", {"most": MOST_FOUND}, row=LostFetch):
+        for first in range(0, len(rows), BATCH):
+            store([_outcome_of(row) for row in rows[first : first + BATCH]])
         taken_back += len(rows)
     strays.follow_all()
     deleted_sites.follow_late()
@@ -84,6 +72,20 @@ def sweep() -> int:
         publish(task_names.DISPATCH)
     call_overdue()
     return taken_back
+
+
+def _outcome_of(lost: LostFetch) -> Outcome:
+    return outcomes.lost(
+        fetch_id=lost.id,
+        slot_id=lost.slot_id,
+        was_running=lost.state == State.RUNNING,
+        attempts=lost.attempts,
+        max_attempts=lost.max_attempts,
+        losses=lost.losses,
+        in_hand=lost.in_hand,
+        is_explained=lost.is_explained,
+        chance=random(),  # noqa: S311  jitter
+    )
 
 
 def _expire_leases() -> None:

@@ -12,7 +12,7 @@ WITH lost AS MATERIALIZED (
     FROM fetches_fetch
     WHERE state IN ('reserved', 'running') AND lease_until < (SELECT clock_timestamp())
     ORDER BY site_id, lease_until
-    LIMIT %(batch)s
+    LIMIT %(most)s
 ), holders AS MATERIALIZED (
     SELECT claimed_by, bool_or(in_hand) AS has_one_in_hand, bool_or(NOT in_hand) AS has_others
     FROM (
