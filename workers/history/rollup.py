@@ -18,7 +18,7 @@ from django.db import transaction
 
 from postgres import batches, bounded, planner, statements
 from workers import task_names
-from workers.fetches.fetcher.claim import longest_hold_s
+from workers.fetches.fetcher.lease import longest_hold_s
 from workers.schedule import tick_of
 
 _query = partial(statements.run_within, "workers.history")

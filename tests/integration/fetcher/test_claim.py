@@ -31,7 +31,8 @@ from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import claim as claiming
-from workers.fetches.fetcher.claim import longest_hold_s, successors_of
+from workers.fetches.fetcher.claim import successors_of
+from workers.fetches.fetcher.lease import longest_hold_s
 from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Job, Outcome
 from workers.fetches.models import Fetch, State

@@ -13,7 +13,7 @@ from tests.integration.plans import rows_read
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.claim import STORING
+from workers.fetches.fetcher.lease import STORING
 from workers.fetches.fetcher.results import store
 from workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
 from workers.fetches.jobs import Outcome

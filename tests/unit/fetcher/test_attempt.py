@@ -11,12 +11,12 @@ from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
 from tests.unit.wire.pairs import pair
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.claim import STORING
 from workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
+from workers.fetches.fetcher.lease import STORING
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Job, Reservation
 

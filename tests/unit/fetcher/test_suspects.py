@@ -13,7 +13,7 @@ import pytest
 from tests.unit.fetcher.test_writer import Store, hostile, of_site, store, writing
 from tests.waiting import wait_for
 from workers.backoff import LONGEST_S
-from workers.fetches.fetcher.claim import STORING, longest_answer_s
+from workers.fetches.fetcher.lease import STORING, longest_answer_s
 from workers.fetches.fetcher.results import writer
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation

@@ -19,6 +19,7 @@ from ratelimit import clock, round_trips
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import unreserve
 from workers.fetches import backlog
+from workers.fetches.fetcher.lease import longest_hold_s
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.jobs import Job, Validators
 from workers.processes import presence
@@ -26,9 +27,6 @@ from workers.processes import presence
 log = structlog.get_logger(__name__)
 Result = TypeVar("Result")
 _query = partial(statements.run, "workers.fetches.fetcher")
-
-# Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
-STORING = 10.0
 
 
 class Clock(NamedTuple):
@@ -255,18 +253,3 @@ def reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
         connection.close()
         take_turn()  # the statement may have taken all of its time-out
         return do(*arguments)
-
-
-def longest_hold_s() -> float:
-    """Return how many seconds after its slot a fetcher may still hold a fetch: all deadlines, and storing."""
-    return longest_answer_s() + STORING
-
-
-def longest_answer_s() -> float:
-    """Return how many seconds after its slot the answer to a fetch has to be there, to be stored in time."""
-    deadlines = (
-        settings.WEIR_FETCH_DNS_TIMEOUT,
-        settings.WEIR_FETCH_CONNECT_TIMEOUT,
-        settings.WEIR_FETCH_TIMEOUT,
-    )
-    return float(sum(deadlines))

@@ -22,7 +22,7 @@ from ratelimit import round_trips
 from ratelimit.models import PAUSED_FOREVER
 from workers import task_names
 from workers.fetches.dispatch import Horizon, horizon
-from workers.fetches.fetcher.claim import longest_hold_s
+from workers.fetches.fetcher.lease import longest_hold_s
 from workers.fetches.reports.forecast import FoundRun, start_in
 from workers.fetches.reports.simulation import ReservedRun, SiteTiming
 from workers.processes.status import longest_round_trip_s

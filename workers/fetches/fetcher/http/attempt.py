@@ -19,13 +19,13 @@ from django.conf import settings
 
 from ratelimit import clock
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.claim import longest_answer_s
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
 from workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.reachability import Reachability
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import HeldJob, Stage
+from workers.fetches.fetcher.lease import longest_answer_s
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.jobs import Answer, Failure, Flaw, Job

@@ -20,7 +20,7 @@ REMEMBERED_S: Final = 60.0  # for which a site that has sent a costly answer cou
 MOST_REMEMBERED: Final = 10_000  # sites
 MOST_WAITING: Final = 500  # answers; a fetcher holds 5,000
 LONGEST_STORE_S: Final = 1.0  # of the storing of what was read, which is work, too; PostgreSQL's absence is not
-PATIENCE_S: Final = 3.0  # of work; a lease leaves 10 seconds for storing (claim.py), of which others take a part
+PATIENCE_S: Final = 3.0  # of work; a lease leaves 10 seconds for storing (lease.py), of which others take a part
 
 
 class Waiting(NamedTuple):

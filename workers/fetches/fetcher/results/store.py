@@ -22,7 +22,7 @@ from postgres import statements
 from ratelimit.sites import SitesLocked, known_sites, sites_of
 from ratelimit.slots import unreserve
 from workers.fetches import backlog
-from workers.fetches.fetcher.claim import STORING
+from workers.fetches.fetcher.lease import STORING
 from workers.fetches.fetcher.parts import take_turn
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import FINAL, State

@@ -30,7 +30,7 @@ from django.db import connection
 
 from ratelimit import clock
 from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.fetcher.claim import STORING, longest_answer_s
+from workers.fetches.fetcher.lease import STORING, longest_answer_s
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.results import fetch_spans
 from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
@@ -141,7 +141,7 @@ class Writer:
         judged = _Together()
         while (self._suspects or self._costly) and not judged.is_full():
             answer = self._suspects.popleft() if self._suspects else self._costly.pop().answer
-            judged.add(answer, _outcome_of(Snoozed(job=answer.job, slot_used=True), None))
+            judged.add(answer, _given_back(answer))
         return judged
 
     def _give_back_overdue(self) -> _Together:
@@ -181,9 +181,12 @@ class Writer:
     def _judge_first(self, event: Event, judged: _Together, *, budget_s: float) -> None:
         """Judge an event; a suspect, and one that turns out to be costly, wait for their turn.
 
-        Once the writer is late, all answers wait, and go back unread.
+        Once the writer is late, answers go back unread.
         """
-        if isinstance(event, Answer) and (self._is_late or event.job.losses >= SUSPECT_LOSSES):
+        if isinstance(event, Answer) and self._is_late:
+            judged.add(event, _given_back(event))
+            return
+        if isinstance(event, Answer) and event.job.losses >= SUSPECT_LOSSES:
             self._suspects.append(event)
             return
         now = time.monotonic()
@@ -215,6 +218,10 @@ class Writer:
             if time.monotonic() >= until:
                 break
         return judged
+
+
+def _given_back(answer: Answer) -> Outcome:
+    return _outcome_of(Snoozed(job=answer.job, slot_used=True), None)
 
 
 def _size(outcome: Outcome) -> int:
