@@ -19,6 +19,7 @@ from tests import exim, postfix
 from tests.acceptance.mail.damaged_logs import Damage, Said, of_exim, of_postfix
 from tests.exim import Exim
 from tests.postfix import Postfix
+from tests.waiting import wait_for
 from workers.mail.evidence import reading
 from workers.mail.evidence.formats import files
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
@@ -120,8 +121,9 @@ def send(servers: Sequence[Server], chance: Random) -> list[Sent]:
 
 
 def pause() -> None:
-    """Wait until no attempt of before is one of now: by the clock, as attempts end by it."""
-    time.sleep((2 * CLOCK_ERROR).total_seconds() + 1)
+    """Wait until no attempt of before is one of now: for the clock, by which attempts are told apart."""
+    apart = datetime.now(UTC) + 2 * CLOCK_ERROR + timedelta(seconds=1)
+    wait_for(lambda: datetime.now(UTC) >= apart, 60, "the clock")
 
 
 def submit(server: Server, message_id: str, ending: str) -> Sent:

@@ -1,6 +1,5 @@
 """send_due within bounds: a number, a time, the mail server's rate."""
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from threading import Lock
@@ -12,6 +11,7 @@ from django.db.models.functions import Now
 from demo.fakes.mail_server import MailServer
 from ratelimit.models import Slot
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
+from tests.waiting import wait_for
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import State
@@ -111,7 +111,13 @@ def test_a_process_transmits_few_large_emails_at_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sender, "PATIENCE_S", 0.01)
     monkeypatch.setattr(runner, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(policy, "MOST_IN_HAND", 100_000)
-    at_once, most, lock = 0, 0, Lock()
+    at_once, most, looks, lock = 0, 0, 0, Lock()
+    decide = policy.another_sender
+
+    def look(seen: policy.Situation) -> policy.Another:
+        nonlocal looks
+        looks += 1
+        return decide(seen)
 
     class Slow(ConnectedTransport):
         def submit(self, _message: Message, begin: Callable[[], None]) -> Accepted:
@@ -120,11 +126,13 @@ def test_a_process_transmits_few_large_emails_at_once(monkeypatch: pytest.Monkey
             with lock:
                 at_once += 1
                 most = max(most, at_once)
-            time.sleep(0.1)
+            until = looks + 5  # at each of which another sender may have been begun
+            wait_for(lambda: looks >= until, 60, "the round to look", every_s=0.005)
             with lock:
                 at_once -= 1
             return Accepted("250 OK")
 
+    monkeypatch.setattr(policy, "another_sender", look)
     use(monkeypatch, Slow)
     for size, expected in ((60_000, range(1, 3)), (100, range(3, 11))):
         most, emails = 0, [ship() for _ in range(8)]
