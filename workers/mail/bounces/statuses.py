@@ -8,13 +8,16 @@ digest: Exim writes 5.0.0 for all, sendmail 5.1.1 for each bare `550`. What the 
 
 import re
 
-# The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor 5.2.1: a mailbox that is disabled,
-# or gets too much just now, exists.
+# The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor any 5.2.x, by which a server says that
+# the mailbox exists (RFC 3463, 3.3), whatever its words are.
 _DEAD = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
 # These say nothing of the reason, or are in use for this one, too: the words decide.
-_VAGUE = frozenset({"5.1.0", "5.1.351", "5.2.0", "5.2.1", "5.3.0", "5.4.0", "5.4.4", "5.4.310", "5.5.0", "5.7.1"})
+_VAGUE = frozenset({"5.1.0", "5.1.351", "5.3.0", "5.4.0", "5.4.4", "5.4.310", "5.5.0", "5.7.1"})
 _STATUS = re.compile(r"(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)")
 _REPLY = re.compile(r"(?<![\w.\[-])5\d\d(?=[ :,-])")
+# "550 : User unknown" where others have "550 <kim@example.com>: User unknown": in reply to the content, as servers of
+# au write it, there is no recipient to name.
+_NAMES_NOBODY = re.compile(r"(?<![\w.\[-])5\d\d(?:[ -]|: ?): ")
 _PASSING = re.compile(
     r"(?<![\w.\[:-])4\d\d(?=[ -])|(?<![\d.])4\.\d{1,3}\.\d{1,3}(?!\.?\d)|\btry(?:ing)? again$|, try again\b"
 )
@@ -95,8 +98,10 @@ def is_of_a_dead_address(status: str, diagnostic: str, *, is_of_content: bool = 
     reply = _REPLY.search(diagnostic)
     if not said and not reply and status in _DEAD:
         return True  # the server that reports has found it out by itself
+    if is_of_content or _NAMES_NOBODY.search(diagnostic):
+        return False
     words = _words(diagnostic[reply.start() :] if reply else diagnostic)  # before it stands another server's digest
-    return not is_of_content and bool(_DEAD_WORDS.search(words)) and not _UNSURE_WORDS.search(words)
+    return bool(_DEAD_WORDS.search(words)) and not _UNSURE_WORDS.search(words)
 
 
 def _words(text: str) -> str:

@@ -13,6 +13,7 @@ from workers.mail.bounces.statuses import exact_status, is_of_a_dead_address
         ("5.0.0", "550 5.1.1 User unknown"),  # Exim writes 5.0.0 whatever was said
         ("5.0.0", "550 no such user"),
         ("5.0.0", "550-no mailbox here by that name"),
+        ("5.0.0", "550: <kim@example.com>: User unknown"),
         ("5.0.0", "550 The account kim does not exist here"),
         ("", "Unrouteable address"),
         ("5.0.0", "all relevant MX records point to non-existent hosts"),
@@ -20,7 +21,6 @@ from workers.mail.bounces.statuses import exact_status, is_of_a_dead_address
         ("5.1.2", "unable to look up host x.invalid: Name or service not known"),
         ("5.1.10", "550 5.1.10 Recipient not found"),
         ("5.1.1", "550 5.1.1 The mailbox is inactive"),
-        ("5.2.1", "550 5.2.1 <kim@example.com>... User unknown"),
         ("5.7.1", "550 5.7.1 <kim@example.com>: no such person here"),
         ("5.1.1", "550-5.1.1 that account does not exist. Please try 550 5.1.1 https://mx.example/later/blocked"),
         ("5.1.1", "550 5.1.1 kim@blocked.example: user unknown (host spam-filter.example)"),
@@ -42,6 +42,11 @@ def test_an_address_that_does_not_exist_is_dead(status: str, diagnostic: str) ->
         ("5.2.2", "552 5.2.2 mailbox full"),
         ("5.2.1", "550 5.2.1 This mailbox gets mail at a rate that is too high"),
         ("5.2.1", "550 5.2.1 The mailbox is disabled"),
+        ("5.2.1", "550 5.2.1 <kim@example.com>... User unknown"),  # RFC 3463, 3.3: "the mailbox exists"
+        ("5.0.0", "550 5.2.0 User unknown"),
+        ("5.0.0", "550 : User unknown"),  # without a name: the server had judged the content
+        ("5.0.0", "550: : User unknown"),
+        ("5.1.0", "550-: User unknown"),
         ("5.1.0", "550 5.1.0 <shop@example.com> sender rejected"),
         ("5.1.0", "550 5.1.0 the host is not allowed to send mail (SPF)"),
         ("5.1.1", "550 5.1.1 sent to too many recipients this hour"),
