@@ -28,6 +28,8 @@ _WANTED = ("message-id", "to", "return-path", "x-hmxmroriginalrecipient")
 _OF_CONTENT = re.compile(
     r"\bend of data\b|\breply to data\b|\bfinal data\b|\bafter i sent the message\b", re.IGNORECASE
 )
+# The reply to DATA where no recipient was taken (RFC 5321, 3.3).
+_NO_RECIPIENT = re.compile(r"503\b|554\b.*\bno valid recipients\b", re.IGNORECASE)
 _REPLY = re.compile(r"(?<![\w.\[-])[45]\d\d(?:[ -]|: )(?!\d\d? [A-Z])|(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?!\.?\d)")
 
 
@@ -116,13 +118,13 @@ def _first_words(lines: Sequence[str], recipient: str) -> str:
 
 def _is_of_content(said: Sequence[str], lines: Sequence[str]) -> bool:
     """Tell whether what was refused is the content, after the recipient was taken, as servers write it to people."""
-    if _OF_CONTENT.search(" ".join(" ".join(said).split())):
+    if _OF_CONTENT.search(" ".join(" ".join(said).split())) or "DATA" in map(str.strip, said):
         return True
     commands = [line for line in lines if line.startswith((">>> ", "<<< "))]  # sendmail's
     last = max((at for at, line in enumerate(commands) if line.startswith(">>> ")), default=-1)
-    replies = commands[last + 1 :]
+    replies = [line[4:] for line in commands[last + 1 :]]
     is_data = last >= 0 and commands[last][4:].strip().upper() in {"DATA", "."}
-    return is_data and any(line[4:5] == "5" for line in replies) and not any(line[4:7] == "503" for line in replies)
+    return is_data and any(reply[:1] == "5" for reply in replies) and not any(map(_NO_RECIPIENT.match, replies))
 
 
 def _paragraphs(lines: Sequence[str], most: int) -> str:

@@ -152,6 +152,8 @@ def test_what_does_not_say_that_a_recipient_was_refused_for_good_is_no_report(te
         f"<{KIM}>: host mx[192.0.2.1] said: 550\n    : User unknown (in reply to end of\n    DATA command)",
         f"  {KIM}\n    SMTP error after end of data:\n    host mx [192.0.2.1]: 550 Unknown user",
         f"<{KIM}>\n    (reason: 550 User unknown)\n\n>>> DATA\n<<< 550 User unknown",
+        f"<{KIM}>\n    (reason: 550 User unknown)\n\n>>> DATA\n<<< 550 User unknown\n<<< 554 Service unavailable",
+        f"These could not be reached:\n{KIM}\n\n-------server message\n550 unknown user\n\n-------SMTP command\nDATA\n",
     ],
 )
 def test_a_refusal_of_the_content_is_known_as_such(said: str) -> None:
@@ -160,9 +162,10 @@ def test_a_refusal_of_the_content_is_known_as_such(said: str) -> None:
     assert found.is_of_content
 
 
-def test_a_refusal_of_the_recipient_among_pipelined_commands_is_none_of_the_content() -> None:
-    """Sendmail shows the replies to RCPT below DATA, and then that there was no recipient left."""
-    said = f"<{KIM}>\n    (reason: 550 User unknown)\n\n>>> DATA\n<<< 550 User unknown\n<<< 503 5.0.0 Need RCPT"
+@pytest.mark.parametrize("no_recipient", ["503 5.0.0 Need RCPT", "554 Error: no valid recipients", "554 5.5.1 Error: no valid recipients"])
+def test_a_refusal_of_the_recipient_among_pipelined_commands_is_none_of_the_content(no_recipient: str) -> None:
+    """Sendmail shows the replies to RCPT below DATA, and then that there was no recipient left (RFC 5321, 3.3)."""
+    said = f"<{KIM}>\n    (reason: 550 User unknown)\n\n>>> DATA\n<<< 550 User unknown\n<<< {no_recipient}"
     (found,) = parse(f"{HEAD}\n{said}\n\n{COPY}".encode())
     assert not found.is_of_content
 
