@@ -7,6 +7,7 @@ import pytest
 from django.conf import LazySettings
 
 from tests.integration.mail import shipments
+from tests.unit.mail.bounces import written
 from workers.mail import renderings, suppression
 from workers.mail.bounces import handling, reports
 from workers.mail.bounces.handling import Handled
@@ -34,63 +35,19 @@ def sent(**fields: Any) -> Email:
     return shipped
 
 
-def report(
-    email: Email,
-    *,
-    status: str = "5.1.1",
-    diagnostic: str = "550 5.1.1 no",
-    headers: str = "",
-    about: str = "",
-    to: str = "",
-) -> bytes:
-    """Return a report as most mail servers write it, which names the e-mail where a test says so."""
-    return f"""\
-From: MAILER-DAEMON@mx.example
-{headers}Content-Type: multipart/report; report-type=delivery-status; boundary="b"
-
---b
-Content-Type: message/delivery-status
-
-Reporting-MTA: dns; mx.example
-
-Final-Recipient: rfc822; {to or email.recipient}
-Action: failed
-Status: {status}
-Diagnostic-Code: smtp; {diagnostic}
-
---b
-Content-Type: text/rfc822-headers
-
-Subject: Your order
-{about}
---b--
-""".encode()
+def report(email: Email, *, to: str = "", about: str = "", **said: str) -> bytes:
+    """Return a report that names the e-mail where a test says so."""
+    return written.of_recipient(to or email.recipient, returned=about, **said)
 
 
 def complaint(email: Email, kind: str = "abuse", to: str = "") -> bytes:
     """Return a complaint of a feedback loop."""
-    return f"""\
-From: feedback@isp.example
-Content-Type: multipart/report; report-type=feedback-report; boundary="b"
-
---b
-
-Somebody pressed a button.
-
---b
-Content-Type: message/feedback-report
-
-Feedback-Type: {kind}
-User-Agent: Loop/1
-{to}
---b
-Content-Type: message/rfc822
-
-Subject: Your order
-Message-ID: {email.message_id}
-
---b--
-""".encode()
+    return written.of_parts(
+        "\nSomebody pressed a button.\n",
+        written.part("message/feedback-report", f"Feedback-Type: {kind}\nUser-Agent: Loop/1\n{to}"),
+        written.part("message/rfc822", f"Subject: Your order\nMessage-ID: {email.message_id}\n"),
+        kind="multipart/report; report-type=feedback-report",
+    )
 
 
 def handled(content: bytes) -> Handled:

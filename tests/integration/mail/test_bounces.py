@@ -19,6 +19,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from tests.integration.mail import shipments
+from tests.unit.mail.bounces import written
 from workers.mail import resolving, suppression
 from workers.mail.bounces import handling
 from workers.mail.models import Act, Email, Resolution
@@ -46,39 +47,9 @@ def came_to(state: State) -> Email:
     return email
 
 
-def report(
-    email: Email,
-    *,
-    status: str = "5.1.1",
-    action: str = "failed",
-    to: str = "",
-    about: str = "",
-    headers: str = "",
-    fields: str = "",
-) -> bytes:
-    address = to or email.recipient
-    return f"""\
-From: MAILER-DAEMON@mx1
-{headers}\
-Content-Type: multipart/report; report-type=delivery-status; boundary="b1"
-
---b1
-Content-Type: message/delivery-status
-
-Reporting-MTA: dns; mx1
-{fields}
-Final-Recipient: rfc822; {address}
-Action: {action}
-Status: {status}
-Diagnostic-Code: smtp; 550 {status} <{address}>: User unknown
-
---b1
-Content-Type: text/rfc822-headers
-
-Message-ID: {about or email.message_id}
-
---b1--
-""".encode()
+def report(email: Email, *, to: str = "", about: str = "", **said: str) -> bytes:
+    """Return a report about the e-mail, or about another one."""
+    return written.of_recipient(to or email.recipient, returned=f"Message-ID: {about or email.message_id}\n", **said)
 
 
 @pytest.fixture

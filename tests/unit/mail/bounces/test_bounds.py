@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.mail.bounces import written
 from workers.mail.bounces import mime, reports, texts
 from workers.mail.bounces.statuses import is_of_a_dead_address
 
@@ -26,10 +27,9 @@ def nested(kind: bytes, depth: int) -> bytes:
     return heads + b"--\n" * ((SIZE - len(heads)) // 3)
 
 
-def both(text: bytes, status: bytes) -> bytes:
+def both(text: str, status: str) -> bytes:
     """Return a report with a text for people and fields for programs."""
-    head = b'Content-Type: multipart/report; boundary="b"\nFrom: MAILER-DAEMON@mx\n\n--b\n\n'
-    return b"%s%s\n--b\n%s%s\n--b--\n" % (head, text, STATUS, status)
+    return written.of_parts(f"\n{text}", written.part(written.STATUS, status))
 
 
 HOSTILE = {
@@ -76,11 +76,11 @@ HOSTILE = {
     "beginnings of headers": DAEMON + b"Received: a\nMessage\n" * (SIZE // 20),
     "commands": DAEMON + b">>> DATA\n<<< 550 a@b\n" * (SIZE // 22),
     "a text and groups of addresses": both(
-        b"".join(b"<a%d@b>: user 550 x\n" % n for n in range(4_000)),
-        b"".join(b"Final-Recipient: a%d@b\nAction: failed\n\n" % n for n in range(100)),
+        "".join(f"<a{n}@b>: user 550 x\n" for n in range(4_000)),
+        "".join(f"Final-Recipient: a{n}@b\nAction: failed\n\n" for n in range(100)),
     ),
     "a text and groups of one address": both(
-        b"<a@b>: user 550 x\n" * 4_000, b"Final-Recipient: a@b\nAction: failed\n\n" * 100
+        "<a@b>: user 550 x\n" * 4_000, "Final-Recipient: a@b\nAction: failed\n\n" * 100
     ),
     "complaints": b"Content-Type: message/feedback-report\n\n" + b"Feedback-Type: abuse\n\n" * (SIZE // 22),
     "no lines": b"\0" * SIZE,

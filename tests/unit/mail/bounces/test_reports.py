@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.mail.bounces import written
 from workers.mail.bounces import mime, reports
 from workers.mail.bounces.reports import ReportAction, parse
 
@@ -42,28 +43,14 @@ def report(
     headers: str = "",
 ) -> bytes:
     """Return a report as Postfix writes it."""
-    return f"""\
-From: MAILER-DAEMON@relay.example
-To: shop@example.com
-Subject: Undelivered Mail Returned to Sender
-{headers}MIME-Version: 1.0
-Content-Type: {top}; boundary="b1"
-
---b1
-Content-Type: text/plain; charset=utf-8
-
-This is the mail system at host relay.example. Message-ID: <not-this@one>
-
---b1
-Content-Type: {status_type}
-
-{status}
---b1
-Content-Type: {returned_type}
-
-{returned}
---b1--
-""".encode("utf-8", "surrogateescape")
+    return written.of_parts(
+        written.part("text/plain; charset=utf-8", "This is the mail system. Message-ID: <not-this@one>\n"),
+        written.part(status_type, status),
+        written.part(returned_type, returned),
+        headers=f"To: shop@example.com\nSubject: Undelivered Mail Returned to Sender\n{headers}MIME-Version: 1.0\n",
+        kind=top,
+        boundary="b1",
+    )
 
 
 def test_a_report_of_postfix_is_read() -> None:

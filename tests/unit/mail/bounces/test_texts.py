@@ -162,7 +162,9 @@ def test_a_refusal_of_the_content_is_known_as_such(said: str) -> None:
     assert found.is_of_content
 
 
-@pytest.mark.parametrize("no_recipient", ["503 5.0.0 Need RCPT", "554 Error: no valid recipients", "554 5.5.1 Error: no valid recipients"])
+@pytest.mark.parametrize(
+    "no_recipient", ["503 5.0.0 Need RCPT", "554 Error: no valid recipients", "554 5.5.1 Error: no valid recipients"]
+)
 def test_a_refusal_of_the_recipient_among_pipelined_commands_is_none_of_the_content(no_recipient: str) -> None:
     """Sendmail shows the replies to RCPT below DATA, and then that there was no recipient left (RFC 5321, 3.3)."""
     said = f"<{KIM}>\n    (reason: 550 User unknown)\n\n>>> DATA\n<<< 550 User unknown\n<<< {no_recipient}"
