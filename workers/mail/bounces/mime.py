@@ -1,7 +1,8 @@
 """An e-mail that a stranger wrote, taken apart in a time that grows with its length only, whatever it holds.
 
-Python's parser is exact, and takes hours for an e-mail of a million parameters, or of parts in parts. This one looks at
-a bounded number of fields and of parts, and each byte at most once for each level of parts.
+Fields are read by Python's parser. Of parameters and of parts it knows no bound: it takes hours for a million
+parameters, and runs out of stack in parts of parts. So these are looked for here: a bounded number of fields and of
+parts, and each byte at most once for each level of parts.
 """
 
 import binascii
@@ -11,6 +12,8 @@ from base64 import b64decode
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from email.parser import HeaderParser
+from itertools import islice
 
 # The report and the returned header are at the beginning; what follows is content of ours, such as an attachment.
 LOOKED_AT = 1_048_576  # bytes
@@ -18,8 +21,9 @@ _MOST_FIELDS = 1_000  # of a header
 _LONGEST_VALUE = 16_384  # characters of a field
 _DEEPEST = 8  # parts in parts: a report has two levels, and one that was passed on some more
 _MOST_PARTS = 100
-_FIELD = re.compile(r"([!-9;-~]{1,100})[ \t]{0,10}:(.*)", re.DOTALL)
+_OLD_COLON = re.compile(r"^([!-9;-~]{1,100})[ \t]{1,10}:", re.MULTILINE)  # `Subject :` (RFC 5322, 4.5)
 _BOUNDARY = re.compile(r';\s{0,100}boundary\s{0,10}=\s{0,10}(?:"([^"]{1,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
+_FIELDS = HeaderParser()
 _JUNK = re.compile(rb"[^A-Za-z0-9+/=]")
 
 
@@ -109,28 +113,11 @@ def one_line_end(content: bytes) -> bytes:
 
 def fields_of(text: str) -> tuple[dict[str, list[str]], str]:
     """Return the fields at the beginning of a text, and what follows them."""
+    found = _FIELDS.parsestr(_OLD_COLON.sub(r"\1:", text))
     fields: dict[str, list[str]] = {}
-    name, lines, count, at = "", [""], 0, 0
-    while at < len(text):
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        line = text[at:end]
-        if line[:1] in {" ", "\t"} and name:
-            lines.append(line)
-        else:
-            _note(fields, name, lines)
-            found = _FIELD.match(line)
-            if not found or count >= _MOST_FIELDS:
-                return fields, text[end + 1 :] if not line.strip() else text[at:]
-            name, lines, count = found[1].lower(), [found[2]], count + 1
-        at = end + 1
-    _note(fields, name, lines)
-    return fields, ""
-
-
-def _note(fields: dict[str, list[str]], name: str, lines: list[str]) -> None:
-    if name:
-        fields.setdefault(name, []).append(" ".join(" ".join(lines)[:_LONGEST_VALUE].split()))
+    for name, value in islice(found.raw_items(), _MOST_FIELDS):
+        fields.setdefault(name.lower(), []).append(" ".join(value[:_LONGEST_VALUE].split()))
+    return fields, found.get_payload()
 
 
 def _read(content: bytes, depth: int) -> Part:

@@ -98,6 +98,7 @@ def test_when_the_server_had_the_e_mail_is_read(arrival: str, date: str, arrived
         {"top": "multipart/mixed"},
         {"headers": "Auto-Submitted: auto-replied\n"},
         {"status": STATUS.replace("\n\n", "\n \n")},
+        {"status": STATUS.replace(":", "  :", 4)},
         {"status": STATUS.replace("Action: failed", "Action: Failed (really)")},
         {"status": STATUS.replace("Action: failed\n", "")},
         {"status": STATUS.replace("Status: 5.1.1\n", "")},
