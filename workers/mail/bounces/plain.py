@@ -48,7 +48,7 @@ def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Sa
     """
     failed = names(message.first("x-failed-recipients"))[:_MOST]
     submitted = message.first("auto-submitted").lower()
-    if "vacation" in submitted or not _is_of_a_server(message):
+    if "vacation" in submitted or not _is_of_a_server(message, lines):
         return
     warns = _warns(message, lines)
     recipients = failed or _recipients(message, lines, copy)
@@ -60,11 +60,15 @@ def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Sa
             yield Said(recipient, diagnostic, warns, is_of_content)
 
 
-def _is_of_a_server(message: mime.Part) -> bool:
-    """Tell whether the e-mail comes from a mail server, as far as it says so itself."""
+def _is_of_a_server(message: mime.Part, lines: Sequence[str]) -> bool:
+    """Tell whether the e-mail comes from a mail server, as far as it says so itself.
+
+    One without a return path may be an automatic answer (RFC 3834, 3.3). It is, if its author names his own address.
+    """
     sender, path = message.first("from").lower(), message.first("return-path").lower()
     locals_ = {word.rpartition("@")[0] for word in names(f"{sender} {path}")} | {sender.strip("<> "), path.strip("<> ")}
-    is_null = path == _NULL
+    named = (name.lower() for line in lines if "@" in line for name in names(line))
+    is_null = path == _NULL and not set(names(sender)).intersection(named)
     return is_null or bool(locals_ & _DAEMONS) or sender.startswith(("mailer-daemon", "mail delivery s"))
 
 

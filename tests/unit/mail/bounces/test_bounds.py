@@ -38,6 +38,10 @@ HOSTILE = {
     "signs": b"\nHi. This is the qmail-send program\n<" + b"@" * SIZE,
     "addresses": DAEMON + b"<a@b>:\n" * (SIZE // 7),
     "different addresses": DAEMON + b"".join(b"<a%d@b>:\n" % n for n in range(SIZE // 13)),
+    "authors": b"Return-Path: <>\nFrom: "
+    + b"".join(b"a%d@b," % n for n in range(2_000))
+    + b"\n\n"
+    + b"c@d\n" * (SIZE // 4),
     "one word with a sign": DAEMON + b"a" * SIZE + b"@b",
     "failed recipients": b"X-Failed-Recipients: " + b"a@b, " * (SIZE // 5) + b"\n\n550 a@b\n",
     "many failed recipients": b"X-Failed-Recipients: " + b"".join(b"a%d@b," % n for n in range(90_000)) + b"\n\na@b\n",

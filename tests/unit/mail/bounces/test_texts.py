@@ -80,6 +80,7 @@ Delivery to the following recipient failed permanently:
 
 550 5.1.1 that account does not exist
 """
+AWAY = f"Return-Path: <>\nFrom: Kim <{KIM}>\nAuto-Submitted: auto-replied\nIn-Reply-To: {OURS}\n\n"
 LISTING = f"Your message cannot be delivered:\n\n  Recipient: {KIM}\n  Reason: 550 5.1.1 unknown user"
 QUOTED = f"{HEAD}In-Reply-To: {OURS}\n\n{LISTING}\n"
 BROKEN = PARTS.replace("Received: from web by mx.example", "Received: from web\nby mx.example\nfor somebody")
@@ -136,6 +137,8 @@ def test_a_warning_is_not_taken_for_a_failure(text: str) -> None:
         EXIM.replace("Mail Delivery System <MAILER-DAEMON@mx.example>", KIM),
         ONE_LINE.replace("MAILER-DAEMON@mx.example", KIM).replace("Mail Delivery System", "Kim"),
         f"From: {KIM}\nTo: shop@shop.example\nIn-Reply-To: {OURS}\n\nYour 550 boxes came, {KIM}\n",
+        f"{AWAY}I am away until Monday. {KIM}, phone 550 1234.\n",
+        f"{AWAY}The address {KIM} is no longer valid: your e-mail was not delivered. Write to office@a.example.\n",
         f"{HEAD}\nThe queue has 550 e-mails.\n",
         f"{HEAD}\nPlease confirm that you wrote to {KIM}: 12 hours are left.\n\n{COPY}",
         SENTENCE.replace("550 5.1.1", "450 4.1.1"),
