@@ -96,7 +96,7 @@ def _of_fields(mail: _Mail) -> Iterator[Report]:
     # Exim says to people only why it gave up by itself, and nobody says to programs what was refused.
     to_people = texts.diagnostics(mail.lines, [address for named in of_whom for address in named]) if groups else {}
     for group, named in zip(groups, of_whom, strict=True):
-        diagnostic = texts.kept(after_type(group.get("diagnostic-code", "")))
+        diagnostic = texts.kept(_diagnostic(group))
         status = statuses.first_status(group.get("status", ""))
         action = _action(group.get("action", ""), status or statuses.first_status(diagnostic))
         if action and (named or "action" in group):
@@ -110,6 +110,12 @@ def _named(group: Group) -> list[str]:
     return [
         *filter(None, (after_type(group.get(f"{which}-recipient", ""))[:LONGEST] for which in ("original", "final")))
     ]
+
+
+def _diagnostic(group: Group) -> str:
+    """Return what the refusing server said: some tell it in a field of their own, as `<mx #5.0.0 smtp; 550 no>`."""
+    own = (after_type(value) for name, value in group.items() if name.startswith("x-"))
+    return after_type(group.get("diagnostic-code", "")) or next(filter(_REPLY.match, own), "")
 
 
 def _groups(mail: _Mail, kinds: frozenset[str]) -> list[Group]:

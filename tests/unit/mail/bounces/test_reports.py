@@ -139,6 +139,25 @@ def test_a_recipient_is_read_as_it_may_be_spelt(field: str, recipient: str, spel
     assert spelt in found.addresses
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "diagnostic"),
+    [
+        ("5.0.0", '<192.0.2.1 #5.0.0 smtp; 550 "Unknown User">', '550 "Unknown User">'),
+        ("5.1.1", "<mx #5.1.1 smtp; 550 5.7.1 too many recipients>", "550 5.7.1 too many recipients>"),
+        ("5.1.1", "seen at 10:55", ""),
+    ],
+)
+def test_a_reply_in_a_field_of_the_servers_own_is_read(status: str, said: str, diagnostic: str) -> None:
+    """Where there is no Diagnostic-Code, and where there is one, which counts."""
+    fields = (
+        f"Reporting-MTA: dns; a\n\nFinal-Recipient: rfc822; a@b.example\nStatus: {status}\nX-Supplementary-Info: {said}"
+    )
+    (found,) = parse(report(fields))
+    assert found.diagnostic == diagnostic
+    (found,) = parse(report(f"{fields}\nDiagnostic-Code: smtp; 550 no\n"))
+    assert found.diagnostic == "550 no"
+
+
 def test_a_failure_with_a_status_of_success_is_none() -> None:
     """One of the two is wrong."""
     (found,) = parse(report(STATUS.replace("Status: 5.1.1", "Status: 2.1.5")))
