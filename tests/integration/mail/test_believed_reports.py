@@ -160,6 +160,14 @@ def test_a_report_that_names_no_recipient_suppresses_none(email: Email) -> None:
     assert not suppression.reasons([email.recipient])
 
 
+def test_who_is_dead_is_the_one_to_whom_it_was_sent_on(email: Email) -> None:
+    """The recipient may be a list, with living members: it is written to again."""
+    sent_on = b"Final-Recipient: rfc822; member@elsewhere.example\nOriginal-Recipient"
+    content = report(email, about=f"Message-ID: {email.message_id}\n").replace(b"Final-Recipient", sent_on)
+    assert handled(content).bounced
+    assert not suppression.reasons([email.recipient])
+
+
 @pytest.mark.parametrize("kind", ["abuse", "Fraud", "opt-out"])
 def test_who_complains_is_not_written_to_any_more(email: Email, kind: str) -> None:
     """RFC 5965. The e-mail was delivered: it stays sent, and the second report changes nothing."""

@@ -45,7 +45,7 @@ def handle(report: Report) -> Handled:
     """Check a report and give it its effect, in one transaction.
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
-    `signals.email_bounced` hear of it; and an address that does not exist is suppressed, if the report names it. So is
+    `signals.email_bounced` hear of it; and an address that does not exist is suppressed, if the report is about it. So is
     that of a recipient who complains. All other reports are only told. One that comes again, also at once, changes
     nothing, nor does one that shows by its time that it is about what was sent before an operator had the e-mail sent
     again.
@@ -114,11 +114,15 @@ def _bounce(email: Email, report: Report) -> None:
     why = _reason(report, email)
     with transaction.atomic():
         email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
-        if report.addresses and is_of_a_dead_address(
-            report.status, report.diagnostic, is_of_content=report.is_of_content
-        ):
+        if _names_a_dead_recipient(report):
             _suppress(email, f"E-mail {email.pk} came back: {why}")
         email_bounced.send(sender=Email, email=email, report=report)
+
+
+def _names_a_dead_recipient(report: Report) -> bool:
+    """Tell whether the report names the recipient, and not one to whom it was sent on, and says that it is dead."""
+    is_named = report.addresses and not report.is_forwarded
+    return bool(is_named) and is_of_a_dead_address(report.status, report.diagnostic, is_of_content=report.is_of_content)
 
 
 def _suppress(email: Email, why: str) -> None:

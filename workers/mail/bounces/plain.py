@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from workers.mail.bounces import mime, texts
 from workers.mail.bounces.spellings import names, spellings
@@ -27,6 +28,7 @@ _FAILED = re.compile(
     r"|\bdeliver\w* (?:has )?fail|\bfail\w* to deliver|\bnot delivered|\berror (?:has )?occurred|\berror delivering",
     re.IGNORECASE,
 )
+_SENT_ON = re.compile(r"\((?:expanded|generated)\s+from:?\s+<?([^<>()\s]{3,320})", re.IGNORECASE)
 _LATER = re.compile(r"(?<![\w.\[:-])4\d\d[ -]|(?<![\d.])4\.\d{1,3}\.\d{1,3}(?!\.?\d)")
 
 
@@ -38,6 +40,7 @@ class Said:
     diagnostic: str
     is_delayed: bool
     is_of_content: bool
+    is_forwarded: bool  # whether it is about one to whom the recipient's mail is sent on
 
 
 def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Said]:
@@ -53,11 +56,17 @@ def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Sa
     warns = _warns(message, lines)
     recipients = failed or _recipients(message, lines, copy)
     said = texts.diagnostics(lines, recipients)
+    sent_on = {spelling for name in _sent_on(lines) for spelling in spellings(name)}
     for recipient in recipients:
         diagnostic, is_of_content = said.get(recipient, ("", False))
         is_said = failed or (recipient in said and _is_final(lines, diagnostic))
         if is_said or (warns and recipient in said):
-            yield Said(recipient, diagnostic, warns, is_of_content)
+            yield Said(recipient, diagnostic, warns, is_of_content, bool(sent_on & spellings(recipient)))
+
+
+def _sent_on(lines: Sequence[str]) -> list[str]:
+    """Return whose mail was sent on, as Postfix, sendmail and Exim write it behind the one to whom it was."""
+    return [found[1] for found in islice(_SENT_ON.finditer("\n".join(lines)), _MOST)]
 
 
 def _is_of_a_server(message: mime.Part, lines: Sequence[str]) -> bool:

@@ -56,6 +56,7 @@ class Report:
     # When the e-mail had come to that server, or else when the report was written; None if it says neither.
     arrived_by: datetime | None = None
     is_of_content: bool = False  # whether what was refused is the content, after the recipient was taken
+    is_forwarded: bool = False  # whether it is about an address to which the recipient's mail is sent on
     # What may name the e-mail, as x@y: Message-IDs, what the report was sent to. The best first.
     names: tuple[str, ...] = ()
 
@@ -102,7 +103,12 @@ def _of_fields(mail: _Mail) -> Iterator[Report]:
         if action and (named or "action" in group):
             told, is_of_content = next((to_people[each] for each in named if each in to_people), ("", False))
             report = _report(mail, named, action, status, diagnostic or told, is_of_content=is_of_content)
-            yield replace(report, reporting_mta=reporting_mta, arrived_by=arrived_by or report.arrived_by)
+            yield replace(
+                report,
+                reporting_mta=reporting_mta,
+                arrived_by=arrived_by or report.arrived_by,
+                is_forwarded=len(named) > 1 and not spellings(named[0]) & spellings(named[1]),
+            )
 
 
 def _named(group: Group) -> list[str]:
@@ -127,7 +133,8 @@ def _groups(mail: _Mail, kinds: frozenset[str]) -> list[Group]:
 def _of_text(mail: _Mail) -> Iterator[Report]:
     for said in plain.reports(mail.message, mail.lines, mail.copy):
         action = ReportAction.DELAYED if said.is_delayed else ReportAction.FAILED
-        yield _report(mail, [said.recipient], action, "", said.diagnostic, is_of_content=said.is_of_content)
+        report = _report(mail, [said.recipient], action, "", said.diagnostic, is_of_content=said.is_of_content)
+        yield replace(report, is_forwarded=said.is_forwarded)
 
 
 def _of_complaint(mail: _Mail) -> Iterator[Report]:

@@ -42,6 +42,7 @@ HOSTILE = {
     + b"".join(b"a%d@b," % n for n in range(2_000))
     + b"\n\n"
     + b"c@d\n" * (SIZE // 4),
+    "lists": DAEMON + b"<a@b> (expanded from <c@d>): 550 no\n" * (SIZE // 36),
     "one word with a sign": DAEMON + b"a" * SIZE + b"@b",
     "failed recipients": b"X-Failed-Recipients: " + b"a@b, " * (SIZE // 5) + b"\n\n550 a@b\n",
     "many failed recipients": b"X-Failed-Recipients: " + b"".join(b"a%d@b," % n for n in range(90_000)) + b"\n\na@b\n",

@@ -140,6 +140,23 @@ def test_a_recipient_is_read_as_it_may_be_spelt(field: str, recipient: str, spel
 
 
 @pytest.mark.parametrize(
+    ("original", "final", "is_forwarded"),
+    [
+        ("kim@x.example", "member@y.example", True),
+        ("kim@x.example", "KIM@X.example", False),
+        ("kim@b\\x{FC}cher.example", "kim@xn--bcher-kva.example", False),
+        ("", "kim@x.example", False),
+        ("kim@x.example", "", False),
+    ],
+)
+def test_it_is_known_whether_the_e_mail_was_sent_on(original: str, final: str, is_forwarded: bool) -> None:
+    """RFC 3464, 2.3.1 and 2.3.2: the report is about the final recipient."""
+    named = f"Original-Recipient: rfc822;{original}\nFinal-Recipient: rfc822;{final}\nAction: failed\nStatus: 5.1.1\n"
+    (found,) = parse(report(f"Reporting-MTA: dns; a\n\n{named}"))
+    assert found.is_forwarded is is_forwarded
+
+
+@pytest.mark.parametrize(
     ("status", "said", "diagnostic"),
     [
         ("5.0.0", '<192.0.2.1 #5.0.0 smtp; 550 "Unknown User">', '550 "Unknown User">'),

@@ -175,6 +175,20 @@ def test_a_refusal_of_the_recipient_among_pipelined_commands_is_none_of_the_cont
     assert not found.is_of_content
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"<member@a.example> (expanded from\n    <{KIM.upper()}>): host mx said: 550 5.1.1 unknown",
+        f"<member@a.example>\n    (reason: 550 5.1.1 unknown)\n    (expanded from: <{KIM}>)",
+        f"  member@a.example\n    (generated from {KIM})\n    550 5.1.1 unknown",
+    ],
+)
+def test_it_is_known_to_whom_the_e_mail_was_sent_on(said: str) -> None:
+    """As Postfix, sendmail and Exim write it."""
+    found = parse(f"{HEAD}\n{said}\n\n{COPY}".encode())
+    assert [each for each in found if each.recipient.lower() == KIM and not each.is_forwarded] == []
+
+
 def test_each_of_several_recipients_has_a_reason_of_its_own() -> None:
     """What stands behind the next one is about that."""
     text = f"{HEAD}\n<ada@a.example>:\n550 5.1.1 unknown\n\n<bob@a.example>:\n552 5.2.2 full\n\n"
