@@ -163,9 +163,12 @@ def test_a_report_that_names_no_recipient_suppresses_none(email: Email) -> None:
 def test_who_is_dead_is_the_one_to_whom_it_was_sent_on(email: Email) -> None:
     """The recipient may be a list, with living members: it is written to again."""
     sent_on = b"Final-Recipient: rfc822; member@elsewhere.example\nOriginal-Recipient"
-    content = report(email, about=f"Message-ID: {email.message_id}\n").replace(b"Final-Recipient", sent_on)
-    assert handled(content).bounced
+    said = f"550 5.1.1 <{email.recipient}> is <member@elsewhere.example>: User unknown"
+    content = report(email, about=f"Message-ID: {email.message_id}\n", diagnostic=said)
+    assert handled(content.replace(b"Final-Recipient", sent_on)).bounced
     assert not suppression.reasons([email.recipient])
+    email.refresh_from_db()
+    assert email.last_reply == "5.1.1 550 5.1.1 <<recipient>> is <<recipient>>: User unknown"  # no address is kept
 
 
 @pytest.mark.parametrize("kind", ["abuse", "Fraud", "opt-out"])

@@ -261,6 +261,7 @@ NESTED = report(status_type="text/plain", returned_type="message/rfc822", return
         report(status_type="message/disposition-notification"),
         report(status="Version: 1\nFeedback-Type: not-spam\n", status_type="message/feedback-report"),
         report(status="Reporting-MTA: dns; a\n"),
+        report(status="Reporting-MTA: dns; a\nStatus: 5.0.0\n"),
         report(status="junk"),
         NESTED,
     ],
@@ -268,6 +269,14 @@ NESTED = report(status_type="text/plain", returned_type="message/rfc822", return
 def test_what_is_no_delivery_report_gives_none(content: bytes) -> None:
     """Answers, auto-replies, receipts, complaints, junk; nor is a report that somebody returns a report about us."""
     assert parse(content) == []
+
+
+def test_a_report_that_was_signed_and_passed_on_is_read() -> None:
+    """As gateways do: some parts are around it."""
+    signature = written.part("application/pkcs7-signature", "MIIB")
+    signed = written.of_parts(report().decode(), signature, kind="multipart/signed; micalg=sha-256", boundary="s")
+    (found,) = parse(written.of_parts(signed.decode(), "\nScanned.\n", kind="multipart/mixed", boundary="m"))
+    assert (found.message_id, found.status) == (OURS, "5.1.1")
 
 
 @pytest.mark.parametrize("depth", [50, 5_000])

@@ -64,6 +64,7 @@ def test_an_address_that_does_not_exist_is_dead(status: str, diagnostic: str) ->
             "Host or domain name not found. Name service error for name=x.example type=A: Host found but no data",
         ),
         ("5.0.0", "550 Blocked: unknown user"),
+        ("5.0.0", "Unknown recipient, or not taken: 550 rejected"),  # a digest, and what was said
         ("5.0.0", "550 User unknown or mailbox disabled"),
     ],
 )

@@ -97,6 +97,8 @@ ALL = {
     "in words": WORDS,
     "in a directory": DIRECTORY,
     "in parts": PARTS,
+    "named again": EXIM.replace("------ This", f"For help about {KIM} write to us.\n\n------ This"),
+    "a refusal that speaks of a delay": EXIM.replace("User unknown", "User unknown, not even delayed"),
     "a copy of one field": EXIM.partition("Return-Path")[0] + f"Message-ID: {OURS}\n\nDear Kim,\n",
     "returned in base64": IN_BASE64,
     "references, and nothing returned": THREAD,
@@ -187,6 +189,13 @@ def test_it_is_known_to_whom_the_e_mail_was_sent_on(said: str) -> None:
     """As Postfix, sendmail and Exim write it."""
     found = parse(f"{HEAD}\n{said}\n\n{COPY}".encode())
     assert [each for each in found if each.recipient.lower() == KIM and not each.is_forwarded] == []
+
+
+def test_what_is_said_of_somebody_else_is_not_said_of_the_recipient() -> None:
+    """Whoever it is: the copy need not name all."""
+    text = f"{HEAD}\nCould not be delivered to {KIM}.\n<bob@a.example>:\n550 5.1.1 no such user\n\n{COPY}"
+    (found,) = parse(text.encode())
+    assert (found.recipient, found.status) == (KIM, "")
 
 
 def test_each_of_several_recipients_has_a_reason_of_its_own() -> None:
