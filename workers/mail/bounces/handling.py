@@ -45,8 +45,8 @@ def handle(report: Report) -> Handled:
     """Check a report and give it its effect, in one transaction.
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
-    `signals.email_bounced` hear of it; and an address that does not exist is suppressed, if the report is about it. So is
-    that of a recipient who complains. All other reports are only told. One that comes again, also at once, changes
+    `signals.email_bounced` hear of it; and an address that does not exist is suppressed, if the report is about it. So
+    is that of a recipient who complains. All other reports are only told. One that comes again, also at once, changes
     nothing, nor does one that shows by its time that it is about what was sent before an operator had the e-mail sent
     again.
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from workers.mail.bounces import mime, texts
 from workers.mail.bounces.spellings import names, spellings
-from workers.mail.bounces.statuses import is_of_a_dead_address
+from workers.mail.bounces.statuses import is_of_a_dead_address, replies
 from workers.mail.bounces.texts import Copy
 
 _DAEMONS = frozenset({"mailer-daemon", "mailerdaemon", "mail-daemon", "maildaemon", "mailer_daemon", "postmaster"})
@@ -21,7 +21,7 @@ _WARNS = re.compile(
     r"|\b(?:continue|keep) (?:to try|trying)|\btemporary (?:error|failure)\b",
     re.IGNORECASE,
 )
-_FINAL = re.compile(r"(?<![\w.\[-])5\d\d(?:[ -]|: )|(?<![\d.])5\.\d{1,3}\.\d{1,3}(?!\.?\d)")
+_FINAL = re.compile(replies("5"))
 _GAVE_UP = re.compile(r"\bpermanent|\bgiv(?:en|ing) up\b", re.IGNORECASE)
 _FAILED = re.compile(
     r"\bable to deliver|\b(?:could|can|was|were)(?: ?not|n't) (?:be )?deliver|undeliver|\bdid not reach\b"
@@ -29,7 +29,7 @@ _FAILED = re.compile(
     re.IGNORECASE,
 )
 _SENT_ON = re.compile(r"\((?:expanded|generated)\s+from:?\s+<?([^<>()\s]{3,320})", re.IGNORECASE)
-_LATER = re.compile(r"(?<![\w.\[:-])4\d\d[ -]|(?<![\d.])4\.\d{1,3}\.\d{1,3}(?!\.?\d)")
+_LATER = re.compile(replies("4"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,25 @@ digest: Exim writes 5.0.0 for all, sendmail 5.1.1 for each bare `550`. What the 
 
 import re
 
-# The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor any 5.2.x, by which a server says that
-# the mailbox exists (RFC 3463, 3.3), whatever its words are.
+# The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor any 5.2.x, by which a server says
+# that the mailbox exists (RFC 3463, 3.3), whatever its words are.
 _DEAD = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
 # These say nothing of the reason, or are in use for this one, too: the words decide.
 _VAGUE = frozenset({"5.1.0", "5.1.351", "5.3.0", "5.4.0", "5.4.4", "5.4.310", "5.5.0", "5.7.1"})
+
+
+def replies(classes: str) -> str:
+    """Return a pattern of replies and statuses of these classes, as `550 no` and `5.1.1`; not of hosts and dates."""
+    code = rf"(?<![\w.\[-])[{classes}]\d\d(?:[ -]|: )(?!\d\d? [A-Z])"
+    return rf"{code}|(?<![\d.])[{classes}]\.\d{{1,3}}\.\d{{1,3}}(?!\.?\d)"
+
+
+_PASSING = re.compile(rf"{replies('4')}|\btry(?:ing)? again$|, try again\b")
 _STATUS = re.compile(r"(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)")
 _REPLY = re.compile(r"(?<![\w.\[-])5\d\d(?=[ :,-])")
 # "550 : User unknown" where others have "550 <kim@example.com>: User unknown": in reply to the content, as servers of
 # au write it, there is no recipient to name.
 _NAMES_NOBODY = re.compile(r"(?<![\w.\[-])5\d\d(?:[ -]|: ?): ")
-_PASSING = re.compile(
-    r"(?<![\w.\[:-])4\d\d(?=[ -])|(?<![\d.])4\.\d{1,3}\.\d{1,3}(?!\.?\d)|\btry(?:ing)? again$|, try again\b"
-)
 # A word that is an address, a host or a URL, which may have any other word in it.
 _NAME = re.compile(r"@|\w\.[a-z]|://", re.IGNORECASE)
 _WHOSE = r"(?:user|mailbox|mail box|recipient|addressee|address|account|alias|local[ -]part|e-?mail)"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from workers.mail.bounces import mime
 from workers.mail.bounces.spellings import names, spellings
+from workers.mail.bounces.statuses import replies
 
 _MOST_LINES = 1_000  # of what a server says, and of a header
 _LONGEST_LINE = 2_000  # characters that are looked at
@@ -30,7 +31,7 @@ _OF_CONTENT = re.compile(
 )
 # The reply to DATA where no recipient was taken (RFC 5321, 3.3).
 _NO_RECIPIENT = re.compile(r"503\b|554\b.*\bno valid recipients\b", re.IGNORECASE)
-_REPLY = re.compile(r"(?<![\w.\[-])[45]\d\d(?:[ -]|: )(?!\d\d? [A-Z])|(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?!\.?\d)")
+_REPLY = re.compile(replies("45"))
 
 
 @dataclass(frozen=True, slots=True)

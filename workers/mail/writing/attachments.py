@@ -54,8 +54,8 @@ def _checked(attachment: Attachment) -> tuple[str, list[str]]:
     refuse_controls(attachment.content_id, "the id of an attachment")
     if attachment.content_id and not _CONTENT_ID.fullmatch(attachment.content_id):
         raise CannotBeWritten(
-            f"The id of an attachment is of ASCII letters, such as logo, has no blanks, and is written without < and >: "
-            f"{attachment.content_id!r}."
+            f"The id of an attachment is of ASCII letters, such as logo, has no blanks, and is written without < and "
+            f">: {attachment.content_id!r}."
         )
     refuse_controls(attachment.content_type, "the type of an attachment")
     found = _TYPE.fullmatch(attachment.content_type.strip())
