@@ -117,7 +117,7 @@ def fields_of(text: str) -> tuple[dict[str, list[str]], str]:
     fields: dict[str, list[str]] = {}
     for name, value in islice(found.raw_items(), _MOST_FIELDS):
         fields.setdefault(name.lower(), []).append(" ".join(value[:_LONGEST_VALUE].split()))
-    return fields, found.get_payload()
+    return fields, str(found.get_payload())
 
 
 def _read(content: bytes, depth: int) -> Part:
