@@ -225,7 +225,7 @@ def ids(number: int, length: int = 60) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["References", "In-Reply-To"])
-@pytest.mark.parametrize(("number", "length"), [(1, 40), (3, 76), (16, 60), (17, 60), (400, 60), (400, 240)])
+@pytest.mark.parametrize(("number", "length"), [(1, 40), (3, 76), (16, 60), (17, 60), (400, 15), (400, 60), (400, 240)])
 def test_of_many_message_ids_the_first_and_the_last_stay(name: str, number: int, length: int) -> None:
     """On lines of their own, and never encoded: mail programs find the discussion by them."""
     given = ids(number, length)
