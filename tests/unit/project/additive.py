@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import connection, models
 from django.db.migrations import (
     AddConstraint,
@@ -41,13 +42,41 @@ SQL: Final = {
 
 def breaks(operations: Sequence[Operation], app: str, before: ProjectState) -> Iterator[str]:
     """Yield what the version before, whose tables are `before`, cannot live with."""
+    wider = list(_wider(operations, app, before))
     for operation in operations:
+        if operation in wider:
+            continue
         if isinstance(operation, SeparateDatabaseAndState):
             yield from breaks(operation.database_operations, app, before)
         elif isinstance(operation, RunSQL):
             yield from (f"RunSQL: {why}" for why in _of_sql(str(operation.sql)))
         elif (app, _model(operation)) in before.models:
             yield from (f"{operation.describe()}: {why}" for why in _of_operation(operation, app, before))
+
+
+def _wider(operations: Sequence[Operation], app: str, before: ProjectState) -> Iterator[Operation]:
+    """Yield what replaces a list of the values of a field by a longer one: all that the version before writes is taken.
+
+    That it can read the new values is for docs/how-to/upgrade.md to say.
+    """
+    gone = {it.name: it for it in operations if isinstance(it, RemoveConstraint)}
+    for added in operations:
+        if not isinstance(added, AddConstraintNotValid) or added.constraint.name not in gone:
+            continue
+        model = before.models.get((app, _model(added)))
+        had = [it for it in model.options.get("constraints", []) if it.name == added.constraint.name] if model else []
+        for constraint in had:
+            (field, few), (same, many) = _listed(constraint), _listed(added.constraint)
+            if field and field == same and few <= many:
+                yield from (gone[constraint.name], added)
+
+
+def _listed(constraint: models.BaseConstraint) -> tuple[str, set[Any]]:
+    """Return the field of which a constraint lists the values, and these; no name for any other constraint."""
+    match getattr(getattr(constraint, "condition", None), "children", None):
+        case [(str(look_up), [*values])] if look_up.endswith("__in"):
+            return look_up, set(values)
+    return "", set()
 
 
 def _model(operation: Operation) -> str:

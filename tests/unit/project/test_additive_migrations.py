@@ -124,6 +124,23 @@ def test_the_rule(operation: Operation, said: str) -> None:
     assert all(said in fault for fault in found)
 
 
+def test_a_constraint_that_lists_values_may_become_longer() -> None:
+    """In one migration: what the version before writes is taken as before. A shorter list, or another field, is not."""
+
+    def found(*values: str, field: str = "title") -> int:
+        with_list = BEFORE.clone()
+        with_list.add_constraint("shop", "book", _one_of("title", "a", "b"))
+        replaced = [RemoveConstraint("book", "known"), AddConstraintNotValid("book", _one_of(field, *values))]
+        return len(list(breaks(replaced, "shop", with_list)))
+
+    assert (found("a", "b", "c"), found("b", "a")) == (0, 0)
+    assert (found("a", "c"), found("a", "b", "c", field="note")) == (2, 2)
+
+
+def _one_of(field: str, *values: str) -> models.CheckConstraint:
+    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": list(values)}), name="known")
+
+
 @pytest.mark.parametrize(
     ("second_half", "operation", "said"),
     [
