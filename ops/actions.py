@@ -260,11 +260,18 @@ ACTS: Final = {act.value.replace(" ", "-"): act for act in emails.RESOLVE}
 EMAIL: Final = {
     "arrived": _email(Act.ARRIVED, "It arrived", "An unknown e-mail counts as sent."),
     "resend": _email(
-        Act.RESEND, "Send it again", "Where it is unknown, or was left unsent, the recipient may get it twice."
+        Act.RESEND,
+        "Send it again",
+        "Where it is unknown, or was left unsent, the recipient may get it twice. It does not expire any more.",
     ),
     "give-up": _email(Act.GIVE_UP, "Leave it unsent", "It is not sent again, and nobody knows whether it arrived."),
     "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
-    "correct": _email(Act.CORRECT, "Render it anew", "With the templates and data of today.", Correct),
+    "correct": _email(
+        Act.CORRECT,
+        "Render it anew",
+        "With the templates and data of today. One that has ended does not expire any more.",
+        Correct,
+    ),
 }
 KIND: Final = {
     "pause": Deed(

@@ -8,7 +8,9 @@ from pydantic import Field
 from api.schemas.values import Answer, Body, Cursor, Next, Text, Why
 from workers.mail.kinds import LONGEST_NAME
 
-EmailState = Literal["pending", "claimed", "sending", "sent", "failed", "unknown", "bounced", "cancelled", "suppressed"]
+EmailState = Literal[
+    "pending", "claimed", "sending", "sent", "failed", "unknown", "bounced", "cancelled", "suppressed", "expired"
+]
 Kind = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, description="such as order.shipped")]
 
 
@@ -40,6 +42,7 @@ class Email(Answer):
     claimed_by: str
     created_at: datetime
     next_attempt_at: datetime
+    expires_at: datetime | None
     sending_since: datetime | None
     sent_at: datetime | None
     ended_at: datetime | None
@@ -91,7 +94,7 @@ class NewResolution(Body):
         Literal["arrived", "resend", "give up", "cancel", "correct"],
         Field(
             description="it arrived; send it again, at the risk that it arrives twice; leave it unsent; do not send "
-            "one that waits; render one anew that was not accepted"
+            "one that waits; render one anew that was not accepted. What had ended does not expire any more"
         ),
     ]
     why: Why

@@ -1,9 +1,9 @@
 """A large outbox: one of e-mails of six kinds, nearly all of which are sent, filled by one transaction.
 
 Of 5,000,000: 4,800,000 sent, 100,000 pending (90,000 for later, and one of the six kinds is paused), 50,000 failed,
-1,000 unknown, 48,800 bounced, cancelled or suppressed, and 200 in the hands of workers that died. The states are
-scattered over the whole time, so that neighbours in an index are seldom neighbours on disk. One e-mail in twenty-five
-has what is transmitted of it.
+1,000 unknown, 48,800 bounced, cancelled, suppressed or expired, and 200 in the hands of workers that died. The states
+are scattered over the whole time, so that neighbours in an index are seldom neighbours on disk. One e-mail in
+twenty-five has what is transmitted of it.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,8 @@ FILL = """
             WHEN place < 990 * %(unit)s THEN 'failed'
             WHEN place < 994 * %(unit)s THEN 'bounced'
             WHEN place < 997 * %(unit)s THEN 'cancelled'
-            WHEN place < 999.76 * %(unit)s THEN 'suppressed'
+            WHEN place < 998 * %(unit)s THEN 'suppressed'
+            WHEN place < 999.76 * %(unit)s THEN 'expired'
             WHEN place < 999.96 * %(unit)s THEN 'unknown'
             WHEN place < 999.98 * %(unit)s THEN 'claimed'
             ELSE 'sending'

@@ -101,7 +101,7 @@ def _of_fetches(size: Size) -> list[dict[str, str]]:
 
 
 def _of_emails(size: Size) -> list[dict[str, str]]:
-    states = ("", "pending", "sending", "sent", "failed", "bounced", "cancelled", "suppressed")
+    states = ("", "pending", "sending", "sent", "failed", "bounced", "cancelled", "suppressed", "expired")
     kinds = ({"kind": "order.shipped", "state": state} for state in ("", "sent", "unknown", "failed"))
     return [
         {},

@@ -13,6 +13,7 @@ function, which returns what one e-mail says:
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from difflib import get_close_matches
 from inspect import signature
 from typing import NamedTuple, Self, TypeVar
@@ -104,29 +105,49 @@ Kind = Callable[..., Content]
 _Registered = TypeVar("_Registered", bound=Kind)
 LONGEST_NAME = 100  # characters
 _NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # which a Message-ID can begin with
+LONGEST_LIFE = timedelta(days=3_650)
 _kinds: dict[str, Kind] = {}
+_expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
 
 
-def register(name: str) -> Callable[[_Registered], _Registered]:
+def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[_Registered], _Registered]:
     """Make a function (or a class whose call returns Content) a kind of e-mail.
 
     It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: where
     that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.
-    Raises ValueError if the name is bad, or taken.
+    `expires_after` is for how long an e-mail of it may be sent, where `send_once` names no other end: from when it is
+    queued or, with a later `not_before`, from then on.
+    Raises ValueError if the name is bad, or taken, or if `expires_after` is no time above 0.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(
             f"{name!r} cannot name a kind of e-mail: write letters, digits, _ and dots, such as order.shipped, and "
             f"{LONGEST_NAME} characters at most."
         )
+    if expires_after is not None and not _is_life(expires_after):
+        raise ValueError(
+            f"expires_after of {name} must be a timedelta above 0, of {LONGEST_LIFE.days:,} days at most, such as "
+            f"timedelta(minutes=15), but is {expires_after!r}."
+        )
 
     def add(kind: _Registered) -> _Registered:
         if name in _kinds:
             raise ValueError(f"There are two kinds of e-mail {name!r}: {_kinds[name]!r} and {kind!r}.")
         _kinds[name] = kind
+        if expires_after is not None:
+            _expires_after[name] = expires_after
         return kind
 
     return add
+
+
+def _is_life(value: object) -> bool:
+    return isinstance(value, timedelta) and timedelta() < value <= LONGEST_LIFE
+
+
+def expires_after(name: str) -> timedelta | None:
+    """Return for how long an e-mail of this kind may be sent; None: it does not expire by itself."""
+    return _expires_after.get(name)
 
 
 def names() -> list[str]:

@@ -22,8 +22,9 @@ from workers.tracing.rows import Traced
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
+NOT_BEGUN = (State.PENDING, State.CLAIMED)
 # Ends that say that something went wrong, or that somebody did not want it.
-UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
+UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED)
 
 
 class Act(models.TextChoices):
@@ -91,6 +92,7 @@ class Email(Traced):
     created_at = models.DateTimeField(db_default=Now())
     attempts = models.PositiveSmallIntegerField(default=0, help_text="those that the mail server answered or broke off")
     next_attempt_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(null=True, help_text="no attempt begins from then on; empty: it does not expire")
     # The fence: the outcome of an attempt is written only by the worker that has the token of the claim.
     claim_token = models.UUIDField(null=True)
     claimed_by = models.CharField(max_length=300, blank=True, help_text="host and process id of the last worker")
@@ -160,13 +162,19 @@ class Email(Traced):
             models.Index(
                 F("state"), F("sending_since"), condition=Q(state__in=[s.value for s in HELD]), name="email_held"
             ),
+            # Expiry: what waits, or is claimed, and expires.
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(state__in=[s.value for s in NOT_BEGUN], expires_at__isnull=False),
+                name="email_expires",
+            ),
             # Lists of a state, the oldest first; nearly all e-mails are sent.
             models.Index(fields=["state", "created_at", "id"], condition=~Q(state=State.SENT), name="email_not_sent"),
             # How many of a kind, and which, were not sent.
             models.Index(
                 fields=["kind", "state", "created_at", "id"],
                 condition=Q(state__in=[s.value for s in UNSENT]),
-                name="email_unsent_of_kind",
+                name="email_unsent_by_kind",
             ),
             # The admin's list of a kind, the newest first.
             models.Index(fields=["kind", "id"], name="email_kind"),

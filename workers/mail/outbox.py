@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, transaction
-from django.utils import translation
+from django.utils import timezone, translation
 
 from postgres import statements
 from postgres.moments import in_utc
@@ -43,6 +43,7 @@ _STORED = (
     "message_id",
     "correlation_id",
     "traceparent",
+    "expires_at",
     *renderings.NOTED,
 )
 
@@ -53,6 +54,7 @@ class StoredRow(NamedTuple):
     id: int
     created_at: datetime
     next_attempt_at: datetime
+    expires_at: datetime | None
 
 
 def send_once(
@@ -63,6 +65,7 @@ def send_once(
     context: Mapping[str, Any] | None = None,
     language: str | None = None,
     not_before: datetime | None = None,
+    expires_at: datetime | None = None,
     priority: int = 0,
     raises: bool = True,
 ) -> Email:
@@ -74,17 +77,22 @@ def send_once(
     It is rendered here, and sent as it is rendered: later changes of templates, or of what it is about, change nothing.
     `to` is an address, or `Name <address>`; `context` the kind's keyword arguments, which must be JSON; `language` one
     of LANGUAGES, by default the active one. It is not sent before `not_before`, and before those of lower `priority`.
+    No attempt begins at `expires_at` or later, by the database's clock: then it is `expired`. Without one, its kind may
+    say for how long it may be sent: `expires_after`.
 
-    Raises kinds.UnknownKind, and CannotBeWritten (a ValueError) where the key, an address, the context, or what the
-    kind makes of it is bad: then nothing is stored. With `raises=False`, what cannot be rendered is stored all the
-    same: a mailer tries again, and where it cannot be rendered then, it is `failed` and says why.
+    Raises kinds.UnknownKind, and CannotBeWritten (a ValueError) where the key, an address, a time, the context, or what
+    the kind makes of it is bad: then nothing is stored. An `expires_at` that is past is bad, unless the e-mail is there
+    already. With `raises=False`, what cannot be rendered is stored all the same: a mailer tries again, and where it
+    cannot be rendered then, it is `failed` and says why.
     """
     kinds.get(kind)
     _check(key, context, priority)
-    due_at = _due_at(not_before)
+    due_at, ends_at = _times(kind, not_before, expires_at)
     language = project_language(language) if language else translation.get_language() or settings.LANGUAGE_CODE
     if _query("find", {"kind": kind, "key": key}, prepare=True):
         return Email.objects.get(kind=kind, key=key)
+    if ends_at and ends_at <= timezone.now():
+        raise CannotBeWritten(f"expires_at is past, so that it would never be sent: {ends_at}.")
     email = Email(
         kind=kind,
         key=key,
@@ -93,6 +101,7 @@ def send_once(
         priority=priority,
         message_id=message_id(kind, key),
         correlation_id=correlation.current(),
+        expires_at=ends_at,
     )
     if due_at:
         email.next_attempt_at = due_at
@@ -129,11 +138,12 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
         "context": json.dumps(email.context),
         "not_before": email.next_attempt_at if isinstance(email.next_attempt_at, datetime) else None,
         "content": rendered.content if rendered else None,
+        "expires_after": kinds.expires_after(email.kind),
     }
     stored = _query("queue", parameters, row=StoredRow, prepare=True)
     if not stored:
         return Email.objects.get(kind=email.kind, key=email.key)
-    email.pk, email.created_at, email.next_attempt_at = stored[0]
+    email.pk, email.created_at, email.next_attempt_at, email.expires_at = stored[0]
     email._state.adding, email._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
     transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
     return email
@@ -146,11 +156,17 @@ def _wake_mailer_unless_others_wait(email: Email) -> None:
         wake_mailer()
 
 
-def _due_at(not_before: datetime | None) -> datetime | None:
+def _times(kind: str, not_before: datetime | None, expires_at: datetime | None) -> tuple[datetime | None, ...]:
+    """Return from when and until when it may be sent, where that does not depend on when it is stored."""
     try:
-        return in_utc("not_before", not_before)
-    except (TypeError, ValueError) as error:
+        due_at, ends_at = in_utc("not_before", not_before), in_utc("expires_at", expires_at)
+        if due_at and not ends_at and due_at > timezone.now() and (life := kinds.expires_after(kind)):
+            ends_at = due_at + life
+    except (OverflowError, TypeError, ValueError) as error:
         raise CannotBeWritten(str(error)) from error
+    if due_at and ends_at and ends_at <= due_at:
+        raise CannotBeWritten(f"expires_at must be after not_before, or it is never sent: {ends_at} and {due_at}.")
+    return due_at, ends_at
 
 
 def _check(key: str, context: Mapping[str, Any] | None, priority: int) -> None:

@@ -15,6 +15,7 @@ class State(models.TextChoices):
     BOUNCED = "bounced"  # it was accepted, and came back: last_reply says why
     CANCELLED = "cancelled"  # an operator, or the application, does not want it sent any more
     SUPPRESSED = "suppressed"  # its recipient is on the suppression list
+    EXPIRED = "expired"  # no attempt had been accepted, and none had begun, at `expires_at`
 
 
 class Phase(models.TextChoices):

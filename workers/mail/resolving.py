@@ -12,10 +12,10 @@ from workers.mail.phases import State
 # The states in which an e-mail can be.
 ALLOWED: Mapping[Act, tuple[State, ...]] = {
     Act.ARRIVED: (State.UNKNOWN,),
-    Act.RESEND: (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED),
+    Act.RESEND: (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED),
     Act.GIVE_UP: (State.UNKNOWN,),
     Act.CANCEL: (State.PENDING, State.CLAIMED),
-    Act.CORRECT: (State.PENDING, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED),
+    Act.CORRECT: (State.PENDING, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED),
     Act.BOUNCED: (State.SENT, State.UNKNOWN),
 }
 # How a refusal goes on after "only pending ones".
@@ -39,6 +39,7 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
     - ARRIVED: an unknown one is `sent`.
     - RESEND: one that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. The
       recipient of one that is unknown, or was given up, may get it twice: that is the risk that the operator accepts.
+      It does not expire any more: whoever has it sent again has decided that. Nor does one that ended and is corrected.
     - GIVE_UP: an unknown one is `failed`: it is not sent again, and nobody knows whether it arrived.
     - CANCEL: one that no worker has begun is `cancelled`.
     - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
@@ -99,6 +100,8 @@ def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
             _render_anew(email, to)
         if email.state != State.PENDING or email.attempts:  # one that was not tried yet goes no sooner than was asked
             email.next_attempt_at = Now()
+        if email.state != State.PENDING:
+            email.expires_at = None
         email.state, email.attempts, email.sent_at = State.PENDING, 0, None
         transaction.on_commit(outbox.wake_mailer, robust=True)
     elif act == Act.GIVE_UP:

@@ -55,7 +55,14 @@ def forget(address: str, why: str) -> None:
 
 def is_forgotten(address: str) -> bool:
     """Tell whether the address is on the list by its hash only, as its owner was forgotten."""
-    return Suppression.objects.filter(address_hash=address_hash(address), address="").exists()
+    return bool(forgotten([address]))
+
+
+def forgotten(addresses: Iterable[str]) -> list[str]:
+    """Return those of these addresses that are on the list by their hash only, as their owners were forgotten."""
+    hashes = {address_hash(address): address for address in addresses if address}
+    listed = Suppression.objects.filter(address_hash__in=hashes, address="") if hashes else Suppression.objects.none()
+    return [hashes[found] for found in listed.values_list("address_hash", flat=True)]
 
 
 def forget_ended(address: str, batch: int) -> int:

@@ -5,9 +5,10 @@ from celery import shared_task
 from workers import task_names
 from workers.mail import outbox
 from workers.mail.maintenance import purge
-from workers.mail.sending import runner
+from workers.mail.sending import leases, runner
 
 TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
+EXPIRING_S = 2.0  # of every five seconds
 
 
 @shared_task(name=task_names.SEND_EMAILS)
@@ -15,6 +16,12 @@ def send_emails() -> None:
     """Send the e-mails that are due; safe to run twice, together, or late, and may be killed anywhere."""
     if runner.send_due(at_most_s=TURN_S).is_out_of_time:
         outbox.wake_mailer()
+
+
+@shared_task(name=task_names.EXPIRE_EMAILS)
+def expire_emails() -> None:
+    """End e-mails whose time is over; safe to run twice, together, or late, and may be killed anywhere."""
+    leases.end_expired(EXPIRING_S)
 
 
 @shared_task(name=task_names.PURGE_EMAILS)

@@ -15,7 +15,7 @@ LABELLED: Final = {  # series: the metric, what it means, its label, and the val
     "fetches_ended": ("weir_fetches_ended", "Fetches that ended.", "outcome", ("done", "failed", "cancelled")),
     "fetch_failures": ("weir_fetch_failures", "Fetches that failed.", "reason", ()),
     "slots": ("weir_slots", "Slots that are past.", "fate", ("used", "given back", "missed", "void", "unreported")),
-    "emails_ended": ("weir_emails_ended", "E-mails that ended.", "outcome", ("sent", "failed", "unknown")),
+    "emails_ended": ("weir_emails_ended", "E-mails that ended.", "outcome", ("sent", "failed", "unknown", "expired")),
 }
 SINGLE: Final = {
     "slots_allowed": ("weir_slots_allowed", "Slots that the rates of sites with work allowed."),

@@ -3,10 +3,13 @@
 `die_at` names a step at which a process kills itself, with SIGKILL.
 """
 
+import os
 import random
+import signal
 import smtplib
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
@@ -14,6 +17,7 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from django.db import InterfaceError, OperationalError, close_old_connections
 
 from benchmarks.once.published import PublishedShippedEmail
+from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.mail.sending import leases, runner
 from workers.orders import shipping
@@ -74,6 +78,27 @@ def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> Non
     while goes_on(stop):
         with suppress(*tolerated):
             runner.send_due()
+        close_old_connections()
+        time.sleep(0.02)
+
+
+def keep_sending_but_stand_still(stop: Path) -> None:
+    """Send what is due again and again, and stop (SIGSTOP) where the first e-mail would begin."""
+    begin = leases.begin
+
+    def stand_still(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
+        leases.begin = begin
+        os.kill(os.getpid(), signal.SIGSTOP)
+        begin(email, relay, key_lifetime)
+
+    leases.begin = stand_still
+    keep_sending(stop)
+
+
+def keep_expiring(stop: Path) -> None:
+    """End what has expired, again and again, as the schedule does."""
+    while goes_on(stop):
+        leases.end_expired(1.0)
         close_old_connections()
         time.sleep(0.02)
 

@@ -5,6 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -12,16 +13,19 @@ import psutil
 import pytest
 from django.conf import LazySettings
 from django.db import connection
+from django.utils import timezone
 
 from benchmarks.once import published as published_shipped_email
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from tests.acceptance.mail import mail_processes as roles
 from tests.acceptance.processes import Processes
+from tests.integration.conftest import database_now
 from tests.waiting import wait_for
+from workers.mail import outbox
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
-from workers.orders.models import Order
+from workers.orders.models import SHIPPED, Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 200 if AT_LENGTH else 10  # at random
@@ -31,6 +35,8 @@ WORKERS = 4
 FREEZES = 12 if AT_LENGTH else 1
 CUTS_A_FREEZE = 4
 FROZEN_S = 8.0  # on the average: longer than a lease
+HOUR, SOON = timedelta(hours=1), timedelta(seconds=2)
+SLACK = timedelta(seconds=1)  # within which arrives what has begun in time
 MAIL_SETTINGS = {
     "EMAIL_TIMEOUT": 1.5,
     "WEIR_MAIL_COMMAND_TIMEOUT": 1.5,
@@ -110,6 +116,35 @@ def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
         frozen.resume()
     print(f"\nfrozen: {FREEZES} workers, connections cut: {FREEZES * CUTS_A_FREEZE} times")
     judge(processes, clerks, server)
+
+
+def test_after_an_outage_nothing_is_transmitted_whose_time_is_over(processes: Processes, server: MailServer) -> None:
+    """A mailer stands still where it would begin, codes expire meanwhile, and then all mailers come back at once."""
+    frozen_one = queue("frozen", HOUR)
+    frozen = processes.start(roles.keep_sending_but_stand_still, processes.stop)
+    wait_for(lambda: psutil.Process(frozen.pid).status() == psutil.STATUS_STOPPED, 20, "it to stand still")
+    late = [frozen_one, *(queue(f"late-{number}", SOON) for number in range(30))]
+    in_time = [queue(f"in time-{number}", HOUR) for number in range(30)]
+    soon = max(email.expires_at for email in late[1:] if email.expires_at)
+    Email.objects.filter(pk=frozen_one.pk).update(expires_at=soon)
+    wait_for(lambda: database_now() > soon + SLACK, 20, "the time of all of them to be over")
+    for role in (roles.keep_sending, roles.keep_sending, roles.keep_expiring):
+        processes.start(role, processes.stop)
+    psutil.Process(frozen.pid).resume()
+    wait_for(lambda: not unfinished(), 60, "every e-mail to end")
+    processes.finish()
+    ends = {email.message_id: email.expires_at for email in Email.objects.all() if email.expires_at}
+    came = [event for event in server.events() if event.event == mail_server.ACCEPTED]
+    assert [event for event in came if event.at_ns > (ends[event.message_id] + SLACK).timestamp() * 1e9] == []
+    assert Counter(event.message_id for event in came) == Counter(email.message_id for email in in_time)
+    assert set(Email.objects.filter(state=State.EXPIRED)) == set(late)
+
+
+def queue(key: str, life: timedelta) -> Email:
+    """Queue an e-mail that expires so soon."""
+    order = Order.objects.create(number=key, customer_email=f"plain.{key.replace(' ', '-')}@customers.example")
+    to, expires_at = order.customer_email, timezone.now() + life
+    return outbox.send_once(SHIPPED, key, to=to, context={"order_id": order.pk}, expires_at=expires_at)
 
 
 def customers() -> dict[str, str]:

@@ -24,6 +24,7 @@ DOORS: dict[str, Callable[[datetime], Any]] = {
     "request_fetch": lambda moment: request_fetch(URL, not_before=moment),
     "request_fetches": lambda moment: request_fetches([URL, URL], not_before=moment),
     "send_once": lambda moment: send_once("order.shipped", "1", to="kim@example.com", not_before=moment),
+    "send_once until": lambda moment: send_once("order.shipped", "1", to="kim@example.com", expires_at=moment),
     "notify": lambda moment: notify(1, "kind", "title", expires_at=moment),
     "notify_many": lambda moment: notify_many([1, 2], "kind", "title", expires_at=moment),
     "back_off": lambda moment: site_settings.back_off("site.example", until=moment),

@@ -8,6 +8,7 @@ import pytest
 from django.conf import LazySettings
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from tests.integration.history.conftest import Past, recounted
 from tests.integration.mail.notes import note, note_kind
@@ -67,6 +68,12 @@ def accepted_by_who_lost_the_claim() -> None:
     assert leases.record(email, outcomes.accepted(Accepted("250 OK")))
 
 
+def expired() -> None:
+    note(expires_at=timezone.now() + timedelta(hours=1))
+    Email.objects.update(expires_at=Now())
+    assert leases.end_expired(60.0) == 1
+
+
 def cancelled() -> None:
     resolving.resolve(note().pk, Act.CANCEL, "kim", "not wanted")
 
@@ -83,6 +90,7 @@ ENDS: dict[str, tuple[Callable[[], object], str]] = {
     "it came back": (resolved(Act.BOUNCED), "bounced"),
     "given up": (resolved(Act.GIVE_UP), "failed"),
     "cancelled": (cancelled, "cancelled"),
+    "expired": (expired, "expired"),
 }
 GOES_ON: dict[str, Callable[[], object]] = {
     "queued": note,

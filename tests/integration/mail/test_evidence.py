@@ -117,6 +117,18 @@ def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> Non
     assert told(log, *COMPLETE, "--apply").startswith(f"E-mail {late.pk}: still unknown")
 
 
+def test_what_certainly_was_not_accepted_expires_if_its_time_is_over(log: Path) -> None:
+    """A log does not say that it may be late: an operator does."""
+    over, in_time = unknown(), unknown()
+    ends_at = datetime(2100, 1, 1, tzinfo=UTC)
+    Email.objects.filter(pk=over.pk).update(expires_at=SINCE + timedelta(minutes=5))
+    Email.objects.filter(pk=in_time.pk).update(expires_at=ends_at)
+    told(log, *COMPLETE, "--apply", "--who", "Ada")
+    assert leases.end_expired(60.0) == 1
+    assert [shipments.state(each)[0] for each in (over, in_time)] == [State.EXPIRED, State.PENDING]
+    assert in_time.expires_at == ends_at
+
+
 def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: LazySettings) -> None:
     """Without a word on it they are those of the relay that the settings name, if it is a mail server."""
     settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"

@@ -52,6 +52,7 @@ ENDED: dict[str, dict[str, Any]] = {
     State.BOUNCED: {"sent_at": Now(), "last_reply": f"5.1.1 {KIM}"},
     State.CANCELLED: {},
     State.SUPPRESSED: {"last_reply": "listed"},
+    State.EXPIRED: {"expires_at": Now(), "last_reply": f"451 {KIM} later"},
 }  # fmt: skip
 
 

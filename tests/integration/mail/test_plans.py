@@ -16,7 +16,7 @@ from workers.mail.models import Email
 from workers.mail.phases import State
 
 CLAIM: dict[str, object] = {"limit": 60, "token": uuid4(), "claimed_by": "", "lease": timedelta(minutes=2)}
-HELD = {"email_held", "email_not_sent", "email_unsent_of_kind"}  # indexes that have what is held
+HELD = {"email_held", "email_not_sent", "email_unsent_by_kind"}  # indexes that have what is held
 ROWS, DUE = 200_000, 50
 FILL = f"""
     INSERT INTO orders_order (id, number, customer_email, shipped_at)
@@ -74,6 +74,16 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
     ):
         assert {node["Index Name"] for node in nodes(held) if "Index Name" in node} <= HELD
         assert "Seq Scan" not in {node["Node Type"] for node in nodes(held)}
+
+
+@pytest.mark.usefixtures("_many")
+def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
+    """However many wait that do not expire."""
+    asked: dict[str, object] = {"batch": 1_000}
+    plan = plan_of("workers.mail.sending", "expire", asked)
+    scans = [node for node in plan if node.get("Relation Name") == "mail_email" and "Scan" in node["Node Type"]]
+    assert {node["Index Name"] for node in scans} <= {"email_expires", "mail_email_pkey"}
+    assert rows_read("workers.mail.sending", "expire", asked, "mail_email") == 0
 
 
 @pytest.mark.usefixtures("_many")

@@ -30,6 +30,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     State.BOUNCED: {"sent_at": Now()},
     State.CANCELLED: {},
     State.SUPPRESSED: {},
+    State.EXPIRED: {"expires_at": Now()},
 }
 WAITING = (State.PENDING, State.CLAIMED, State.SENDING)
 

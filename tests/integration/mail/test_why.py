@@ -137,6 +137,7 @@ def test_what_a_mailer_has_in_hand_is_said_with_its_end(settings: LazySettings) 
         (State.FAILED, {"last_reply": "550"}),
         (State.CANCELLED, {}),
         (State.SUPPRESSED, {}),
+        (State.EXPIRED, {"expires_at": LATER}),
     ],
 )
 def test_what_has_ended_waits_for_nothing(state: State, fields: dict[str, Any]) -> None:

@@ -395,7 +395,7 @@ ALL_TOTALS: dict[tuple[str, str], int] = {
     ("fetch_lateness_sum_us", ""): 2_500_000,
     **{("slots", fate): 5 for fate in ("used", "given back", "missed", "void", "unreported")},
     ("slots_allowed", ""): 100,
-    **{("emails_ended", outcome): 3 for outcome in ("sent", "failed", "unknown", "suppressed", "bounced")},
+    **{("emails_ended", outcome): 3 for outcome in ("sent", "failed", "unknown", "expired", "suppressed", "bounced")},
     ("unread_flushed", ""): 7,
 }
 
@@ -416,6 +416,7 @@ def test_totals_become_counters_and_a_histogram() -> None:
     buckets = [samples["weir_fetch_lateness_seconds_bucket", (bound,)] for bound in bounds]
     assert buckets == [1, 3, 4, 6, 7, 9, 10, 12, 13]
     assert samples["weir_fetch_lateness_seconds_count", ()] == 13
+    assert samples["weir_emails_ended_total", ("expired",)] == 3
     assert samples["weir_emails_ended_total", ("other",)] == 6
     assert samples["weir_fetch_lateness_seconds_sum", ()] == 2.5
 

@@ -7,6 +7,7 @@ import pytest
 import redis
 from django.core.management import call_command
 from django.db import OperationalError
+from django.db.models.functions import Now
 
 from notifications import inbox, reconcile
 from notifications.link.keys import keys
@@ -100,6 +101,16 @@ def test_no_email_is_claimed_or_begun(lose: Callable[[], None]) -> None:
     with refused:
         leases.begin(claimed, "relay", None)
     assert set(Email.objects.values_list("state", flat=True)) == {State.CLAIMED, State.PENDING}
+
+
+def test_no_email_expires(lose: Callable[[], None]) -> None:
+    """It may have been sent: the recovery makes it unknown."""
+    ship()
+    Email.objects.update(expires_at=Now())
+    lose()
+    with refused:
+        leases.end_expired(1.0)
+    assert Email.objects.get().state == State.PENDING
 
 
 @pytest.mark.parametrize("lose", [promoted, went_back, recovering], indirect=True)  # a copy has other keys in Redis

@@ -129,6 +129,7 @@ class EmailAdmin(ActingAdmin[Email]):
         "created_at",
         "attempts",
         "next_attempt_at",
+        "expires_at",
         "claimed_by",
         "claimed_until",
         "sending_since",

@@ -20,7 +20,7 @@ NEVER_FOLDED = ("id", "phase", "age", "state")
 SHOWN_SUBJECT = 60  # characters
 SHOWN = 200  # characters of a reply in the table; --json has all of them
 LABELS = {"message_id": "Message-ID", "content_hash": "SHA-256"}
-TIMES = ("created_at", "next_attempt_at", "sending_since", "sent_at", "ask_until")
+TIMES = ("created_at", "next_attempt_at", "expires_at", "sending_since", "sent_at", "ask_until")
 
 
 def list_text(
@@ -150,6 +150,7 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
         yield LABELS.get(name, name), str(of[name])
     yield "queued", _moment(of["created_at"])
     yield "next attempt", _moment(of["next_attempt_at"]) if of["state"] == "pending" else ""
+    yield "expired" if of["state"] == "expired" else "expires", _moment(of["expires_at"])
     yield "transmitted", _moment(of["sending_since"])
     yield "sent", _moment(of["sent_at"])
     yield "asked until", _moment(of["ask_until"])

@@ -73,7 +73,7 @@ class Correct(Action):
     help = "have an e-mail rendered anew and sent, to another address if there is one"
     description = (
         "Have an e-mail rendered anew, by the templates and the data of today, and sent. It must be certain that it "
-        "was not accepted, or that it came back."
+        "was not accepted, or that it came back. One that has ended does not expire any more."
     )
     examples = (
         'correct 17 --to kim@example.com --why "There was a typing mistake in the address."',
@@ -90,20 +90,22 @@ class Correct(Action):
 
 
 def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Answer:
-    resolved: list[int] = []
+    resolved: dict[int, str] = {}  # with what is said of each
     refused: list[str] = []
     actor = acting.of_shell(who)
     for email_id in dict.fromkeys(ids):
         try:
-            actions.resolve(actor, email_id, act, why=why, to=to)
+            expired_at = Email.objects.values_list("expires_at", flat=True).get(pk=email_id)
+            email = actions.resolve(actor, email_id, act, why=why, to=to)
         except Email.DoesNotExist:
             refused.append(f"There is no e-mail {email_id}.")
         except resolving.CannotBeResolved as error:
             refused.append(str(error))
         else:
-            resolved.append(email_id)
+            is_lifted = expired_at is not None and email.expires_at is None
+            resolved[email_id] = SAID[act] + (", and does not expire any more" if is_lifted else "")
     return Answer(
-        text=lambda: "\n".join(f"E-mail {email_id}: {SAID[act]}." for email_id in resolved),
-        data={"act": act.value, "resolved": resolved, "refused": refused},
+        text=lambda: "\n".join(f"E-mail {email_id}: {said}." for email_id, said in resolved.items()),
+        data={"act": act.value, "resolved": list(resolved), "refused": refused},
         refused=refused,
     )

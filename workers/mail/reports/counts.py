@@ -24,6 +24,7 @@ class States(NamedTuple):
     bounced: int
     cancelled: int
     suppressed: int
+    expired: int
 
 
 class KindNumbers(NamedTuple):

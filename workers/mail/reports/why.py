@@ -58,6 +58,9 @@ def _by_people(email: Email) -> Iterator[Blocker]:
 
 
 def _by_time(email: Email) -> Iterator[Blocker]:
+    if email.expires_at is not None and email.expires_at <= timezone.now():
+        text = f"Its time is over since {_moment(email.expires_at)}: it will not be sent."
+        yield Blocker(what="expired", text=text)
     if email.next_attempt_at > timezone.now():
         reason = f"Attempt {email.attempts} was in vain: {email.last_reply}" if email.attempts else "It is for later."
         yield Blocker(what="not due", text=f"It is not due yet. {reason}", until=email.next_attempt_at)

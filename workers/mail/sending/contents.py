@@ -20,6 +20,7 @@ def content_of(held: Held) -> Message | Outcome:
     Raises BrokenOff where PostgreSQL fails in the middle of it, in a kind or in a template, and leases.ClaimLost.
     """
     email = held.email
+    leases.refuse_expired(email)
     if email.ask_until is not None:
         return _question(held)
     if held.suppressed_because:

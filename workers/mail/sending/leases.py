@@ -27,13 +27,14 @@ from django.db.models.functions import Now
 from postgres import statements
 from postgres.texts import storable
 from workers import claims
-from workers.mail import addresses
+from workers.mail import addresses, suppression
 from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.mail.sending.outcomes import Outcome
 from workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
+FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
 LONGEST_REPLY = 1_000  # characters of a reply that are kept
 LONGEST_ID: int = Email._meta.get_field("provider_id").max_length or 0  # noqa: SLF001  documented, in spite of its name
 WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreSQL is away
@@ -52,8 +53,24 @@ class IdRow(NamedTuple):
     id: int
 
 
+class EndedRow(NamedTuple):
+    """One row of `expire`: an e-mail that has ended, `expired` or `unknown`."""
+
+    id: int
+    state: str
+    phase: str
+    last_reply: str
+    claimed_by: str
+    correlation_id: str
+    recipient: str
+
+
 class ClaimLost(Exception):
-    """The e-mail was taken back from this worker."""
+    """The e-mail is not this worker's any more; `outcome` is what became of it, where this worker has written that."""
+
+    def __init__(self, outcome: Outcome | None = None) -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 def claim(limit: int, token: UUID) -> list[Email]:
@@ -92,7 +109,10 @@ def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
 
 
 def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
-    """Note that its transmission to this relay begins now: from here on it is never taken back. Raises ClaimLost."""
+    """Note that its transmission to this relay begins now: from here on it is never taken back.
+
+    Raises ClaimLost, also where the e-mail has expired.
+    """
     parameters = {
         "email": email.pk,
         "token": email.claim_token,
@@ -100,7 +120,41 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
         "asked_for": asked_for(key_lifetime),
     }
     if not _query("begin", parameters, prepare=True):
+        refuse_expired(email)
         raise ClaimLost
+
+
+def refuse_expired(email: Email) -> None:
+    """Raise ClaimLost, with the outcome, if the e-mail has expired by the database's clock: then it ends so."""
+    if email.expires_at is not None and Email.objects.filter(pk=email.pk, expires_at__lte=Now()).exists():
+        end_expired(0.0)
+        state = State.EXPIRED if email.ask_until is None else State.UNKNOWN
+        raise ClaimLost(Outcome(state=state, last_reply=email.last_reply, attempts=0))
+
+
+def end_expired(within_s: float) -> int:
+    """End what has expired before an attempt has begun, also what waits for a person or a relay; returns how many.
+
+    In short batches; after `within_s` seconds the rest is left to the next call. May be killed anywhere.
+    """
+    ended, batch, give_up_at = 0, SWEPT_AT_ONCE, time.monotonic() + within_s
+    while batch == SWEPT_AT_ONCE and (not ended or time.monotonic() < give_up_at):
+        batch = _end_expired()
+        ended += batch
+    return ended
+
+
+def _end_expired() -> int:
+    ended = _query("expire", {"batch": SWEPT_AT_ONCE}, row=EndedRow)
+    for row in ended:
+        if row.state == State.UNKNOWN:
+            with correlation.bound(row.correlation_id):
+                log.error("email_unknown", email=row.id, phase=row.phase, reply=row.last_reply, worker=row.claimed_by)
+    if expired := sum(row.state == State.EXPIRED for row in ended):
+        log.warning("emails_expired", emails=expired)
+    for address in suppression.forgotten(row.recipient for row in ended):  # queued before that, and committed later
+        suppression.forget_ended(address, FORGOTTEN_AT_ONCE)
+    return len(ended)
 
 
 def may_be_asked_about(email: Email) -> bool:

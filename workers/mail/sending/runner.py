@@ -43,6 +43,7 @@ class SendReport:
     postponed: int = 0  # refused for now: tried again later
     failed: int = 0
     suppressed: int = 0  # to recipients on the suppression list
+    expired: int = 0  # their time was over before they were tried
     unknown: int = 0  # those of this call, and those that dead workers left behind
     given_back: int = 0  # not tried, or refused though they are not to blame
     stopped_because: str = ""  # set if e-mails that are due were not tried
@@ -109,6 +110,7 @@ class _Round:
             postponed=self._ended[State.PENDING],
             failed=self._ended[State.FAILED],
             suppressed=self._ended[State.SUPPRESSED],
+            expired=self._ended[State.EXPIRED],
             unknown=self._ended[State.UNKNOWN] + unknown,
             given_back=self._given_back,
             stopped_because=self._stopped_because or self._why_refused(),

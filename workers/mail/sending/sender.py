@@ -32,7 +32,6 @@ PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a 
 LONGEST_TURN_WAIT_S = 15.0
 LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
-FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
 
 log = structlog.get_logger(__name__)
 
@@ -54,16 +53,15 @@ class Sender:
     def deliver(self, held: Held) -> Outcome | None:
         """Render the e-mail if that is to be done, wait for its turn, submit it, and record the outcome.
 
-        Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if it was not accepted, and
-        others need not be tried either.
+        Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if others need not be tried.
         """
         email = held.email
         self.in_hand = email.content_size
         with correlation.bound(email.correlation_id), spans.span("send e-mail", _shown(email), link=email.traceparent):
             try:
                 return self._delivered(held)
-            except leases.ClaimLost:
-                return None
+            except leases.ClaimLost as lost:
+                return lost.outcome
 
     def _delivered(self, held: Held) -> Outcome | None:
         try:
@@ -248,7 +246,7 @@ def _ended(email: Email, outcome: Outcome) -> Outcome | None:
     """
     recorded = _recorded(email, outcome)
     if recorded and outcome.state == State.SUPPRESSED and suppression.is_forgotten(email.recipient):
-        suppression.forget_ended(email.recipient, FORGOTTEN_AT_ONCE)
+        suppression.forget_ended(email.recipient, leases.FORGOTTEN_AT_ONCE)
     return recorded
 
 
@@ -289,6 +287,7 @@ def _turn(route: Route, email: Email) -> Iterator[None]:
     with throttle(site(place, rate), LONGEST_TURN_WAIT_S, shares_runs=False) if rate and place else nullcontext():
         if time.monotonic() - asked_at > LONGEST_IDLE_S:
             route.transport.close()
+        leases.refuse_expired(email)
         route.connect()
         yield
 

@@ -2,20 +2,22 @@
 -- Waits for another transaction that is storing one. A mailer finds both rows, or none.
 WITH queued AS (
     INSERT INTO mail_email (
-        kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, message_id,
+        kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, expires_at,
+        message_id,
         renderings, subject, content_hash, content_size,
         state, attempts, claimed_by, phase, last_reply, correlation_id, traceparent
     )
     VALUES (
         %(kind)s, %(key)s, %(recipient)s, %(recipient_name)s, %(language)s, %(context)s::text::jsonb, %(priority)s,
-        COALESCE(%(not_before)s, statement_timestamp()), %(message_id)s,
+        COALESCE(%(not_before)s, statement_timestamp()),
+        COALESCE(%(expires_at)s::timestamptz, statement_timestamp() + %(expires_after)s::interval), %(message_id)s,
         %(renderings)s, %(subject)s, %(content_hash)s, %(content_size)s,
         'pending', 0, '', '', '', %(correlation_id)s, %(traceparent)s
     )
     ON CONFLICT (kind, key) DO NOTHING
-    RETURNING id, created_at, next_attempt_at
+    RETURNING id, created_at, next_attempt_at, expires_at
 ), rendered AS (
     INSERT INTO mail_rendering (email_id, content)
     SELECT id, %(content)s FROM queued WHERE %(content)s::bytea IS NOT NULL
 )
-SELECT id, created_at, next_attempt_at FROM queued
+SELECT id, created_at, next_attempt_at, expires_at FROM queued

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
 from django.utils.translation import ngettext
 
 from workers.cli.actions import ExactCommand
@@ -23,11 +24,13 @@ from workers.mail.sending import runner
 AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
 STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"
 
-SENT, SUPPRESSED, NOT_WRITTEN = "would be sent", "would not be sent", "cannot be written"  # what a dry run foresees
+# What a dry run foresees.
+SENT, SUPPRESSED, EXPIRED, NOT_WRITTEN = "would be sent", "would not be sent", "would expire", "cannot be written"
 SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
     "sent": ("e-mail was sent", "e-mails were sent"),
     "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
     "suppressed": 2 * ("not sent: the recipient is on the suppression list",),
+    "expired": ("has expired, and is not sent", "have expired, and are not sent"),
     "failed": 2 * ("failed: `manage.py emails list --state failed` says why",),
     "unknown": 2 * ("may have arrived, or not: `manage.py emails` shows what is known",),
     "given_back": ("was taken and not tried: it waits as before", "were taken and not tried: they wait as before"),
@@ -81,7 +84,8 @@ class Command(ExactCommand):
         """Say of each e-mail that is due what would become of it; render those that are not rendered."""
         counted: Counter[str] = Counter()
         is_rendered = Exists(Rendering.objects.filter(pk=OuterRef("pk")))
-        claimable = Email.objects.claimable().annotate(is_rendered=is_rendered).iterator(AT_ONCE)
+        annotated = Email.objects.claimable().annotate(is_rendered=is_rendered, has_expired=Q(expires_at__lte=Now()))
+        claimable = annotated.iterator(AT_ONCE)
         while emails := list(islice(claimable, AT_ONCE)):
             because = suppression.reasons(email.recipient for email in emails)
             for email in emails:
@@ -94,6 +98,8 @@ class Command(ExactCommand):
 
 def _fate(email: Email, suppressed_because: str) -> tuple[str, str]:
     """Return what would become of an e-mail that is due, and why, if it would not be sent."""
+    if vars(email)["has_expired"]:
+        return EXPIRED, f"its time is over since {email.expires_at:%Y-%m-%d %H:%M:%S} UTC"
     if suppressed_because:
         return SUPPRESSED, suppressed_because
     try:
@@ -110,6 +116,8 @@ def _foreseen(counted: Counter[str], paused: int) -> str:
     numbers.append(f"{counted[NOT_WRITTEN]:,} {NOT_WRITTEN}")
     if suppressed := counted[SUPPRESSED]:
         numbers.append(f"{suppressed:,} {ngettext('is', 'are', suppressed)} suppressed")
+    if expired := counted[EXPIRED]:
+        numbers.append(f"{expired:,} {EXPIRED}")
     if paused > 0:
         numbers.append(f"{paused:,} {ngettext('waits', 'wait', paused)}: paused")
     return f"{', '.join(numbers)}."

@@ -4,7 +4,7 @@
 --
 -- stored: the kinds of which there are e-mails: one look into the index email_kind for each
 -- known:  all kinds
--- A kind is compared and ordered so that no other index than email_unsent_of_kind serves: one without the kind would pass
+-- A kind is compared and ordered so that no other index than email_unsent_by_kind serves: one without the kind would pass
 -- by the e-mails of all others.
 WITH RECURSIVE stored AS (
     (SELECT kind FROM mail_email ORDER BY kind LIMIT 1)

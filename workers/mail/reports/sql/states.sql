@@ -8,4 +8,5 @@ SELECT
     (SELECT count(*) FROM (SELECT FROM mail_email WHERE state = 'unknown' LIMIT %(most)s) AS e) AS unknown,
     (SELECT count(*) FROM (SELECT FROM mail_email WHERE state = 'bounced' LIMIT %(most)s) AS e) AS bounced,
     (SELECT count(*) FROM (SELECT FROM mail_email WHERE state = 'cancelled' LIMIT %(most)s) AS e) AS cancelled,
-    (SELECT count(*) FROM (SELECT FROM mail_email WHERE state = 'suppressed' LIMIT %(most)s) AS e) AS suppressed
+    (SELECT count(*) FROM (SELECT FROM mail_email WHERE state = 'suppressed' LIMIT %(most)s) AS e) AS suppressed,
+    (SELECT count(*) FROM (SELECT FROM mail_email WHERE state = 'expired' LIMIT %(most)s) AS e) AS expired

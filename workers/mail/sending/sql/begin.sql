@@ -1,6 +1,7 @@
 -- Notes that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
 -- With the first attempt at a relay that remembers idempotency keys begins the time for which it may be asked again;
--- when that is over no attempt begins, also of a worker that has stood still, or whose clock is wrong.
+-- when that is over, or the e-mail has expired, no attempt begins, also of a worker that has stood still, or whose
+-- clock is wrong.
 UPDATE mail_email
 SET
     state = 'sending',
@@ -9,9 +10,12 @@ SET
     phase = 'begun',
     last_reply = '',
     relay = %(relay)s,
-    ask_until = COALESCE(ask_until, clock_timestamp() + %(asked_for)s::interval)
+    ask_until = COALESCE(ask_until, CASE
+        WHEN %(asked_for)s::interval IS NOT NULL THEN LEAST(clock_timestamp() + %(asked_for)s::interval, expires_at)
+    END)
 WHERE
     id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
     AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
     AND (ask_until IS NULL OR ask_until > clock_timestamp())
+    AND (expires_at IS NULL OR expires_at > clock_timestamp())
 RETURNING id

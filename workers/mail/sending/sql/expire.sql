@@ -1,0 +1,30 @@
+-- Ends up to %(batch)s e-mails that wait, or are claimed, and whose time is over. Promises: none that may have been
+-- accepted becomes `expired`: it is unknown, as its relay is not asked any more. What was said last is kept. A mailer that
+-- has claimed one finds that out when it begins.
+--
+-- over: a batch; what others hold locked is left for the next time
+WITH over AS MATERIALIZED (
+    SELECT id
+    FROM mail_email
+    WHERE
+        state IN ('pending', 'claimed')
+        AND expires_at <= statement_timestamp()
+        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+    ORDER BY expires_at
+    LIMIT %(batch)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE mail_email
+SET
+    state = CASE WHEN ask_until IS NULL THEN 'expired' ELSE 'unknown' END,
+    claim_token = CASE WHEN ask_until IS NOT NULL THEN gen_random_uuid() END,
+    claimed_until = NULL,
+    sending_since = CASE WHEN ask_until IS NOT NULL THEN clock_timestamp() END,
+    ended_at = clock_timestamp(),
+    phase = CASE WHEN ask_until IS NULL THEN phase ELSE 'begun' END,
+    last_reply = CASE WHEN ask_until IS NULL THEN last_reply ELSE
+        'It has expired: ' || relay || ' is not asked any more what became of it. ' || last_reply
+    END
+FROM over
+WHERE mail_email.id = over.id
+RETURNING mail_email.id, state, phase, last_reply, claimed_by, correlation_id, recipient
