@@ -5,7 +5,7 @@ import pytest
 from workers.mail.transports.replies import Step, Verdict, judge, status
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
-GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR = Verdict
+GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR = Verdict
         (RCPT, "552 5.2.3 Message length exceeds administrative limit", NEVER),
         (RCPT, "550 5.1.1 <relay@y.example> User unknown", NEVER),
         (RCPT, "550 5.1.1 relay.y.example says: User unknown", NEVER),
-        (RCPT, "599 Whatever", NEVER),
+        (RCPT, "599 Whatever", DOUBTFUL),
         (RCPT, "499 Whatever", LATER),
         # RCPT: us.
         (RCPT, "554 5.7.1 <x@y.example>: Relay access denied", HELD),
@@ -141,7 +141,7 @@ GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR = Verdict
         (CONTENT, "552 5.3.4 Message too big", NEVER),
         (CONTENT, "552 Too big", NEVER),
         (CONTENT, "550 5.6.9 SMTPUTF8 required", NEVER),
-        (CONTENT, "503 What dot?", NEVER),
+        (CONTENT, "503 What dot?", DOUBTFUL),
         (CONTENT, "451 4.7.1 Service unavailable - try again later", LATER),
         (CONTENT, "452 4.3.1 Insufficient system storage", LATER),
         (CONTENT, "552 5.2.2 Mailbox full", LATER),

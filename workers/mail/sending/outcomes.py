@@ -65,9 +65,9 @@ def suppressed(reason: str) -> Outcome:
     return Outcome(state=State.SUPPRESSED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
-def given_back(reason: str) -> Outcome:
+def given_back(reason: str, retry_in_s: float = 1.0) -> Outcome:
     """Return the outcome of an e-mail that is not to blame: it is tried again soon, and no attempt is counted."""
-    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=1.0)
+    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s)
 
 
 def waits_for_its_domain(reason: str, retry_in_s: float) -> Outcome:
@@ -103,6 +103,8 @@ def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> 
         given_up = f"Given up after {before.attempts + 1} attempts: {said}"
         return Outcome(state=State.FAILED, phase=error.phase, last_reply=given_up, attempts=1)
     retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_RETRY_S)
+    if isinstance(error, Refused):
+        retry_in_s = max(retry_in_s, error.at_least_s)
     return Outcome(state=State.PENDING, phase=error.phase, last_reply=said, attempts=1, retry_in_s=retry_in_s)
 
 

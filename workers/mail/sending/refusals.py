@@ -63,6 +63,7 @@ class Refusals:
     _begins_with: int = FEW  # so many, each budget
     _accepted_at: float = 0.0
     said: str = ""  # the last one; empty where there is none
+    because: str = ""  # the last one that is about us, as far as can be told
     _lock: Lock = field(default_factory=Lock)
 
     def pause_s(self, now: float) -> float:
@@ -90,12 +91,12 @@ class Refusals:
                 self._again_at = now + self._pause_s
         return 0.0
 
-    def refused(self, kind: str, domain: str, said: str, now: float) -> None:
-        """Note a refusal; without a domain, one before the relay knew the recipient."""
+    def refused(self, kind: str, domain: str, said: str, now: float, *, is_ours: bool = True) -> None:
+        """Note a refusal; without a domain, one before the relay knew the recipient; `is_ours` if it is about us."""
         with self._lock:
             if not self.said and now - self._accepted_at > WORKS_FOR_S:
                 self._begins_with, self._budget = FEW, Budget()
-            self.said = said
+            self.said, self.because = said, said if is_ours else self.because
             if not self._kinds and not self._domains:
                 self._pause_s = PAUSE_S
                 self._again_at = now + PAUSE_S
@@ -117,7 +118,7 @@ class Refusals:
         with self._lock:
             self._accepted_at = now
             had_refused = bool(self.said)
-            self.said = ""
+            self.said = self.because = ""
             self._kinds.clear()
             self._domains.clear()
             self._budget = Budget(most=self._begins_with)

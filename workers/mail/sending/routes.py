@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from workers.mail.models import Email
 from workers.mail.sending import holds
+from workers.mail.sending.blame import Blame, Suspects
 from workers.mail.sending.circuit_breaker import CircuitBreaker
 from workers.mail.sending.refusals import Refusals
 from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
@@ -18,7 +19,7 @@ from workers.mail.transports.relays import Relay
 WORKS_FOR_S = 60.0  # after an e-mail was accepted: a refusal since may well be another's fault
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
 _refusals: dict[str, Refusals] = {}
-_accepted_at: dict[str, datetime] = {}  # when a relay last accepted an e-mail of this process, by its name
+_suspects: dict[str, Suspects] = {}
 _lock = Lock()
 
 
@@ -52,12 +53,18 @@ def refusals(relay: str) -> Refusals:
         return _refusals.setdefault(relay, Refusals())
 
 
+def suspects(relay: str) -> Suspects:
+    """Return which of this process' e-mails may be to blame that the relay has refused them."""
+    with _lock:
+        return _suspects.setdefault(relay, Suspects())
+
+
 def forget_failures() -> None:
     """Close all circuit breakers of this process, and know nothing of its relays."""
     with _lock:
         _breakers.clear()
         _refusals.clear()
-        _accepted_at.clear()
+        _suspects.clear()
 
 
 def open_for_s(relays: Sequence[Relay]) -> float:
@@ -78,7 +85,7 @@ def waits_s(relays: Sequence[Relay], email: Email) -> float:
 
 def all_refuse_because(relays: Sequence[Relay]) -> str:
     """Return what a relay said last, where each has refused us, or e-mails of ours, since it accepted one; or ""."""
-    said = [refusals(relay.name).said for relay in relays]
+    said = [refusals(relay.name).because for relay in relays]
     return said[-1] if all(said) else ""
 
 
@@ -95,16 +102,26 @@ def _domain(email: Email) -> str:
     return email.recipient.rpartition("@")[2].lower()
 
 
+def _was_due_before(email: Email, accepted_at: datetime | None) -> bool:
+    """Tell whether it was refused once, and was due again before the relay accepted its last one.
+
+    By this host's clock: where that is wrong, an attempt is counted that was none, or the e-mail waits for longer.
+    """
+    return bool(email.last_reply) and accepted_at is not None and email.next_attempt_at < accepted_at
+
+
 class Route:
     """One relay, over one connection at a time. For one thread."""
 
     def __init__(self, relay: Relay) -> None:
         self.relay = relay
         self.served = 0  # e-mails over this connection
+        self.blame = Blame.NOBODY  # of the e-mail that was entered with last, if the relay has refused it
         self.transport: Transport = relay.new()
 
     def enter(self, email: Email) -> None:
         """Raise NotLately or RefusedLately where the relay is not to be asked to take this e-mail now."""
+        self.blame = Blame.NOBODY
         now = time.monotonic()
         if breaker(self.relay.name).open_for_s(now) and not self.transport.is_connected:
             raise NotLately(f"{self.relay.name} is left alone for a while")
@@ -137,10 +154,15 @@ class Route:
             self.failed(error)
             return
         self.works()
-        domain = _domain(email) if error.knows_recipient else ""
-        refusals(self.relay.name).refused(email.kind, domain, str(error), time.monotonic())
-        accepted_at = _accepted_at.get(self.relay.name)
-        if accepted_at is None or timezone.now() - accepted_at > timedelta(seconds=WORKS_FOR_S):
+        suspected, is_ours, domain = suspects(self.relay.name), True, ""
+        if error.knows_recipient:
+            domain = _domain(email)
+            was_due_before = _was_due_before(email, suspected.accepted_at)
+            self.blame = suspected.refused(email.pk, is_doubtful=error.is_doubtful, was_due_before=was_due_before)
+            is_ours = not (error.is_doubtful and self.blame > Blame.NOBODY)
+        refusals(self.relay.name).refused(email.kind, domain, str(error), time.monotonic(), is_ours=is_ours)
+        accepted_at = suspected.accepted_at
+        if is_ours and (accepted_at is None or timezone.now() - accepted_at > timedelta(seconds=WORKS_FOR_S)):
             holds.note(self.relay.name, f"It refuses us, or these e-mails: {error}")
 
     def may_take_others(self, error: Unreachable) -> bool:
@@ -169,17 +191,7 @@ class Route:
         if refusals(self.relay.name).accepted(time.monotonic()):
             holds.clear(self.relay.name)
         self.served += 1
-        _accepted_at[self.relay.name] = timezone.now()
-
-    def refuses_only(self, email: Email, error: Unreachable) -> bool:
-        """Tell whether what looks like a refusal of us is one of this e-mail.
-
-        The relay knows its recipient, was asked about it before, and has accepted others since it was due again. (By
-        this host's clock: where that is wrong, an attempt is counted that was none, or the e-mail waits for longer.)
-        """
-        accepted_at = _accepted_at.get(self.relay.name)
-        was_tried = bool(email.last_reply) and accepted_at is not None and email.next_attempt_at < accepted_at
-        return was_tried and isinstance(error, RelayRefuses) and error.knows_recipient
+        suspects(self.relay.name).accepted(timezone.now())
 
 
 class Routes:

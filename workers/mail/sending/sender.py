@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 
 import structlog
@@ -20,10 +19,12 @@ from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
 from workers.mail.sending import domains, leases, outcomes
+from workers.mail.sending.blame import Blame
 from workers.mail.sending.contents import content_of
 from workers.mail.sending.outcomes import History, Outcome
-from workers.mail.sending.routes import NotLately, RefusedLately, RelayIsGone, Route, Routes
+from workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes
 from workers.mail.sending.source import Held
+from workers.mail.sending.tried import Tried, refusal_of_it
 from workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnknown, Refused, Unreachable
 from workers.mail.transports.relays import Relay
 from workers.tracing import correlation, spans
@@ -103,7 +104,7 @@ class Sender:
         Raises Unreachable if there is none. An e-mail that is refused while others may be accepted holds up no others;
         nor does one that only one relay may have, or can take: it waits for that one.
         """
-        tried = _Tried()
+        tried = Tried()
         try:
             for route in self._routes.of(email):
                 try:
@@ -114,24 +115,24 @@ class Sender:
                 except CannotTake as error:
                     tried.cannot, tried.goes_on = str(error), True
                 except Unreachable as error:
-                    tried.note(route, email, error)
+                    tried.note(route, error)
                     if email.state == State.PENDING:  # given back, as it had begun
                         break
         except RelayIsGone as error:
             return _recorded(email, outcomes.stays_unknown(str(error)))
         return self._not_taken(email, tried)
 
-    def _not_taken(self, email: Email, tried: "_Tried") -> Outcome | None:
+    def _not_taken(self, email: Email, tried: Tried) -> Outcome | None:
         """Record that no relay has taken the e-mail. Raises Unreachable where no other is to be tried either."""
         failure = tried.failure
         if failure is None:
             return _recorded(email, _failed(email, Refused(tried.cannot, Phase.NOT_BEGUN, is_permanent=True)))
         if email.ask_until is not None:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
-        if tried.was_asked and tried.is_to_blame and email.state == State.CLAIMED:
-            return _recorded(email, _failed(email, _of_it(failure, Phase.NOT_BEGUN)))
+        if tried.was_asked and tried.blame > Blame.NOBODY and email.state == State.CLAIMED:
+            return _recorded(email, _failed(email, refusal_of_it(failure, Phase.NOT_BEGUN, tried.blame)))
         if email.state == State.CLAIMED and tried.was_asked:
-            _give_back(email, failure)  # behind all that is due, should it be to blame
+            _give_back(email, failure, tried.wait_s)  # behind all that is due, should it be to blame
         elif email.state == State.CLAIMED and tried.goes_on:
             _put_off(email, failure)
         if not tried.goes_on:
@@ -172,24 +173,6 @@ class Sender:
         return outcomes.accepted(reply)
 
 
-@dataclass(kw_only=True, slots=True)
-class _Tried:
-    """What came of the relays that were tried with one e-mail, none of which has taken it."""
-
-    failure: Unreachable | None = None  # of the last one that could not be used
-    is_to_blame: bool = True  # the e-mail, whatever they said
-    was_asked: bool = False
-    goes_on: bool = False  # one of them may take others
-    cannot: str = ""  # why one cannot take it
-
-    def note(self, route: Route, email: Email, error: Unreachable) -> None:
-        self.failure = error
-        self.is_to_blame = self.is_to_blame and route.refuses_only(email, error)
-        self.goes_on = self.goes_on or route.may_take_others(error)
-        if not isinstance(error, (NotLately, RefusedLately)):
-            log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
-
-
 def _shown(email: Email) -> dict[str, str | int]:
     """Return what a collector may know: not to whom it goes, nor what it says."""
     name = {correlation.KEY: email.correlation_id} if email.correlation_id else {}
@@ -200,8 +183,8 @@ def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Outco
     """Return what becomes of an e-mail that had begun when the relay refused us; None if it was given back."""
     if email.ask_until is not None:
         return outcomes.asked_in_vain(str(error))
-    if route.refuses_only(email, error):
-        return _failed(email, _of_it(error, Phase.AFTER_DOT), route)
+    if route.blame > Blame.NOBODY:
+        return _failed(email, refusal_of_it(error, Phase.AFTER_DOT, route.blame), route)
     _give_back(email, error)
     return None
 
@@ -216,9 +199,9 @@ def _note(route: Route, email: Email, error: Exception) -> None:
             domains.back_off(email.recipient)
 
 
-def _give_back(email: Email, error: Unreachable) -> None:
+def _give_back(email: Email, error: Unreachable, wait_s: float = 1.0) -> None:
     """Record that it was certainly not accepted and that it is not to blame, so that nobody gives it back again."""
-    leases.record(email, outcomes.given_back(str(error)))
+    leases.record(email, outcomes.given_back(str(error), wait_s))
     email.state = State.PENDING
 
 
@@ -228,11 +211,6 @@ def _put_off(email: Email, error: Unreachable) -> None:
     if email.claim_token:
         leases.put_off({email.pk: wait_s}, email.claim_token)
     email.state = State.PENDING
-
-
-def _of_it(error: Unreachable, phase: Phase) -> Refused:
-    """Return what looked like a refusal of us as one of the e-mail, for now: the relay may mean us after all."""
-    return Refused(str(error), phase, is_permanent=False)
 
 
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:

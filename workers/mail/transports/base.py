@@ -24,13 +24,20 @@ class RelayRefuses(Unreachable):
 
     All e-mails wait, `retry_after_s` at least where the relay said so. But where it had been told from whom the e-mail
     is (`knows_sender`), or also to whom (`knows_recipient`), it may accept others: then that is what it refuses,
-    whatever it says.
+    whatever it says. If it says nothing of whom it refuses for good (`is_doubtful`), that may well be the e-mail.
     """
 
     def __init__(
-        self, reply: str, retry_after_s: float = 0.0, *, knows_sender: bool = False, knows_recipient: bool = False
+        self,
+        reply: str,
+        retry_after_s: float = 0.0,
+        *,
+        knows_sender: bool = False,
+        knows_recipient: bool = False,
+        is_doubtful: bool = False,
     ) -> None:
         super().__init__(reply)
+        self.is_doubtful = is_doubtful
         self.retry_after_s = retry_after_s
         self.knows_sender = knows_sender or knows_recipient
         self.knows_recipient = knows_recipient
@@ -39,8 +46,11 @@ class RelayRefuses(Unreachable):
 class Refused(Exception):
     """The relay refused this e-mail: certainly not accepted."""
 
-    def __init__(self, reply: str, phase: Phase, *, is_permanent: bool, slows_domain: bool = False) -> None:
+    def __init__(
+        self, reply: str, phase: Phase, *, is_permanent: bool, slows_domain: bool = False, at_least_s: float = 0.0
+    ) -> None:
         super().__init__(reply)
+        self.at_least_s = at_least_s  # before it is tried again, if it is
         self.is_permanent = is_permanent
         self.phase = phase
         self.slows_domain = slows_domain  # the recipient's domain takes no more for now, whatever the e-mail

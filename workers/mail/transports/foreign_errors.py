@@ -91,8 +91,9 @@ def _refused(step: replies.Step, code: int, said: bytes | str, text: str) -> Rel
         return None  # no refusal, although smtplib takes it for one
     meant = replies.judge(step, code, as_bytes(said).decode(errors="replace"))
     of_email = {replies.Verdict.LATER, replies.Verdict.DOMAIN_LATER, replies.Verdict.NEVER}
-    if meant == replies.Verdict.HELD or (step == replies.Step.MAIL and meant not in of_email):
-        return RelayRefuses(text, knows_recipient=step != replies.Step.MAIL)
+    is_doubtful = meant == replies.Verdict.DOUBTFUL
+    if is_doubtful or meant == replies.Verdict.HELD or (step == replies.Step.MAIL and meant not in of_email):
+        return RelayRefuses(text, knows_recipient=step != replies.Step.MAIL, is_doubtful=is_doubtful)
     return Refused(
         text,
         Phase.AFTER_DOT if step == replies.Step.CONTENT else Phase.NOT_BEGUN,

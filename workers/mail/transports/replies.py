@@ -3,7 +3,8 @@
 A reply is judged by the step that it answers, by the words that servers' replies have in common, by its enhanced status
 code (RFC 3463, RFC 5248) and by its code (RFC 5321, 4.2), in this order: servers use one code for many things, and some
 give none but 550. Of what remains, the first digit decides (RFC 5321, 4.2.1 and 4.3.2): 4yz is for now, 5yz is for
-good. Before the content is sent, a refusal by policy is about us; after it, about the content.
+good. Before the content is sent, a refusal by policy is about us; after it, about the content. A refusal for good that
+names neither us nor the e-mail is doubtful: whether the relay takes others tells.
 """
 
 import re
@@ -32,6 +33,7 @@ class Verdict(StrEnum):
     HELD = auto()  # we are refused, whatever the e-mail
     AWAY = auto()  # the server leaves us, whatever the e-mail
     UNCLEAR = auto()  # no reply to this step: the conversation is out of step
+    DOUBTFUL = auto()  # this e-mail is refused for good, or we are: nothing in the reply says which
 
 
 class Row(NamedTuple):
@@ -94,6 +96,8 @@ SIZE = r"size|too (?:big|large|long)|line limit|hops|loop|headers?|attachments?"
 POLICY = (
     r"polic\w*|spam\w*|junk ?mail|abuse|unusual|suspicious\w*|prohibit\w*|administrative|denied|refused?|block\w*|dmarc"
 )
+ADDRESS = r"unrout\w* address|host unknown|domain not found|rcpt to|not listed in|(?:characters|letters) in address"
+OF_CONTENT = r"(?:anti-)?spam\w*|virus\w*|malware|infected|phish\w*|unsolicited|malformed|content\w*|body|prohibited"
 JUDGED_CONTENT = r"dmarc|dkim|urls? (?:in|within)|s?uri?bl|accepted for policy reasons"
 
 # The first row that matches counts.
@@ -183,9 +187,13 @@ TABLE = (
     Row(AFTER_MAIL, "5??", "*", Verdict.NEVER, RECIPIENT),
     Row(AFTER_MAIL, "5??", "7.[0-2]", Verdict.HELD),
     Row(AFTER_MAIL, "5??", "*", Verdict.HELD, POLICY),
-    # RFC 5321, 4.2.1: this recipient (450, 451, 550, 553), or after the dot this content (RFC 3463, 3.7 and 3.8: spam).
+    # RFC 5321, 4.2.1: this recipient (450, 451), or after the dot this content, for now.
     Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.LATER),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.NEVER),
+    # RFC 3463, 3.2, 3.3 and 3.5 (4.4): the recipient's address, mailbox or domain; 3.7: these letters, or this content.
+    Row(AFTER_MAIL_AND_DOT, "5??", "1.[1-9] 1.10 2.[14] 4.4 6.*", Verdict.NEVER),
+    Row(AFTER_MAIL, "5??", "*", Verdict.NEVER, ADDRESS),
+    Row((CONTENT,), "5??", "*", Verdict.NEVER, f"{OF_CONTENT}|{RECIPIENT}"),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.DOUBTFUL),
 )
 _STATUS = re.compile(r"#?([245])\.(\d{1,3}\.\d{1,3})[:;,]?(?!\S)|.*\(#([245])\.(\d{1,3}\.\d{1,3})\b", re.DOTALL)
 _NO_WORDS = re.compile(r"<[^>]*>|\?\S+")  # addresses and the queries of URLs, which may hold any word

@@ -218,12 +218,13 @@ class EmailBackend(smtp.EmailBackend):
                 is_permanent=verdict == Verdict.NEVER,
                 slows_domain=verdict == Verdict.DOMAIN_LATER,
             )
-        if verdict == Verdict.HELD:
+        if verdict in {Verdict.HELD, Verdict.DOUBTFUL}:
             if step == Step.MAIL:
                 self.close()
             else:
                 self._put_in_step(code)  # others may be accepted
-            raise RelayRefuses(text, knows_sender=True, knows_recipient=step != Step.MAIL)
+            is_doubtful = verdict == Verdict.DOUBTFUL
+            raise RelayRefuses(text, knows_sender=True, knows_recipient=step != Step.MAIL, is_doubtful=is_doubtful)
         self._abandon()
         self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
 

@@ -6,7 +6,7 @@ As in about_us.py: each group has its verdict and the reason, each reply the ste
 from workers.mail.transports.replies import Step, Verdict
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
-GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR = Verdict
+GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict
 
 ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
     (
@@ -50,11 +50,9 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (RCPT, "550 5.1.6 recipient no longer on server: x@y.example"),  # Apple
             (RCPT, "511 sorry, no mailbox here by that name (#5.1.1 - chkuser)"),  # qmail
             (RCPT, "550 sorry, no mailbox here by that name. (#5.7.17)"),  # qmail
-            (RCPT, "550 #5.1.0 Address rejected."),  # IronPort
             (RCPT, "501 5.1.3 Bad recipient address syntax"),  # Postfix
             (RCPT, "501 Invalid RCPT TO address provided"),  # SES
             (RCPT, "501 5.1.5 Recipient address reserved by RFC 2606"),  # Exchange
-            (RCPT, "555 5.5.2 Syntax error"),  # Gmail
             (RCPT, "550 Mailbox not found or access denied"),  # Tencent
             (RCPT, "553 5.1.3 The recipient address is not a valid RFC 5321 address"),  # Gmail
             (RCPT, "550 5.1.2 <x@y.example>: Recipient address rejected: Domain not found"),  # Postfix
@@ -133,10 +131,6 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (CONTENT, "552 Message rejected by anti-spam engine."),  # NetEase
             (CONTENT, "550 Your message may contain the spam contents"),
             (CONTENT, "550 Mail content denied"),  # Tencent
-            (
-                CONTENT,
-                "554 DT:SPM 126 smtp10,please see http://mail.163.com/help/help_spam_16.htm?ip=192.0.2.1",
-            ),  # NetEase
             (CONTENT, "550 5.7.1 This message has been rejected due to matching a prohibited domain in the body"),
             (CONTENT, "550 spam message rejected. Please visit http://help.mail.ru/notspam-support/"),  # Mail.ru
             (CONTENT, "554 5.7.1 The message matches a profile the Internet community may consider spam"),  # Apple
@@ -145,8 +139,6 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (CONTENT, "550 5.7.1 Message content rejected"),  # Postfix, header_checks
             (CONTENT, "554 5.7.9 Message not accepted for policy reasons"),  # Yahoo
             (CONTENT, "554 Message not allowed - [PH01] Email not accepted for policy reasons"),  # Yahoo
-            (CONTENT, "550 5.7.1 [CS01] Message rejected due to local policy"),  # Apple
-            (CONTENT, "550 5.7.1 Command rejected"),  # Postfix, a milter
             (CONTENT, "552 5.7.1 virus Eicar detected by Zoho Mail"),  # Zoho
             (CONTENT, "550 5.7.1 virus Eicar-Test-Signature detected by ClamAV"),
             (CONTENT, "552 Virus infected message rejected. IB705"),  # GoDaddy
@@ -280,6 +272,20 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (RCPT, "450 4.4.316 Connection refused"),  # Exchange Online
             (RCPT, "451 4.4.0 DNS resolving error"),
             (CONTENT, "451 4.4.4 Mail received as unauthenticated, incoming to a recipient domain in a hosted tenant"),
+        ),
+    ),
+    (
+        DOUBTFUL,
+        "nothing says whether we are refused or the e-mail",
+        (
+            (RCPT, "550 #5.1.0 Address rejected."),  # IronPort
+            (RCPT, "555 5.5.2 Syntax error"),  # Gmail
+            (CONTENT, "550 5.7.1 [CS01] Message rejected due to local policy"),  # Apple
+            (CONTENT, "550 5.7.1 Command rejected"),  # Postfix, a milter
+            (
+                CONTENT,
+                "554 DT:SPM 126 smtp10,please see http://mail.163.com/help/help_spam_16.htm?ip=192.0.2.1",
+            ),  # NetEase
         ),
     ),
     (

@@ -7,7 +7,7 @@ Hosts, addresses and names are examples; texts are cut.
 from workers.mail.transports.replies import Step, Verdict
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
-GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR = Verdict
+GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict
 
 ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
     (

@@ -59,6 +59,10 @@ def test_addresses_and_names_of_hosts_say_nothing(step: Step, code: int, said: s
         (Step.RCPT, 552, "No", Verdict.LATER),
         (Step.RCPT, 452, "4.2.2 Limit exceeded", Verdict.LATER),
         (Step.CONTENT, 550, "5.7.25 No", Verdict.HELD),
+        (Step.CONTENT, 550, "5.7.1 No", Verdict.DOUBTFUL),
+        *((step, 550, "No", Verdict.DOUBTFUL) for step in (Step.RCPT, Step.DATA, Step.CONTENT)),
+        *((Step.RCPT, 550, f"5.{of_it} No", Verdict.NEVER) for of_it in ("1.1", "1.10", "2.1", "4.4", "6.7")),
+        *((Step.RCPT, 550, f"5.{vague} No", Verdict.DOUBTFUL) for vague in ("0.0", "1.0", "2.0", "3.5", "5.2", "7.6")),
         (Step.CONTENT, 550, "5.7.26 The sender is unauthenticated", Verdict.NEVER),
     ],
 )
@@ -94,4 +98,4 @@ def test_a_status_is_read_where_servers_put_it(code: int, said: str, found: str)
 
 def test_only_the_beginning_of_a_reply_is_read() -> None:
     """A server may say as much as it likes."""
-    assert judge(Step.RCPT, 550, "No " * LONGEST + "Relay access denied") == Verdict.NEVER
+    assert judge(Step.RCPT, 550, "No " * LONGEST + "Relay access denied") == Verdict.DOUBTFUL

@@ -1,0 +1,210 @@
+"""A relay that refuses e-mails for good in words that nobody knows: one odd e-mail fails, and nothing else does."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+from django.conf import LazySettings
+from django.db.models import Value
+from django.db.models.functions import Concat, Now
+from django.utils import timezone
+
+from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
+from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, OK, shipped
+from tests.integration.mail.test_sending import due_again
+from tests.waiting import wait_for
+from workers.mail.message import Message
+from workers.mail.models import Email, RelayHold
+from workers.mail.phases import Phase, State
+from workers.mail.sending import refusals, runner
+from workers.mail.transports import relays
+from workers.mail.transports.base import Accepted, RelayRefuses
+from workers.mail.transports.relays import Relay
+
+pytestmark = MARKS
+ODD = b"550 5.0.0 The moon is not full\r\n"
+BYE = b"221 Bye\r\n"
+
+
+class Odd(ConnectedTransport):
+    """A relay that refuses, in odd words, e-mails to `bad`; says whom it was asked about."""
+
+    is_connected = False
+    bad: ClassVar[tuple[str, ...]] = ("bad",)
+    after_dot = False
+    asked: ClassVar[list[str]] = []
+
+    def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+        if self.after_dot:
+            begin()
+        self.asked.append(message.recipient)
+        if message.recipient.startswith(self.bad):
+            raise RelayRefuses("550 The moon is not full", knows_recipient=True, is_doubtful=True)
+        if not self.after_dot:
+            begin()
+        return Accepted("250 OK")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the relay be odd, and a pause be short."""
+    monkeypatch.setattr(refusals, "PAUSE_S", 0.01)
+    monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(Odd, "asked", [])
+    monkeypatch.setattr(Odd, "bad", ("bad",))
+    use(monkeypatch, Odd)
+    return Odd.asked
+
+
+def send(rounds: int) -> None:
+    """Send so often, each time all that waits."""
+    for _ in range(rounds):
+        due_again()
+        runner.send_due()
+
+
+def states() -> set[tuple[str, int]]:
+    """Return the states of all e-mails, each with its attempts."""
+    return set(Email.objects.values_list("state", "attempts"))
+
+
+@pytest.mark.parametrize("step", [[OK], [OK, OK], GO_AHEAD], ids=["RCPT", "DATA", "dot"])
+def test_one_odd_email_fails_when_it_is_refused_again_and_holds_up_nobody(
+    settings: LazySettings, step: list[bytes]
+) -> None:
+    """It waits for a minute; operators see no relay that is held."""
+    bad, other = ship(), ship()
+    refused = [*step, ODD, OK]  # to RSET
+    with scripted_server(settings, [*HELLO, *refused, *GO_AHEAD, OK, BYE], [*HELLO, *refused, BYE]):
+        report = runner.send_due()
+        assert (report.sent, report.failed, report.stopped_because) == (1, 0, "")
+        assert [state(bad), state(other)] == [(State.PENDING, 1), (State.SENT, 1)]
+        assert 50 < (bad.next_attempt_at - timezone.now()).total_seconds() <= 120
+        Email.objects.filter(pk=bad.pk).update(next_attempt_at=Now())
+        report = runner.send_due()
+    assert (report.failed, report.stopped_because) == (1, "")
+    assert state(bad) == (State.FAILED, 2)
+    assert bad.last_reply == "550 5.0.0 The moon is not full"
+    assert bad.phase == (Phase.AFTER_DOT if step is GO_AHEAD else Phase.NOT_BEGUN)
+    assert not RelayHold.objects.exists()
+
+
+def all_are_sent() -> bool:
+    """Send all that waits, and tell whether nothing is left."""
+    send(1)
+    return {state for state, _ in states()} == {State.SENT}
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(
+    ("recipient", "number", "after_dot"),
+    [("bad{}@in.example", 1_000, False), ("bad{}@d{}.example", 50, False), ("bad{}@d{}.example", 50, True)],
+    ids=["one domain", "many domains", "after the dot"],
+)
+def test_a_relay_that_refuses_all_in_odd_words_costs_no_email(
+    monkeypatch: pytest.MonkeyPatch, recipient: str, number: int, *, after_dot: bool
+) -> None:
+    """It is held with its reply, and when it takes e-mails again all are sent."""
+    monkeypatch.setattr(Odd, "after_dot", after_dot)
+    shipped([recipient.format(each, each) for each in range(number)])
+    send(12)
+    assert {state for state, _ in states()} == {State.PENDING}
+    assert Email.objects.filter(attempts__gt=0).count() <= refusals.FEW - 1
+    assert RelayHold.objects.get().reason == "It refuses us, or these e-mails: 550 The moon is not full"
+    monkeypatch.setattr(Odd, "bad", ("nobody",))
+    wait_for(all_are_sent, 60, "all e-mails")
+    assert not RelayHold.objects.exists()
+
+
+def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: LazySettings, asked: list[str]) -> None:
+    """While it takes others: each is asked about few times, and no other waits behind them."""
+    settings.WEIR_MAIL_MAX_ATTEMPTS = 3
+    shipped([f"bad{number}@out.example" for number in range(20)])
+    Email.objects.update(key=Concat(Value("bad "), "key"))  # no order's
+    goods: list[Email] = []
+
+    def have_ended() -> bool:
+        goods.append(ship())
+        Email.objects.filter(pk=goods[-1].pk).update(recipient=f"good{len(goods)}@in.example", priority=9)
+        send(1)
+        assert state(goods[-1])[0] == State.SENT, goods[-1].last_reply
+        return not Email.objects.filter(state=State.PENDING).exists()
+
+    wait_for(have_ended, 60, "the end of all")
+    assert Email.objects.filter(state=State.FAILED).count() == 20
+    assert len([recipient for recipient in asked if recipient.startswith("bad")]) <= 3 * 20 + refusals.FEW
+
+
+def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: LazySettings, asked: list[str]) -> None:
+    """Nothing tells whether the relay takes others: each time is an attempt."""
+    settings.WEIR_MAIL_MAX_ATTEMPTS = 4
+    bad = ship("bad")
+    for _ in range(10):
+        due_again()
+        assert runner.send_due().stopped_because == ""
+    assert (state(bad), len(asked)) == ((State.FAILED, 4), 4)
+    assert bad.last_reply == "Given up after 4 attempts: 550 The moon is not full"
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_team_that_sends_one_email_an_hour_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its relay refuses all for a day: the third e-mail tells that it is the relay, before the first has failed."""
+    monkeypatch.setattr(Odd, "bad", ("",))
+    for _ in range(24):
+        ship()
+        send(7)  # after a minute each, and then longer and longer
+    assert {state for state, _ in states()} == {State.PENDING}
+    assert RelayHold.objects.exists()
+    monkeypatch.setattr(Odd, "bad", ("nobody",))
+    wait_for(all_are_sent, 60, "all e-mails")
+
+
+def two(monkeypatch: pytest.MonkeyPatch, first: type[Odd], second: type[Odd]) -> None:
+    """Have the settings name two relays."""
+    made = tuple(
+        Relay(name=name, key_lifetime=None, place="", is_smtp=True, _make=transport)
+        for name, transport in (("first", first), ("second", second))
+    )
+    monkeypatch.setattr(relays, "relays", lambda: made)
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("after_dot", [False, True])
+def test_what_the_first_relay_refuses_in_odd_words_goes_by_the_second(
+    monkeypatch: pytest.MonkeyPatch, after_dot: bool
+) -> None:
+    """Once the first one was asked about a few, where it says so only after the content."""
+    monkeypatch.setattr(refusals, "PAUSE_S", 1.0)
+    monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 2.0)
+    monkeypatch.setattr(Odd, "after_dot", after_dot)
+
+    class Good(Odd):
+        bad = ("nobody",)
+
+    two(monkeypatch, Odd, Good)
+    shipped([f"bad{number}@d{number}.example" for number in range(20)])
+    wait_for(all_are_sent, 60, "all e-mails")
+    assert {hold.relay for hold in RelayHold.objects.all()} == {"first"}
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_both_relays_refuse_fails_when_both_have_accepted_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Second(Odd):
+        bad = ("bad",)
+
+    class First(Odd):
+        bad = ("bad", "second")
+
+    two(monkeypatch, First, Second)
+    bad = ship("bad")
+    ship()
+    send(2)
+    assert state(bad) == (State.PENDING, 2)  # the second has not accepted another
+    Email.objects.filter(pk=ship("second").pk).update(recipient="second@in.example")
+
+    def has_failed() -> bool:
+        send(1)
+        return state(bad)[0] == State.FAILED
+
+    wait_for(has_failed, 60, "the end")
+    assert bad.attempts <= 5

@@ -1,0 +1,78 @@
+"""Blame: whether a relay that refuses an e-mail for good means this one, where its reply does not tell.
+
+What tells is whether the relay takes others. So an e-mail that was refused is asked about again, later:
+
+1. When it is refused again although the relay has accepted another since, it is to blame.
+2. But not when FEW e-mails in a row were refused, then or now: a relay that refuses all for a while, and takes some in
+   between, such as one whose limit is by the hour, means none of them. That costs an attempt, and no more.
+3. While FEW in a row were refused and none was accepted since, nobody pays for it: the relay refuses us.
+4. An e-mail that is refused alone, while nothing else is tried, pays an attempt each time, so it is not asked about for
+   ever.
+
+Of a reply that says that we are meant, only this is true: when the relay has accepted others since, it is an attempt.
+
+For the threads of one process. Another process asks once more.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from threading import Lock
+
+from workers.mail.sending.refusals import FEW
+
+MOST_REMEMBERED = 10_000  # e-mails; the oldest are forgotten, and asked about once more
+
+
+class Blame(IntEnum):
+    """What an e-mail pays for a refusal."""
+
+    NOBODY = 0  # nothing: it is tried again
+    PERHAPS = 1  # an attempt
+    EMAIL = 2  # it fails for good
+
+
+@dataclass(kw_only=True)
+class Suspects:
+    """The e-mails of this process that one relay has refused, and when it accepted one."""
+
+    accepted_at: datetime | None = None
+    _accepted: int = 0  # e-mails
+    _seen: dict[int, int] = field(default_factory=dict)  # how many were accepted before its last refusal; oldest first
+    _suspects: dict[int, int] = field(default_factory=dict)  # the same of those that nobody's words refused alone, once
+    _in_a_row: set[int] = field(default_factory=set)  # refused since one was accepted, up to FEW
+    _lock: Lock = field(default_factory=Lock)
+
+    def refused(self, email: int, *, is_doubtful: bool, was_due_before: bool) -> Blame:
+        """Note that it was refused; return what it pays.
+
+        `is_doubtful` if the reply names nobody, `was_due_before` if the e-mail was refused once, and was due again
+        before the relay accepted its last one: that is known also of what another process was refused.
+        """
+        with self._lock:
+            was_taken_since = self._seen.pop(email, self._accepted) < self._accepted
+            is_second = self._suspects.get(email, self._accepted) < self._accepted
+            self._seen[email] = self._accepted
+            if len(self._in_a_row) < FEW:
+                self._in_a_row.add(email)
+            are_all_refused = len(self._in_a_row) >= FEW
+            if are_all_refused:
+                for each in (*self._in_a_row, email):
+                    self._suspects.pop(each, None)
+            elif is_doubtful:
+                self._suspects.setdefault(email, self._accepted)
+            if len(self._seen) > MOST_REMEMBERED:
+                oldest = next(iter(self._seen))
+                del self._seen[oldest]
+                self._suspects.pop(oldest, None)
+            if is_doubtful and is_second and not are_all_refused:
+                return Blame.EMAIL
+            is_alone = is_doubtful and not are_all_refused
+            return Blame.PERHAPS if was_taken_since or was_due_before or is_alone else Blame.NOBODY
+
+    def accepted(self, now: datetime) -> None:
+        """Note that the relay has accepted an e-mail."""
+        with self._lock:
+            self.accepted_at = now
+            self._accepted += 1
+            self._in_a_row.clear()

@@ -1,0 +1,50 @@
+"""What came of the relays that were tried with one e-mail, none of which has taken it."""
+
+import random
+from dataclasses import dataclass
+
+import structlog
+
+from workers.mail.phases import Phase
+from workers.mail.sending.blame import Blame
+from workers.mail.sending.refusals import LONGEST_PAUSE_S
+from workers.mail.sending.routes import NotLately, RefusedLately, Route
+from workers.mail.transports.base import Refused, RelayRefuses, Unreachable
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(kw_only=True, slots=True)
+class Tried:
+    """The relays, one after the other."""
+
+    failure: Unreachable | None = None  # of the last one that could not be used
+    blame: Blame = Blame.EMAIL  # what all agree in
+    is_suspect: bool = False  # one of them blames the e-mail
+    was_asked: bool = False
+    goes_on: bool = False  # one of them may take others
+    cannot: str = ""  # why one cannot take it
+
+    def note(self, route: Route, error: Unreachable) -> None:
+        """Note that this relay has not taken it, nor can it be used for others, as far as it says."""
+        self.failure = error
+        self.blame = min(self.blame, route.blame)
+        self.is_suspect = self.is_suspect or route.blame > Blame.NOBODY
+        self.goes_on = self.goes_on or route.may_take_others(error)
+        if not isinstance(error, (NotLately, RefusedLately)):
+            log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+
+    @property
+    def wait_s(self) -> float:
+        """For how long it waits: no second where a relay that takes others would be asked about it each second."""
+        return LONGEST_PAUSE_S if self.is_suspect else 1.0
+
+
+def refusal_of_it(error: Unreachable, phase: Phase, blame: Blame) -> Refused:
+    """Return what looked like a refusal of us as one of the e-mail: for good, or for now, as it may mean us after all.
+
+    What no word tells is asked again a while later.
+    """
+    is_doubtful = isinstance(error, RelayRefuses) and error.is_doubtful
+    wait_s = LONGEST_PAUSE_S * (1 + random.random()) if is_doubtful else 0.0  # noqa: S311  spreads, protects nothing
+    return Refused(str(error), phase, is_permanent=blame == Blame.EMAIL, at_least_s=wait_s)
