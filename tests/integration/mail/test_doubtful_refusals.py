@@ -1,6 +1,7 @@
 """A relay that refuses e-mails for good in words that nobody knows: one odd e-mail fails, and nothing else does."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import ClassVar
 
 import pytest
@@ -13,12 +14,13 @@ from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted
 from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, OK, shipped
 from tests.integration.mail.test_sending import due_again
 from tests.waiting import wait_for
+from workers.mail import kinds
 from workers.mail.message import Message
 from workers.mail.models import Email, RelayHold
 from workers.mail.phases import Phase, State
 from workers.mail.sending import refusals, runner
 from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, RelayRefuses
+from workers.mail.transports.base import Accepted, RelayRefuses, Unreachable
 from workers.mail.transports.relays import Relay
 
 pytestmark = MARKS
@@ -159,7 +161,7 @@ def test_a_team_that_sends_one_email_an_hour_loses_none(monkeypatch: pytest.Monk
     wait_for(all_are_sent, 60, "all e-mails")
 
 
-def two(monkeypatch: pytest.MonkeyPatch, first: type[Odd], second: type[Odd]) -> None:
+def two(monkeypatch: pytest.MonkeyPatch, first: type[ConnectedTransport], second: type[ConnectedTransport]) -> None:
     """Have the settings name two relays."""
     made = tuple(
         Relay(name=name, key_lifetime=None, place="", is_smtp=True, _make=transport)
@@ -208,3 +210,73 @@ def test_what_both_relays_refuse_fails_when_both_have_accepted_another(monkeypat
 
     wait_for(has_failed, 60, "the end")
     assert bad.attempts <= 5
+
+
+class Away(ConnectedTransport):
+    """A relay that cannot be reached."""
+
+    is_connected = False
+
+    def connect(self) -> None:
+        raise Unreachable("Nobody is there")
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_one_relay_refuses_and_another_may_take_is_not_asked_about_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waits for the other one, at no attempt's cost."""
+    two(monkeypatch, Odd, Away)
+    bad = ship("bad")
+    ship()
+    for _ in range(3):
+        send(1)
+        ship()
+    assert state(bad) == (State.PENDING, 0)
+    assert (bad.next_attempt_at - timezone.now()).total_seconds() > 50
+
+
+class RefusesUs(Odd):
+    """A relay that says that it refuses us."""
+
+    def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+        if message.recipient.startswith("bad"):
+            raise RelayRefuses("554 5.7.1 Access denied", knows_recipient=True)
+        begin()
+        return Accepted("250 OK")
+
+
+@pytest.mark.usefixtures("asked")
+def test_an_email_is_to_blame_also_where_another_was_accepted_before_it_was_due_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where little is sent, none is between the moment when it is due and its next try."""
+    use(monkeypatch, RefusesUs)
+    bad = ship("bad")
+    runner.send_due()
+    ship()
+    Email.objects.filter(pk=bad.pk).update(next_attempt_at=Now() + timedelta(hours=1))
+    assert runner.send_due().sent == 1
+    due_again()
+    runner.send_due()
+    assert state(bad) == (State.PENDING, 1)
+
+
+@pytest.mark.usefixtures("asked")
+def test_operators_see_a_kind_whose_sender_is_refused_though_others_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OfOneSender(Odd):
+        def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+            if message.recipient.startswith("bad"):
+                raise RelayRefuses("553 5.7.1 Sender address rejected", knows_sender=True)
+            begin()
+            return Accepted("250 OK")
+
+    use(monkeypatch, OfOneSender)
+    monkeypatch.setattr(refusals, "PAUSE_S", 0.0)
+    bad, good = ship("bad"), ship()
+    monkeypatch.setitem(kinds._kinds, "another", kinds.get(good.kind))
+    Email.objects.filter(pk=good.pk).update(kind="another")
+    runner.send_due()
+    assert [state(bad)[0], state(good)[0]] == [State.PENDING, State.SENT]
+    said = "It refuses e-mails of the kind order.shipped: 553 5.7.1 Sender address rejected"
+    assert RelayHold.objects.get().reason == said

@@ -58,11 +58,11 @@ def test_a_kind_that_is_refused_before_the_recipient_is_known_waits_whatever_its
 def test_a_relay_that_accepts_one_is_tried_with_all() -> None:
     """To look whether one waits is no try."""
     refusals = Refusals()
-    assert not refusals.accepted(0.0)
+    assert not refusals.accepted("order", 0.0)
     for number in range(FEW):
         refusals.refused("order", f"d{number}", "554 no", 0.0)
     assert (refusals.pause_s(1.0), refusals.said) == (PAUSE_S - 1, "554 no")
-    assert refusals.accepted(1.0)
+    assert refusals.accepted("order", 1.0)
     assert (refusals.pause_s(1.0), refusals.said) == (0.0, "")
     for _ in range(2):
         assert refusals.waits_s("order", "d0", 1.0, is_new=False) == 0.0
@@ -77,7 +77,7 @@ def test_each_of_many_that_it_takes_is_found_soon(domains: int) -> None:
         while wait_s := refusals.enter("order", domain, now, is_new=True):
             now += wait_s
         if number % 1_000 == 999:
-            refusals.accepted(now)
+            refusals.accepted("order", now)
         else:
             refusals.refused("order", domain, "554 no", now)
     assert now - 100.0 <= 60.0
@@ -86,3 +86,17 @@ def test_each_of_many_that_it_takes_is_found_soon(domains: int) -> None:
         assert refusals.pause_s(later) == 0.0
         refusals.refused("order", f"late{number}", "554 no", later)
     assert refusals.pause_s(later) == PAUSE_S
+
+
+def test_a_kind_that_is_refused_waits_whatever_others_are_accepted() -> None:
+    """Else one of it would be tried for each of the others that is accepted, for ever."""
+    refusals, tried = Refusals(), 0
+    for second in range(600):
+        if not refusals.enter("order", "a", float(second), is_new=True):
+            tried += 1
+            refusals.refused("order", "", "553 no", float(second))
+        assert not refusals.accepted("note", float(second))
+        assert (refusals.said, refusals.waits_s("note", "a", float(second), is_new=True)) == ("553 no", 0.0)
+    assert tried <= 15
+    assert refusals.accepted("order", 600.0)
+    assert refusals.waits_s("order", "a", 600.0, is_new=True) == 0.0

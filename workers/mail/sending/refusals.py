@@ -8,7 +8,7 @@ No words tell which: whether it takes others does. So others are tried before it
 3. What was refused once is tried again one at a time, after PAUSE_S, and then after twice as long each time, up to
    LONGEST_PAUSE_S.
 4. An e-mail that is accepted ends all that: the relay takes e-mails of ours. For WORKS_FOR_S as many may be refused
-   before a pause as may have been then.
+   before a pause as may have been then. But it says nothing of another kind whose sender may be refused.
 
 So what a relay takes leaves within a minute, behind thousands that it does not take; and one that takes nothing is not
 asked for all at once, and then once a minute.
@@ -113,13 +113,18 @@ class Refusals:
                 self._budget.spend(now)
                 self._begins_with = max(self._begins_with, self._budget.most)
 
-    def accepted(self, now: float) -> bool:
-        """Forget what was refused; tell whether there was anything."""
+    def accepted(self, kind: str, now: float) -> bool:
+        """Forget what was refused; tell whether nothing is left of something.
+
+        Other kinds that were refused before the relay knew the recipient still are: their senders are others.
+        """
         with self._lock:
             self._accepted_at = now
             had_refused = bool(self.said)
-            self.said = self.because = ""
-            self._kinds.clear()
+            self._kinds.discard(kind)
             self._domains.clear()
             self._budget = Budget(most=self._begins_with)
+            if self._kinds:
+                return False
+            self.said = self.because = ""
             return had_refused

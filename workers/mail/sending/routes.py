@@ -162,7 +162,9 @@ class Route:
             is_ours = not (error.is_doubtful and self.blame > Blame.NOBODY)
         refusals(self.relay.name).refused(email.kind, domain, str(error), time.monotonic(), is_ours=is_ours)
         accepted_at = suspected.accepted_at
-        if is_ours and (accepted_at is None or timezone.now() - accepted_at > timedelta(seconds=WORKS_FOR_S)):
+        if not error.knows_recipient:
+            holds.note(self.relay.name, f"It refuses e-mails of the kind {email.kind}: {error}")
+        elif is_ours and (accepted_at is None or timezone.now() - accepted_at > timedelta(seconds=WORKS_FOR_S)):
             holds.note(self.relay.name, f"It refuses us, or these e-mails: {error}")
 
     def may_take_others(self, error: Unreachable) -> bool:
@@ -185,10 +187,10 @@ class Route:
         if breaker(self.relay.name).succeeded():
             holds.clear(self.relay.name)
 
-    def accepted(self) -> None:
-        """Note that the relay has accepted an e-mail."""
+    def accepted(self, email: Email) -> None:
+        """Note that the relay has accepted the e-mail."""
         self.works()
-        if refusals(self.relay.name).accepted(time.monotonic()):
+        if refusals(self.relay.name).accepted(email.kind, time.monotonic()):
             holds.clear(self.relay.name)
         self.served += 1
         suspects(self.relay.name).accepted(timezone.now())

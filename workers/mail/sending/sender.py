@@ -169,7 +169,7 @@ class Sender:
             if has_begun:
                 route.lost(error)
             return _unforeseen(email, error, route if has_begun else None)
-        route.accepted()
+        route.accepted(email)
         return outcomes.accepted(reply)
 
 
