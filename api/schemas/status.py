@@ -54,6 +54,10 @@ class Numbers(Answer):
     oldest_unknown_s: float | None
     sent: int
     not_sent: int
+    failing: int | None
+    failing_of: int | None
+    failing_kind: str | None
+    failing_reply: str | None
     closed_because: str | None
     recovered_at: datetime | None
 

@@ -33,7 +33,7 @@ class CannotBeResolved(ValueError):
     """The e-mail is not in a state that can be resolved in this way; the message says in which it is."""
 
 
-def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = None) -> Email:
+def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = None, wakes: bool = True) -> Email:
     """Write down what somebody found out about an e-mail, and do it, in one transaction.
 
     - ARRIVED: an unknown one is `sent`.
@@ -46,6 +46,8 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
       `to` if there is one. One that was not tried yet is sent when it would have been. One that was given up may have
       arrived: it is refused.
     - BOUNCED: a sent or unknown one came back: `bounced`; `why` is what the report says.
+
+    A mailer hears of what is to be sent, unless the caller tells it by itself: `wakes`.
 
     Of two calls at once, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for a bad
     address, ValueError if `who` or `why` is blank or `to` is given for another act, and Email.DoesNotExist.
@@ -61,6 +63,8 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
         _write_down(email, act, who, why)
         _apply(email, act, why, to)
         email.save()
+        if wakes and act in (Act.RESEND, Act.CORRECT):
+            transaction.on_commit(outbox.wake_mailer, robust=True)
     email.refresh_from_db()
     return email
 
@@ -103,7 +107,6 @@ def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
         if email.state != State.PENDING:
             email.expires_at = None
         email.state, email.attempts, email.sent_at = State.PENDING, 0, None
-        transaction.on_commit(outbox.wake_mailer, robust=True)
     elif act == Act.GIVE_UP:
         email.state = State.FAILED
     else:

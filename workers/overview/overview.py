@@ -23,6 +23,8 @@ _query = partial(statements.run_within, "workers.overview")
 MOST: Final = 10_000  # no number goes beyond: there may be more
 HEADS: Final = 1_000  # sites whose queues are looked into
 RECOVERED_WITHIN_S: Final = 86_400.0
+FAILING_LEAST: Final = 20  # e-mails that fail in an hour, of which addresses that do not exist are a few
+FAILING_SHARE: Final = 10  # one in so many of those that ended
 STALLED_AFTER_S: Final = 15.0  # more than a lease of a lost message lasts
 
 
@@ -56,6 +58,10 @@ class Numbers(NamedTuple):
     oldest_unknown_s: float | None
     sent: int  # of the newest MOST e-mails, as is the next
     not_sent: int  # failed
+    failing: int | None  # e-mails that failed in the last hour, where they are too many for an accident
+    failing_of: int | None  # of so many that ended in it
+    failing_kind: str | None  # of most of them; None where these have gone
+    failing_reply: str | None
     closed_because: str | None  # why nothing is granted now; "" where all is well
     recovered_at: datetime | None  # from that, within the last day
     recovered_because: str | None
@@ -79,6 +85,8 @@ def count() -> Numbers:
         bounds = {
             "most": MOST,
             "heads": HEADS,
+            "failing_least": FAILING_LEAST,
+            "failing_share": FAILING_SHARE,
             "stalled_after": STALLED_AFTER_S,
             "forever": PAUSED_FOREVER,
             "recovered_within": RECOVERED_WITHIN_S,

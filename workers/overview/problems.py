@@ -1,9 +1,11 @@
 """What is wrong, in one sentence each, with what to do next: pure."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from django.template.defaultfilters import pluralize
+from django.utils.text import Truncator
 
 from ratelimit.site_names import as_argument
 from workers import ticks
@@ -19,6 +21,7 @@ NEEDED: Final = {  # kinds of processes: what they are called, and what there is
     "mailer": ("mailer", "no e-mail is sent"),
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
+LONGEST_REPLY: Final = 200  # characters of a mail server's reply
 MOST_NAMED: Final = 5  # silent processes that have a sentence each
 LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
 
@@ -102,6 +105,14 @@ def _emails(seen: Overview) -> Iterator[Problem]:
         emails = f"{shown(numbers.unknown)} e-mail{pluralize(numbers.unknown)}"
         text = f"{emails} may have arrived or not, the oldest for {span(numbers.oldest_unknown_s or 0)}."
         yield Problem(text, "manage.py emails list")
+    if numbers.failing:
+        text = f"{numbers.failing:,} of {numbers.failing_of:,} e-mails that ended in the last hour failed"
+        command = "manage.py emails list --state failed"
+        if numbers.failing_kind:
+            reply = Truncator(" ".join((numbers.failing_reply or "").split())).chars(LONGEST_REPLY)
+            text += f", most of the kind {numbers.failing_kind} with the reply: {reply}"
+            command += f" --kind {shlex.quote(numbers.failing_kind)}"
+        yield Problem(f"{text.rstrip('.')}.", f"{command}; when the cause is mended, manage.py emails resend")
     if (numbers.oldest_pending_s or 0) > LATE_S:
         text = f"E-mails wait for the mail server, the oldest for {span(numbers.oldest_pending_s or 0)}."
         yield Problem(text, "manage.py emails list --state pending")

@@ -17,6 +17,7 @@ from tests.integration.fetching import queue_pages
 from workers import broker_link
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
+from workers.history.models import Minute
 from workers.mail.models import Email
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -142,6 +143,66 @@ def test_an_unknown_e_mail_needs_a_person() -> None:
     assert "! 1 e-mail may have arrived or not, the oldest for 2h 00m. -> manage.py emails list" in text
 
 
+def have_ended(minutes_ago: int, *, sent: int, failed: int) -> None:
+    """Have the history know of so many e-mails."""
+    at = (database_now() - timedelta(minutes=minutes_ago)).replace(second=0, microsecond=0)
+    Minute.objects.create(minute=at, emails_sent=sent, emails_failed=failed)
+
+
+def fail(number: int, kind: str, reply: str, *, minutes_ago: int = 5) -> None:
+    """Have so many e-mails have failed."""
+    first = Email.objects.count()
+    Email.objects.bulk_create(
+        Email(
+            kind=kind,
+            key=str(first + each),
+            recipient="kim@example.com",
+            message_id=f"<{first + each}@x>",
+            state="failed",
+            last_reply=reply,
+            ended_at=database_now() - timedelta(minutes=minutes_ago),
+        )
+        for each in range(number)
+    )
+
+
+@pytest.mark.usefixtures("alive")
+def test_that_e_mails_fail_in_masses_needs_a_person() -> None:
+    """With the kind and the reply of most of them, whatever stands in front of it or changes at its end."""
+    fail(9, "note", "550 5.1.1 no such user")
+    for each in range(12):
+        fail(1, "order.shipped", f"Given up after {each} attempts: 550 Not from here, I know you not (id {each}).")
+    fail(90, "note", "552 of yesterday", minutes_ago=61)
+    have_ended(61, sent=1_000, failed=90)
+    have_ended(3, sent=100, failed=10)
+    have_ended(2, sent=79, failed=11)
+    text, status = told()
+    assert status == 1
+    assert text.splitlines()[-1] == (
+        "! 21 of 200 e-mails that ended in the last hour failed, most of the kind order.shipped with the reply: 550 "
+        "Not from here, I know you not (id 9). -> manage.py emails list --state failed --kind order.shipped; when the "
+        "cause is mended, manage.py emails resend"
+    )
+
+
+@pytest.mark.usefixtures("alive")
+@pytest.mark.parametrize(("sent", "failed"), [(0, 19), (191, 21), (0, 0)])
+def test_a_few_e_mails_that_fail_are_no_problem(sent: int, failed: int) -> None:
+    """Neither few in all, nor few of many."""
+    fail(failed, "note", "550 No")
+    have_ended(2, sent=sent, failed=failed)
+    assert told()[1] == 0
+
+
+@pytest.mark.usefixtures("alive")
+def test_masses_of_failed_e_mails_that_have_gone_are_told_without_a_kind() -> None:
+    have_ended(2, sent=0, failed=20)
+    last = told()[0].splitlines()[-1]
+    assert last.startswith(
+        "! 20 of 20 e-mails that ended in the last hour failed. -> manage.py emails list --state failed"
+    )
+
+
 def test_the_line_on_unread_numbers_says_when_changes_came_to_postgresql() -> None:
     """Not when a flush last looked and found none."""
     assert ", no change has come from Redis to PostgreSQL yet, " in told()[0]
@@ -205,6 +266,14 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
             [many],
         )
         cursor.execute(
+            """
+            INSERT INTO mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply, ended_at)
+            SELECT 'k', 'f' || n, 'failed', n, 1, '', 'not begun', '550 No', now() FROM generate_series(1, %s) AS n
+            """,
+            [many],
+        )
+        have_ended(2, sent=0, failed=many)
+        cursor.execute(
             "INSERT INTO notifications_doubt (user_id, noted_at) SELECT n, now() FROM generate_series(1, %s) AS n",
             [many],
         )
@@ -223,7 +292,8 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
     monkeypatch.setattr("workers.overview.overview.HEADS", 10)
     with transaction.atomic():
         before = rows_read()
-        assert count().queued == most + 1
+        numbers = count()
+        assert (numbers.queued, numbers.failing, numbers.failing_reply) == (most + 1, many, "550 No")
         read = {table: rows - before[table] for table, rows in rows_read().items()}
     assert read.keys() == set(TABLES)
     assert {table: rows for table, rows in read.items() if not 0 < rows <= 3 * (most + 1) + 10} == {}

@@ -17,6 +17,8 @@ NOTHING: dict[str, Any] = {
     "trusted": True,
     "stalled_fetch": None,
     "halted_site": None,
+    "failing_kind": None,
+    "failing_reply": None,
     "closed_because": "",
     "recovered_at": None,
 }  # fmt: skip

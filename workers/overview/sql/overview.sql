@@ -16,6 +16,9 @@
 -- halted  the sites of heads that nothing but a person lets start
 -- email   e-mails that have not ended
 -- newest  the newest e-mails
+-- hour    e-mails that ended in the hour that the history knows last, and those of them that failed, if these are so many
+--         that it is no accident: `failing_least`, and one in `failing_share`
+-- failing what most of these say: the kind and how the reply begins, of the newest e-mails that failed within the hour
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS MATERIALIZED (
@@ -87,6 +90,25 @@ WITH clock AS MATERIALIZED (
     )
 ), newest AS MATERIALIZED (
     SELECT state FROM mail_email ORDER BY id DESC LIMIT %(most)s
+), hour AS MATERIALIZED (
+    SELECT sum(emails_failed)::bigint AS failed, sum(emails_sent + emails_failed + emails_unknown)::bigint AS ended
+    FROM history_minute
+    WHERE minute > statement_timestamp() - interval '1 hour'
+    HAVING sum(emails_failed) >= %(failing_least)s
+        AND sum(emails_failed) * %(failing_share)s >= sum(emails_sent + emails_failed + emails_unknown)
+), failing AS MATERIALIZED (
+    SELECT kind, max(reply) AS reply
+    FROM (
+        SELECT kind, ended_at, regexp_replace(last_reply, '^Given up after [0-9]+ attempts: ', '') AS reply
+        FROM mail_email
+        WHERE state = 'failed' AND EXISTS (SELECT FROM hour)
+        ORDER BY state DESC, created_at DESC, id DESC
+        LIMIT %(heads)s
+    ) AS newest_failed
+    WHERE ended_at > statement_timestamp() - interval '1 hour'
+    GROUP BY kind, left(reply, 30)
+    ORDER BY count(*) DESC, kind, 2
+    LIMIT 1
 )
 SELECT
     now,
@@ -125,6 +147,10 @@ SELECT
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'unknown') AS oldest_unknown_s,
     (SELECT count(*) FROM newest WHERE state = 'sent') AS sent,
     (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent,
+    (SELECT failed FROM hour) AS failing,
+    (SELECT ended FROM hour) AS failing_of,
+    (SELECT kind FROM failing) AS failing_kind,
+    (SELECT reply FROM failing) AS failing_reply,
     (SELECT closed_because FROM timeline_knowntimeline) AS closed_because,
     recovery.ended_at AS recovered_at, recovery.why AS recovered_because, recovery.emails AS recovered_emails
 FROM clock

@@ -8,6 +8,7 @@ from workers.mail.management.evidence import Evidence
 from workers.mail.management.listing import List, Show
 from workers.mail.management.pausing import Kinds, Pause, Resume
 from workers.mail.management.previewing import PreviewAction
+from workers.mail.management.resending import Resend
 from workers.mail.management.resolving import Cancel, Correct, Resolve
 from workers.mail.management.suppressing import Forget, Suppress, Suppressed, Unsuppress
 from workers.mail.reports.previews import NothingToShow
@@ -22,6 +23,7 @@ class Command(ActionCommand):
         List(),
         Show(),
         Resolve(),
+        Resend(),
         Cancel(),
         Correct(),
         Evidence(),

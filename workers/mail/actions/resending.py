@@ -1,0 +1,94 @@
+"""Failed e-mails that are sent again all at once, when what had them fail is mended.
+
+Only those that were certainly not accepted: one that somebody left unsent, as nobody knew, may have arrived, and is
+resolved by itself. In batches, each with an entry in the audit trail, and a Resolution for each e-mail. Raises
+acting.Refused where the actor may not, or says no reason.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Now
+
+from postgres import planner, statements
+from workers.audit.acting import Actor
+from workers.mail import outbox, resolving
+from workers.mail.actions.emails import RESOLVE
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import State
+
+BATCH: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which failed e-mails: of a kind, whose last reply has these words, that failed since; "" and None: whatever."""
+
+    kind: str = ""
+    reply: str = ""
+    since: timedelta | None = None
+
+    def __str__(self) -> str:
+        said = {"kind": self.kind, "reply": self.reply, "since": self.since}
+        return ", ".join(f"{name} {value}" for name, value in said.items() if value) or "all"
+
+
+class MoreThanExpected(ValueError):
+    """More e-mails failed than the caller expected: nothing was done."""
+
+
+def failed(wanted: Wanted, limit: int | None = None) -> list[int]:
+    """Return the e-mails that would be sent again, the oldest first. Reads the failed ones only."""
+    given_up = Resolution.objects.filter(email=OuterRef("pk"), act=Act.GIVE_UP)
+    emails: QuerySet[Email] = Email.objects.filter(~Exists(given_up), state=State.FAILED)
+    if wanted.kind:
+        emails = emails.filter(kind=wanted.kind)
+    if wanted.reply:
+        emails = emails.filter(last_reply__icontains=wanted.reply)
+    if wanted.since is not None:
+        emails = emails.filter(ended_at__gte=Now() - wanted.since)
+    with transaction.atomic():
+        planner.by_indexes()
+        return list(emails.order_by("created_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def resend(
+    actor: Actor, wanted: Wanted, *, why: str, limit: int | None = None, expected: int | None = None
+) -> tuple[int, list[str]]:
+    """Have failed e-mails sent again, the oldest `limit` or all; return how many, and why others are not.
+
+    Commits in batches; raises TransactionManagementError inside a transaction, and MoreThanExpected where there are
+    more than `expected`.
+    """
+    statements.refuse_transaction("resend")
+    RESOLVE[Act.RESEND].allow(actor, why)
+    ids = failed(wanted, limit)
+    if expected is not None and len(ids) > expected:
+        text = f"{len(ids):,} e-mails would be sent again, not {expected:,} at most"
+        raise MoreThanExpected(f"{text}: nothing was done. Look at what failed.")
+    number, refused = 0, list[str]()
+    for start in range(0, len(ids), BATCH):
+        number += _batch(actor, wanted, ids[start : start + BATCH], why, refused)
+    return number, refused
+
+
+def _batch(actor: Actor, wanted: Wanted, ids: Sequence[int], why: str, refused: list[str]) -> int:
+    number = 0
+    with transaction.atomic(durable=True):
+        still = Email.objects.filter(pk__in=ids, state=State.FAILED)  # not one that has become unknown meanwhile
+        for email_id in still.order_by("pk").select_for_update().values_list("pk", flat=True):
+            try:
+                resolving.resolve(email_id, Act.RESEND, actor.name, why, wakes=False)
+            except resolving.CannotBeResolved as error:
+                refused.append(str(error))
+            else:
+                number += 1
+        if number:
+            target = f"failed e-mails: {wanted}"
+            RESOLVE[Act.RESEND].record(actor, target, why, before=None, after={"sent again": number})
+            transaction.on_commit(outbox.wake_mailer, robust=True)
+    return number
