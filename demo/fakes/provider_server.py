@@ -37,8 +37,10 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from email.utils import parseaddr
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -85,7 +87,7 @@ class State:
             "event": event,
             "key": key,
             "id": email_id,
-            "recipient": request["to"][0],
+            "recipient": recipient(request),
             "message_id": request.get("headers", {}).get("Message-ID", ""),
             "request": request,
         }
@@ -115,6 +117,11 @@ class State:
                 self.keys[key].answer = answer
 
 
+def recipient(request: Mapping[str, Any]) -> str:
+    """Return the address, without the name that may stand before it."""
+    return parseaddr(request["to"][0])[1]
+
+
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
@@ -134,8 +141,8 @@ class Handler(BaseHTTPRequestHandler):
             self._send(*answer)
             return
         with state.lock:
-            state.asked[key + request["to"][0]] += 1
-            time_asked = state.asked[key + request["to"][0]]
+            state.asked[key + recipient(request)] += 1
+            time_asked = state.asked[key + recipient(request)]
         self._treat(key, request, time_asked)
 
     def _refusal(self, body: bytes) -> Answer | None:
@@ -159,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
     def _treat(self, key: str, request: dict[str, Any], time_asked: int) -> None:
         """Accept the e-mail, or not, as its recipient says."""
         state = self.server.state
-        word, number = behaviour(request["to"][0])
+        word, number = behaviour(recipient(request))
         if word == "late":
             time.sleep(number / 1000)
         refusal = refused(word, number, time_asked)

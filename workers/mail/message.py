@@ -38,6 +38,7 @@ class Parts:
     """An e-mail's headers and parts, as an API takes them one by one. Lines of texts end with a line feed."""
 
     sender: str
+    to: list[str]
     reply_to: list[str]
     subject: str
     text: str | None
@@ -70,6 +71,7 @@ class Message:
         forms = [leaf for leaf in others if leaf.is_further_form]
         return Parts(
             sender=", ".join(_addresses(headers, "From")),
+            to=_addresses(headers, "To"),
             reply_to=_addresses(headers, "Reply-To"),
             subject=next((reading.text(value, name) for name, value in headers if name.lower() == "subject"), ""),
             text=_text(text.part) if text else None,

@@ -308,7 +308,7 @@ def test_the_cause_of_an_error_counts_and_what_was_handled_does_not(
 ) -> None:
     """A backend may have tried once more after a refusal, and then the last error says nothing of the e-mail."""
     transport = AnyBackend(django_mail.get_connection("django.core.mail.backends.dummy.EmailBackend"))
-    refusal = smtplib.SMTPDataError(554, b"no")
+    refusal = smtplib.SMTPDataError(554, b"5.6.0 no")
 
     def fail(_messages: object) -> int:
         raise chained(refusal, explicitly=explicitly)

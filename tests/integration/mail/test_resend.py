@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from email import message_from_bytes, policy
+from email.headerregistry import Address
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -164,6 +165,70 @@ def test_each_reply_is_told_as_the_provider_documents_it(
     assert getattr(raised.value, "is_permanent", True)
     assert accepted(provider, sent) == 0
     assert transport.is_connected == (error is Refused)  # a refusal leaves it ready for the next one
+
+
+@pytest.mark.parametrize("status", [b"400 Bad Request", b"413 Payload Too Large"])
+def test_what_another_than_the_provider_refuses_is_doubtful(status: bytes) -> None:
+    """A proxy on the way, whose pages are HTML: it may refuse this e-mail, or all."""
+    page = b"<html><title>" + status + b"</title></html>"
+    answer = b"HTTP/1.1 " + status + b"\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(page) + page
+    with scripted([answer]) as (server, _), pytest.raises(RelayRefuses, match=status[:3].decode()) as raised:
+        server.submit(letter(), nothing)
+    assert (raised.value.is_doubtful, raised.value.knows_recipient) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (
+            b"HTTP/1.1 413 Too large\r\nContent-Length: 22\r\n\r\n" + b'{"name":"x_too_large"}',
+            Refused,
+            "413 x_too_large",
+        ),
+        (b"HTTP/1.1 413 Too large\r\nConnection: close\r\n\r\n<html>", RelayRefuses, "413 <html>"),
+        (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", RelayRefuses, "401"),
+        (b"HTTP/1.1 503 Not now\r\nContent-Length: 0\r\n\r\n", BrokenOff, "Connection reset|Broken pipe"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" + b'{"id":"7"}', BrokenOff, "Connection reset|Broken pipe"),
+        (b"HTTP/1.1 4", BrokenOff, "Connection reset|Broken pipe"),
+        (b"", BrokenOff, "Connection reset|Broken pipe"),
+    ],
+)
+def test_a_refusal_that_comes_before_the_whole_was_read_counts(
+    answer: bytes, error: type[Exception], words: str
+) -> None:
+    """The server closes the connection, which resets it while the rest is written. Nobody accepted a part of it."""
+    big = replace(letter(), content=b"From: orders@shop.example\r\n\r\n" + b"x" * 30_000_000)
+
+    def refuse(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(answer)
+
+    with serving(refuse) as port:
+        made = Resend(HOST, port, SecretStr(API_KEY), is_tls=False)
+        with pytest.raises(error, match=words) as raised:
+            made.submit(big, nothing)
+    assert type(raised.value) is error
+    assert not made.is_connected
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Kim O'Hara-Łoś", "Kim O'Hara-Łoś <{}>"),
+        ("", "{}"),
+        ("Kim, the <b>", "{}"),  # it might be refused for its name
+        ("Dr. Kim", "{}"),
+    ],
+)
+def test_the_recipients_name_is_told(transport: Resend, provider: MailProvider, name: str, told: str) -> None:
+    """Where it needs no quotes."""
+    sent = letter()
+    parsed = message_from_bytes(sent.content, policy=policy.SMTP)
+    del parsed["To"]
+    parsed["To"] = Address(name, addr_spec=sent.recipient)
+    transport.submit(replace(sent, content=parsed.as_bytes()), nothing)
+    [event] = [event for event in provider.events() if event.recipient == sent.recipient]
+    assert event.request["to"] == [told.format(sent.recipient)]
 
 
 def test_how_long_to_wait_is_told() -> None:

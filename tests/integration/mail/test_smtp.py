@@ -121,14 +121,19 @@ def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
         (b"250-Some", OutcomeUnknown),
         (b"451 Later\r\n", Refused),
         (b"552 Too big\r\n", Refused),
-        (b"503 What dot?\r\n", Refused),
+        (b"503 What dot?\r\n", RelayRefuses),
+        (b"550-5.1.1 No\r\n554 5.1.1 No\r\n", Refused),  # both say that it is not accepted
+        (b"250-OK\r\n550 5.1.1 No\r\n", OutcomeUnknown),  # RFC 5321, 4.2.1: the same code in each line
+        (b"550-5.1.1 No\r\n250 OK\r\n", OutcomeUnknown),
+        (b"250-OK\r\n450-4.1.1 No\r\n250 OK\r\n", OutcomeUnknown),
+        (b"Hm\r\n250 OK\r\n", OutcomeUnknown),
     ],
 )
 def test_only_a_clear_reply_to_the_dot_says_what_became_of_it(
     settings: LazySettings, reply: bytes, error: type[Exception]
 ) -> None:
     """Whatever else the server says, or leaves unsaid, nobody knows."""
-    farewells = [b"250 OK\r\n"] if error is Refused else []
+    farewells = [b"250 OK\r\n"] if error in {Refused, RelayRefuses} else []
     email = ship()
     with scripted_server(settings, [*HELLO, *GO_AHEAD, reply, *farewells]), pytest.raises(error):
         submit(email)
@@ -157,7 +162,7 @@ def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
     [
         [b"421 Too busy\r\n"],
         [b"554 Not you\r\n"],
-        [b"220 mail.example\r\n", b"550 Who?\r\n", b"550 Who?\r\n"],
+        [b"220 mail.example\r\n", b"550 5.1.1 Who?\r\n", b"550 5.1.1 Who?\r\n"],
         [*HELLO, b"530 5.7.0 Authentication required\r\n"],
         [b""],
     ],
@@ -227,14 +232,14 @@ def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazyS
     ("replies", "error", "words"),
     [
         ([b"451 Later\r\n", b"503 What?\r\n", b"503 What?\r\n", b"221 Bye\r\n"], RelayRefuses, "451 Later"),
-        ([b"250 OK\r\n", b"550 Who?\r\n", b"554 Nobody\r\n", b"250 OK\r\n"], Refused, "550 Who?"),
-        ([b"250 OK\r\n", b"550 Who?\r\n", b"354 Go ahead\r\n"], Refused, "550 Who?"),
+        ([b"250 OK\r\n", b"550 5.1.1 Who?\r\n", b"554 Nobody\r\n", b"250 OK\r\n"], Refused, "550 5.1.1 Who?"),
+        ([b"250 OK\r\n", b"550 5.1.1 Who?\r\n", b"354 Go ahead\r\n"], Refused, "550 5.1.1 Who?"),
         ([b"250 OK\r\n", b"250 OK\r\n", b"451 Later\r\n", b"250 OK\r\n"], Refused, "451 Later"),
         ([b"250 OK\r\n", b"421 Bye\r\n"], Refused, "421 Bye"),
         ([b"250 OK\r\n", b"250 OK\r\n", b""], BrokenOff, "closed"),
         ([b"530 Who are you?\r\n", b"530\r\n", b"530\r\n", b"221 Bye\r\n"], RelayRefuses, "530 Who are you?"),
         # The server closes the connection behind it: what was said counts.
-        ([b"250 OK\r\n", b"550 Who?\r\n"], Refused, "550 Who?"),
+        ([b"250 OK\r\n", b"550 5.1.1 Who?\r\n"], Refused, "550 5.1.1 Who?"),
         ([b"250 OK\r\n", b"450 Later\r\n"], Refused, "450 Later"),
         ([b"550 5.7.1 Client host rejected\r\n"], RelayRefuses, "550 5.7.1 Client host rejected"),
         ([b"250 OK\r\n"], BrokenOff, "closed"),
@@ -255,7 +260,9 @@ def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings
     """Whatever we said next would be that content."""
     email = ship()
     settings.EMAIL_TIMEOUT = 2.0
-    with scripted_server(settings, [*PIPELINE, b"250 OK\r\n", b"550 Who?\r\n", b"354 Go ahead\r\n", b""]) as heard:
+    with scripted_server(
+        settings, [*PIPELINE, b"250 OK\r\n", b"550 5.1.1 Who?\r\n", b"354 Go ahead\r\n", b""]
+    ) as heard:
         mailer = EmailBackend()
         mailer.connect()
         with pytest.raises(Refused):

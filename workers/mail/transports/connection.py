@@ -58,6 +58,11 @@ class Connection(smtplib.SMTP):
             self.file.begin()
             return super().getreply()
 
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether the last reply both accepts and refuses: RFC 5321, 4.2.1, wants one code in all lines."""
+        return b"2" in self.file.digits and len(self.file.digits) > 1
+
     def docmd(self, cmd: str, args: str = "") -> Reply:
         """Send a command, and return the reply.
 
@@ -163,6 +168,7 @@ class _Replies:
         self._connection = connection
         self._read = bytearray()
         self._left = LONGEST_REPLY
+        self.digits: set[bytes] = set()  # with which the lines of the reply begin
 
     @property
     def is_ahead(self) -> bool:
@@ -172,6 +178,7 @@ class _Replies:
     def begin(self) -> None:
         """Note that a new reply begins."""
         self._left = LONGEST_REPLY
+        self.digits.clear()
 
     def readline(self, limit: int) -> bytes:
         """Return the next line, at most `limit` bytes of it; none if the connection ends before the line does."""
@@ -181,6 +188,7 @@ class _Replies:
             self._read += read
         line = bytes(self._read[: min(self._read.find(b"\n") + 1 or limit, limit)])
         del self._read[: len(line)]
+        self.digits.add(line[:1])
         self._left -= len(line)
         if self._left < 0:
             raise OSError(f"The reply is longer than {LONGEST_REPLY} bytes.")

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from workers.mail.phases import Phase
 from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
 
+REFUSAL_WITHIN_S = 2.0  # after a request could not be written: the reply has come by then, or never comes
+_REFUSALS = range(400, 500)  # RFC 9110, 15.5; after 5xx the next attempt may do
 LONGEST_REPLY = 1 << 20  # bytes: what a provider says about one e-mail is shorter than 1 KiB
 
 
@@ -70,7 +72,8 @@ class Connection:
         """Send a request and return the reply.
 
         1. If the other side has closed the kept connection, open one. Raises Unreachable. 2. `begin`. 3. The request:
-        if it cannot be written as a whole, nobody can have accepted it. Raises BrokenOff. 4. The reply, the whole of
+        if it cannot be written as a whole, nobody can have accepted it: a refusal that has come meanwhile counts, else
+        it raises BrokenOff. 4. The reply, the whole of
         which has `reply_timeout_s`, however slowly it comes. Raises OutcomeUnknown.
 
         After any error the connection is closed.
@@ -80,7 +83,12 @@ class Connection:
                 self.open()
             self._prepare(path, headers, body)
             begin()
-            self._write(body)
+            try:
+                self._write(body)
+            except BrokenOff:
+                if refusal := self._refusal():
+                    return refusal
+                raise
             return self._read(time.monotonic() + reply_timeout_s)
         except BaseException:
             self.close()
@@ -98,6 +106,16 @@ class Connection:
             self._http.endheaders(body)
         except OSError as error:  # the kernel has not taken all of it
             raise BrokenOff(_reason(error), Phase.BEFORE_DOT) from error
+
+    def _refusal(self) -> Reply | None:
+        """Return the reply to a request whose rest the server did not read, if it is one that says why."""
+        try:
+            reply = self._read(time.monotonic() + min(REFUSAL_WITHIN_S, self._timeout_s))
+        except OutcomeUnknown:
+            return None
+        finally:
+            self.close()
+        return reply if reply.status in _REFUSALS else None
 
     def _read(self, until: float) -> Reply:
         self._http.response_class = partial(_response, until)  # type: ignore[assignment]

@@ -7,7 +7,7 @@ rate-limit) and https://resend.com/docs/dashboard/emails/idempotency-keys.
 import json
 import mimetypes
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -38,6 +38,7 @@ _ABOUT_US = frozenset(
         "restricted_api_key",
     }
 )
+_IN_NAMES = " -'\u2019"  # besides letters and digits
 _OTHER_CONTENT = "invalid_idempotent_request"
 
 
@@ -84,6 +85,10 @@ class Resend:
             return self._judged(reply)
         except Refused:
             raise
+        except RelayRefuses as error:
+            if not error.knows_recipient:
+                self.close()
+            raise
         except BaseException:
             self.close()
             raise
@@ -102,6 +107,8 @@ class Resend:
             raise OutcomeUnknown(f"Resend said: {text} ({explained})", Phase.AFTER_DOT)
         if is_about_us(reply.status) or (name in _ABOUT_US and reply.status in range(400, 500)):
             raise RelayRefuses(f"Resend said: {text}", retry_after_s(reply.headers.get("Retry-After")))
+        if is_about_email(reply.status) and not name:  # from another one than Resend: it may mean all e-mails
+            raise RelayRefuses(f"A server before Resend said: {text}", knows_recipient=True, is_doubtful=True)
         if is_about_email(reply.status):
             raise Refused(f"Resend said: {text}", Phase.NOT_BEGUN, is_permanent=True)
         # Also 409, where an earlier attempt with this key is still in flight: it may be accepted in the end.
@@ -118,7 +125,7 @@ def _request(message: Message) -> dict[str, Any]:
     files = [*map(_file, parts.attachments), *(_form(*form) for form in parts.alternatives)]
     fields = {
         "from": parts.sender,
-        "to": [message.recipient],
+        "to": [_with_name(parts.to, message.recipient)],
         "reply_to": parts.reply_to,
         "subject": parts.subject,
         "text": parts.text,
@@ -127,6 +134,13 @@ def _request(message: Message) -> dict[str, Any]:
         "attachments": files,
     }
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+def _with_name(told: Sequence[str], recipient: str) -> str:
+    """Return the recipient with the name that the header has, where it needs no quotes: one may be refused for it."""
+    name, _, address = told[0].rpartition(" <") if len(told) == 1 else ("", "", "")
+    is_plain = all(letter.isalnum() or letter in _IN_NAMES for letter in name)
+    return told[0] if name and is_plain and address == f"{recipient}>" else recipient
 
 
 def _file(attachment: Attachment) -> dict[str, str]:

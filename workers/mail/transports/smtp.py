@@ -135,6 +135,9 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()  # it may wait for content that will not come
             raise
         reply = self._transmit(message.content)
+        if self.connection.contradicts_itself:
+            self._abandon()
+            raise OutcomeUnknown(f"The mail server said both: {_text(reply)}", Phase.AFTER_DOT)
         self._expect(Step.CONTENT, reply)
         self._has_carried = True
         return Accepted(_text(reply))
