@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import pytest
 from django.conf import LazySettings
@@ -20,7 +20,7 @@ from workers.mail.models import Email, RelayHold
 from workers.mail.phases import Phase, State
 from workers.mail.sending import refusals, runner
 from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, RelayRefuses, Unreachable
+from workers.mail.transports.base import Accepted, RelayRefuses, Transport, Unreachable
 from workers.mail.transports.relays import Relay
 
 pytestmark = MARKS
@@ -161,7 +161,7 @@ def test_a_team_that_sends_one_email_an_hour_loses_none(monkeypatch: pytest.Monk
     wait_for(all_are_sent, 60, "all e-mails")
 
 
-def two(monkeypatch: pytest.MonkeyPatch, first: type[ConnectedTransport], second: type[ConnectedTransport]) -> None:
+def two(monkeypatch: pytest.MonkeyPatch, first: Callable[[], Transport], second: Callable[[], Transport]) -> None:
     """Have the settings name two relays."""
     made = tuple(
         Relay(name=name, key_lifetime=None, place="", is_smtp=True, _make=transport)
@@ -217,8 +217,11 @@ class Away(ConnectedTransport):
 
     is_connected = False
 
-    def connect(self) -> None:
+    def connect(self) -> NoReturn:
         raise Unreachable("Nobody is there")
+
+    def submit(self, message: Message, begin: Callable[[], None]) -> NoReturn:
+        raise NotImplementedError
 
 
 @pytest.mark.usefixtures("asked")
