@@ -6,18 +6,16 @@ Debian has either Postfix or Exim installed: `WEIR_TEST_EXIM` names a binary tha
 
 import os
 import pwd
-import shutil
 import socket
 import subprocess
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from email import message_from_bytes, policy
 from pathlib import Path
 
 import psutil
 
+from tests.daemons import running_in_folder
 from tests.valkeys import free_port
 from tests.waiting import wait_for
 
@@ -131,16 +129,6 @@ class Exim:
             return False
 
 
-@contextmanager
-def running() -> Iterator[Exim]:
-    """An Exim, which is gone at the end with all that it wrote. Its user must be able to reach the folder."""
-    folder = Path(tempfile.mkdtemp(prefix="weir-exim-"))
-    try:
-        server = Exim(folder)
-        try:
-            server.start()
-            yield server
-        finally:
-            server.close()
-    finally:
-        shutil.rmtree(folder)
+def running() -> AbstractContextManager[Exim]:
+    """An Exim, which is gone at the end with all that it wrote."""
+    return running_in_folder("exim", Exim)

@@ -10,16 +10,16 @@ import re
 import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from email import message_from_bytes, policy
+from functools import partial
 from pathlib import Path
 
 import psutil
 
+from tests.daemons import running_in_folder
 from tests.valkeys import free_port
 from tests.waiting import wait_for
 
@@ -213,16 +213,6 @@ class Postfix:
                 log.write(record.rstrip(b"\n") + b"\n")
 
 
-@contextmanager
-def running(settings: str = "") -> Iterator[Postfix]:
-    """A Postfix, which is gone at the end with all that it wrote. Its user must be able to reach the folder."""
-    folder = Path(tempfile.mkdtemp(prefix="weir-postfix-"))
-    try:
-        server = Postfix(folder, settings)
-        try:
-            server.start()
-            yield server
-        finally:
-            server.close()
-    finally:
-        shutil.rmtree(folder)
+def running(settings: str = "") -> AbstractContextManager[Postfix]:
+    """A Postfix, which is gone at the end with all that it wrote."""
+    return running_in_folder("postfix", partial(Postfix, settings=settings))

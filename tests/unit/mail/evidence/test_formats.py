@@ -51,19 +51,24 @@ def of_journal(moment: datetime, host: str, program: str, pid: int, message: obj
     return json.dumps({"__REALTIME_TIMESTAMP": stamp, **fields})
 
 
+def stamped(times: str) -> Format:
+    """Return the common form of a line, with its time written so."""
+    return lambda moment, host, program, pid, text: f"{moment:{times}} {host} {program}[{pid}]: {text}"
+
+
 FORMATS: dict[str, Format] = {
     "RFC 3164": syslog,
     "with a priority": lambda *all_: f"<22>{syslog(*all_)}",
-    "a day of two digits": lambda t, h, p, i, x: f"{t:%b %d %H:%M:%S} {h} {p}[{i}]: {x}",
-    "fractions": lambda t, h, p, i, x: f"{t:%b %d %H:%M:%S}.123456 {h} {p}[{i}]: {x}",
-    "a year behind the day": lambda t, h, p, i, x: f"{t:%b %d %Y %H:%M:%S} {h} {p}[{i}]: {x}",
-    "a year before the month": lambda t, h, p, i, x: f"{t:%Y %b %d %H:%M:%S} {h} {p}[{i}]: {x}",
-    "a weekday, and a year at the end": lambda t, h, p, i, x: f"{t:%a %b %d %H:%M:%S %Y} {h} {p}[{i}]: {x}",
+    "a day of two digits": stamped("%b %d %H:%M:%S"),
+    "fractions": stamped("%b %d %H:%M:%S.123456"),
+    "a year behind the day": stamped("%b %d %Y %H:%M:%S"),
+    "a year before the month": stamped("%Y %b %d %H:%M:%S"),
+    "a weekday, and a year at the end": stamped("%a %b %d %H:%M:%S %Y"),
     "a level behind the host": lambda t, h, p, i, x: f"{t:%b %d %H:%M:%S} {h} mail.info {p}[{i}]: {x}",
     "no host": lambda t, _, p, i, x: f"{t:%b %d %H:%M:%S} {p}[{i}]: {x}",
     "a host that is an address": lambda t, _, p, i, x: f"{t:%b %d %H:%M:%S} 2001:db8::1 {p}[{i}]: {x}",
     "RFC 3339": lambda t, h, p, i, x: f"{rfc_3339(t)} {h} {p}[{i}]: {x}",
-    "RFC 3339 with a blank": lambda t, h, p, i, x: f"{t:%Y-%m-%d %H:%M:%S} {h} {p}[{i}]: {x}",
+    "RFC 3339 with a blank": stamped("%Y-%m-%d %H:%M:%S"),
     "RFC 5424": lambda t, h, p, i, x: f"<22>1 {rfc_3339(t)} {h} {p} {i} - - {x}",
     "RFC 5424 without a priority": lambda t, h, p, i, x: f"1 {rfc_3339(t)} {h} {p} {i} - - {x}",
     "RFC 5424 with data": lambda t, h, p, i, x: (
