@@ -16,7 +16,7 @@ from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
 from workers import task_names
-from workers.mail.transports import relay_urls
+from workers.mail.transports import kind_routes, relay_urls
 from workers.schedule import SCHEDULE
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
@@ -228,6 +228,7 @@ WEIR_FETCH_ALLOW_NETS = env.WEIR_FETCH_ALLOW_NETS
 WEIR_FETCH_ALLOW_PORTS = env.WEIR_FETCH_ALLOW_PORTS
 # Debug pages show settings, but not what a SecretStr holds.
 WEIR_MAIL_RELAYS = [SecretStr(url) for url in relay_urls.split(env.WEIR_MAIL_RELAYS.get_secret_value())]
+WEIR_MAIL_ROUTES = kind_routes.read(env.WEIR_MAIL_ROUTES)
 WEIR_MAIL_ENVELOPE_SENDER = env.WEIR_MAIL_ENVELOPE_SENDER
 WEIR_MAIL_RATE = env.WEIR_MAIL_RATE
 WEIR_MAIL_DOMAIN_RATE = env.WEIR_MAIL_DOMAIN_RATE

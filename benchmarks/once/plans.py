@@ -25,7 +25,7 @@ from workers.mail.sending.source import BATCH
 TOKEN = UUID(int=1)
 LEASE = timedelta(minutes=5)
 ADDRESS = queues.ADDRESS % 4_711
-CLAIMED = {"limit": BATCH, "token": TOKEN, "claimed_by": "bench:1", "lease": LEASE}
+CLAIMED = {"limit": BATCH, "token": TOKEN, "claimed_by": "bench:1", "lease": LEASE, **leases.taking(leases.ALL_KINDS)}
 OUTCOME = {
     "token": TOKEN,
     "state": "sent",
@@ -86,6 +86,9 @@ def _of_mailers() -> Iterator[Statement]:
 def _of_reports() -> Iterator[Statement]:
     yield _from_file("workers.mail.reports", "states", {"most": counts.MOST}, planner.by_indexes)
     yield _from_file("workers.mail.reports", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, planner.by_indexes)
+    yield _from_file(
+        "workers.mail.reports", "sent", {"within": counts.DAY, "most": counts.MOST_SENT}, planner.by_indexes
+    )
     for state in State:
         yield from _of_call(f"list_{state}", partial(_list, "--state", state.value))
         yield from _of_call(f"list_{state}_of_kind", partial(_list, "--state", state.value, "--kind", KINDS[0]))

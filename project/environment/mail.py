@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from project.environment.groups import Group
-from project.environment.values import Flag, Port, PositiveCount, PositiveSeconds, Rate, RelayURLs, Shown
+from project.environment.values import Flag, Port, PositiveCount, PositiveSeconds, Rate, RelayURLs, Routes, Shown
 
 
 class Email(Group):
@@ -69,6 +69,12 @@ class Email(Group):
         "`smtp://USER:PASSWORD@HOST:25`, `smtp+starttls://HOST:587`, `smtps://HOST:465`, "
         "`resend://KEY@api.resend.com`, `django://dotted.path.EmailBackend`. The first is used first, the second for "
         "what the first has certainly not accepted ([how to](../how-to/send-through-a-provider.md)).",
+    )
+    WEIR_MAIL_ROUTES: Annotated[Routes, Shown("each kind by all relays")] = Field(
+        default="",
+        description="Which relays the e-mails of a kind go by, and in which order: `newsletter.*=bulk; *=main, bulk`. "
+        "`*` is all other kinds; a relay's name is that before its URL, `bulk=smtp://HOST:25` "
+        "([how to](../how-to/send-through-a-provider.md#a-relay-for-some-kinds)).",
     )
     WEIR_MAIL_RATE: Rate = Field(
         default="",

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from project.environment.urls import malformed
 from ratelimit.rates import parse_duration, parse_rate
 from workers.fetches.addresses import ports
-from workers.mail.transports import relay_urls
+from workers.mail.transports import kind_routes, relay_urls
 
 TRUE = {"true", "yes", "on", "1"}
 FALSE = {"false", "no", "off", "0"}
@@ -123,6 +123,15 @@ def _relays(text: str) -> str:
     return text
 
 
+def _routes(text: str) -> str:
+    try:
+        kind_routes.read(text)
+    except ValueError as error:
+        sentence = f"WEIR_MAIL_ROUTES is malformed ({error}): write such as {kind_routes.EXAMPLE}."
+        raise PydanticCustomError(MALFORMED, "{sentence}", {"sentence": sentence}) from error
+    return text
+
+
 Flag = Annotated[bool, BeforeValidator(_flag), Wanted("true or false")]
 Count = Annotated[int, BeforeValidator(_whole_number), Wanted("a whole number, such as {default}")]
 PositiveCount = Annotated[Count, Gt(0)]
@@ -156,3 +165,4 @@ LogFormat = Annotated[Format, _one_of(Format), Wanted("json, text or colour")]
 UserKeyName = Annotated[KeyName, _one_of(KeyName), Wanted("integer, uuid or text")]
 ServerURL = Annotated[SecretStr, BeforeValidator(_url)]
 RelayURLs = Annotated[SecretStr, BeforeValidator(_relays)]
+Routes = Annotated[str, AfterValidator(_routes)]

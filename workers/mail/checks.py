@@ -12,7 +12,7 @@ from django.utils.module_loading import import_string
 
 from ratelimit import site_names
 from ratelimit.rates import InvalidRate, parse_rate
-from workers.mail import renderings
+from workers.mail import kinds, renderings
 from workers.mail.addresses import CannotBeWritten, from_address
 from workers.mail.transports import relay_urls, relays
 
@@ -139,6 +139,16 @@ def relays_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E017: each URL of WEIR_MAIL_RELAYS must name a relay, also where a settings module or a test sets it."""
     sentence = relay_urls.fault(relays.urls())
     return [Error(sentence, id="weir.E017")] if sentence else []
+
+
+@register
+def routes_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E020: WEIR_MAIL_ROUTES must name relays that there are; weir.W007: each route and relay should be used."""
+    if relay_urls.fault(relays.urls()):
+        return []  # which is weir.E017
+    if sentence := relays.routes_fault():
+        return [Error(sentence, hint="Write NAME=URL in WEIR_MAIL_RELAYS to name a relay.", id="weir.E020")]
+    return [Warning(text, hint=hint, id="weir.W007") for text, hint in relays.unused(kinds.names())]
 
 
 def _secret_of_email_settings() -> list[CheckMessage]:

@@ -102,7 +102,12 @@ def _mail(caught: Path | None) -> str:
     if caught is not None:
         return f"{caught}: each e-mail becomes a file there, and none is sent; EMAIL_HOST names a mail server"
     if settings.WEIR_MAIL_RELAYS:
-        return f"sent by {', then '.join(relay.name for relay in relays.relays())}"
+        streams = relays.streams()
+        ways = [", then ".join(relay.name for relay in stream.relays) for stream in streams]
+        kinds = [" and ".join(pattern for pattern, is_its in stream.kinds.items() if is_its) for stream in streams]
+        if len(streams) == 1:
+            return f"sent by {ways[0]}"
+        return "sent by " + "; ".join(f"{way} ({kind})" for way, kind in zip(ways, kinds, strict=True))
     return f"sent by {settings.EMAIL_BACKEND}, mail server {settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
 
 

@@ -14,8 +14,10 @@ from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
 from workers.mail.admin import EmailAdmin
 from workers.mail.models import Email
 from workers.mail.phases import State
+from workers.mail.sending import leases
 
-CLAIM: dict[str, object] = {"limit": 60, "token": uuid4(), "claimed_by": "", "lease": timedelta(minutes=2)}
+ALL = leases.taking(leases.ALL_KINDS)
+CLAIM: dict[str, object] = {"limit": 60, "token": uuid4(), "claimed_by": "", "lease": timedelta(minutes=2), **ALL}
 HELD = {"email_held", "email_not_sent", "email_unsent_by_kind"}  # indexes that have what is held
 ROWS, DUE = 200_000, 50
 FILL = f"""

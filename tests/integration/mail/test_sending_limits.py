@@ -15,7 +15,7 @@ from tests.waiting import wait_for
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import State
-from workers.mail.sending import policy, runner, sender
+from workers.mail.sending import policy, routes, runner, sender
 from workers.mail.transports.base import Accepted
 
 pytestmark = MARKS
@@ -46,7 +46,7 @@ def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
 def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: LazySettings) -> None:
     """By the server's own list, however many send."""
     settings.WEIR_MAIL_RATE = "2/s"
-    sender.site.cache_clear()
+    routes.site.cache_clear()
     emails = [ship() for _ in range(4)]
     before = len(mail.events())
     runner.send_due()
@@ -59,7 +59,7 @@ def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, set
 def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -> None:
     """Nobody sits on it meanwhile."""
     settings.WEIR_MAIL_RATE = "1/min"
-    sender.site.cache_clear()
+    routes.site.cache_clear()
     emails = [ship(), ship(), ship()]
     report = runner.send_due()
     assert (report.sent, report.given_back) == (1, 1)  # and one was never claimed
@@ -71,9 +71,9 @@ def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers end connections that idle, with a reply that may look as if they refused us."""
-    monkeypatch.setattr(sender, "LONGEST_IDLE_S", 0.1)
+    monkeypatch.setattr(routes, "LONGEST_IDLE_S", 0.1)
     settings.WEIR_MAIL_RATE = "3/s"
-    sender.site.cache_clear()
+    routes.site.cache_clear()
     emails = [ship(), ship()]
     one = [b"220 mail.example\r\n", b"250 mail.example\r\n", OK, OK, b"354 Go ahead\r\n", OK]
     with scripted_server(settings, [*one, b"451 4.4.2 Timeout waiting for data\r\n"], [*one, b"221 Bye\r\n"]) as heard:
@@ -86,7 +86,7 @@ def test_the_turn_is_waited_for_before_the_connection_is_opened(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WEIR_MAIL_RATE = "2/s"
-    sender.site.cache_clear()
+    routes.site.cache_clear()
     connected: list[int] = []
 
     class Slow(ConnectedTransport):

@@ -18,6 +18,7 @@ from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.settling import Given, Judged, Report
 from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
 from workers.mail.models import Act
+from workers.mail.transports import relays
 
 WHO = "evidence"
 DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
@@ -59,7 +60,7 @@ class Evidence(Action):
             queue_empty=options["queue_empty"],
             survived_crashes=options["log_survived_crashes"],
             strange_harmless=options["strange_lines_harmless"],
-            relays=tuple(options["relays"] or ()),
+            relays=tuple(map(_whole_name, options["relays"] or ())),
             hosts=tuple(options["hosts"] or ()),
         )
         given = Given(local, options["year"], tuple(options["hosts_of"] or ()))
@@ -100,8 +101,9 @@ def _add_vouching(parser: CommandParser) -> None:
         "--relay",
         dest="relays",
         action="append",
-        metavar="HOST:PORT",
-        help="the logs are those of this relay, once for each; default: the only one, if it is a mail server",
+        metavar="NAME",
+        help="the logs are those of this relay (HOST:PORT, or your own name for it), once for each; default: the only "
+        "one, if it is a mail server",
     )
     parser.add_argument(
         "--host",
@@ -216,6 +218,12 @@ def _host_of(text: str) -> tuple[str, str]:
     if not host or not equals or not pattern:
         raise argparse.ArgumentTypeError(f"must be a host and its files, such as mx1='logs/mx1/*', not {text!r}")
     return host, pattern
+
+
+def _whole_name(name: str) -> str:
+    """Return the relay's whole name; the given one may be the project's own for it, or of a relay that is gone."""
+    relay = relays.named(name, relays.relays())
+    return relay.name if relay else name
 
 
 def _zone(text: str) -> tzinfo:

@@ -13,6 +13,7 @@ from workers.mail import kinds, suppression
 from workers.mail.models import Email, PausedKind, RelayHold
 from workers.mail.phases import State
 from workers.mail.transports import relays
+from workers.mail.transports.relays import Relay
 from workers.processes.status import processes
 
 
@@ -46,6 +47,15 @@ def why(email: Email) -> list[Blocker]:
     return []
 
 
+def goes_by(email: Email) -> list[Relay]:
+    """Return the relays that it would go by, the first one first: those of its kind, or the one that may have it."""
+    if email.state not in {State.PENDING, State.CLAIMED}:
+        return []
+    if email.ask_until is None:
+        return list(relays.of_kind(email.kind))
+    return [relay for relay in relays.relays() if relay.name == email.relay]
+
+
 def _by_people(email: Email) -> Iterator[Blocker]:
     if paused := PausedKind.objects.filter(pk=email.kind).first():
         text = f"{paused.who} has paused the kind {email.kind} since {_moment(paused.paused_at)}: {paused.why}"
@@ -71,7 +81,7 @@ def _by_time(email: Email) -> Iterator[Blocker]:
 
 def _by_relays(email: Email) -> Iterator[Blocker]:
     """Yield the holds, if there is no relay without one that it may take."""
-    usable = [relay for relay in relays.relays() if email.ask_until is None or relay.name == email.relay]
+    usable = goes_by(email)
     holds = RelayHold.objects.in_bulk([relay.name for relay in usable])
     if len(holds) == len(usable):
         for hold in holds.values():

@@ -31,6 +31,7 @@ from workers.mail import addresses, suppression
 from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.mail.sending.outcomes import Outcome
+from workers.mail.transports import kind_routes
 from workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
@@ -41,6 +42,7 @@ WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreS
 TRY_EVERY_S = 0.5
 NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind of an app's own
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
+ALL_KINDS: Mapping[str, bool] = {kind_routes.OTHERS: True}
 Result = TypeVar("Result")
 _query = partial(statements.run, "workers.mail.sending")
 
@@ -73,8 +75,10 @@ class ClaimLost(Exception):
         self.outcome = outcome
 
 
-def claim(limit: int, token: UUID) -> list[Email]:
+def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> list[Email]:
     """Take up to `limit` e-mails that are due, for a lease, in the order in which they are to be sent.
+
+    `kinds` has patterns of kinds, as in WEIR_MAIL_ROUTES, each with whether it is to be taken.
 
     No two claims may have the same token: a late write for one would be taken for the other's. Raises RuntimeError
     inside a transaction: a claim must be committed.
@@ -86,10 +90,20 @@ def claim(limit: int, token: UUID) -> list[Email]:
         "token": token,
         "claimed_by": f"{socket.gethostname()}:{os.getpid()}",
         "lease": _lease(),
+        **taking(kinds),
     }
     claimed = [row.id for row in _query("claim", parameters, row=IdRow)]
     emails = Email.objects.filter(pk__in=claimed, claim_token=token) if claimed else []
     return sorted(emails, key=lambda email: (-email.priority, email.next_attempt_at, email.pk))
+
+
+def taking(kinds: Mapping[str, bool]) -> dict[str, object]:
+    """Return the parameters of a claim that say which kinds it takes."""
+    return {
+        "starts": [kind_routes.start(pattern) for pattern in kinds],
+        "are_open": [kind_routes.is_open(pattern) for pattern in kinds],
+        "are_ours": list(kinds.values()),
+    }
 
 
 def renew(tokens: Collection[UUID]) -> None:

@@ -2,20 +2,28 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
+from functools import cache
 from threading import Lock
 from typing import TypeGuard
 
+from django.conf import settings
 from django.utils import timezone
 
+from ratelimit import site_settings
+from ratelimit.throttle import throttle
 from workers.mail.models import Email
-from workers.mail.sending import holds
+from workers.mail.sending import holds, leases
 from workers.mail.sending.blame import Blame, Suspects
 from workers.mail.sending.circuit_breaker import CircuitBreaker
 from workers.mail.sending.refusals import Refusals
+from workers.mail.transports import relays as configured
 from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
 from workers.mail.transports.relays import Relay
 
+LONGEST_TURN_WAIT_S = 15.0
+LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less
 WORKS_FOR_S = 60.0  # after an e-mail was accepted: a refusal since may well be another's fault
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
 _refusals: dict[str, Refusals] = {}
@@ -197,25 +205,57 @@ class Route:
 
 
 class Routes:
-    """A sender's routes, in the order in which the settings name the relays."""
+    """A sender's routes: those of its stream, in their order, and those to other relays that are asked."""
 
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = [Route(relay) for relay in relays]
+        self._asked: list[Route] = []
 
     def of(self, email: Email) -> Iterator[Route]:
         """Return the routes that the e-mail may take, the best first.
 
-        Where an earlier attempt may have been accepted, only the relay that it went to may be asked. Raises
-        RelayIsGone.
+        Where an earlier attempt may have been accepted, only the relay that it went to may be asked, whichever its kind
+        goes by now. Raises RelayIsGone.
         """
         if email.ask_until is None:
             return iter(self._routes)
-        same = [route for route in self._routes if route.relay.name == email.relay]
+        same = [route for route in (*self._routes, *self._asked) if route.relay.name == email.relay]
+        if not same:
+            same = [Route(relay) for relay in configured.relays() if relay.name == email.relay]
+            self._asked.extend(same)
         if not same:
             raise RelayIsGone(f"The settings do not name the relay {email.relay} any more, which could be asked.")
         return iter(same)
 
+    def asks_another(self, email: Email) -> bool:
+        """Tell whether the e-mail may only go by another relay than those that it would go by first."""
+        return email.ask_until is not None and email.relay != self._routes[0].relay.name
+
     def close(self) -> None:
         """Close all connections."""
-        for route in self._routes:
+        for route in (*self._routes, *self._asked):
             route.transport.close()
+
+
+@contextmanager
+def turn(route: Route, email: Email) -> Iterator[None]:
+    """Wait until the relay's rate allows one more e-mail, and only then connect: servers end connections that idle.
+
+    Raises Unreachable, and slots.SlotTooFar.
+    """
+    route.enter(email)
+    place, rate = route.relay.place, settings.WEIR_MAIL_RATE
+    asked_at = time.monotonic()
+    with throttle(site(place, rate), LONGEST_TURN_WAIT_S, shares_runs=False) if rate and place else nullcontext():
+        if time.monotonic() - asked_at > LONGEST_IDLE_S:
+            route.transport.close()
+        leases.refuse_expired(email)
+        route.connect()
+        yield
+
+
+@cache
+def site(place: str, rate: str) -> str:
+    """Return the name of the relay's site, and set this rate for it, once in a process."""
+    site_settings.set_rate(place, rate)
+    return place

@@ -6,13 +6,15 @@
 4. If all senders are busy with e-mails that take long, a further sender goes on with the next ones, over a connection
    of its own (policy.py).
 5. The round ends when nothing is due and no sender is busy.
+
+Kinds that go by other relays are another stream: each has claims and senders of its own (crews.py), at the same time.
 """
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from threading import Lock
 
 import structlog
@@ -22,13 +24,14 @@ from postgres.timeline import gate
 from ratelimit.slots import SlotTooFar
 from workers.mail import addresses, renderings
 from workers.mail.phases import State
-from workers.mail.sending import holds, leases, policy, routes
-from workers.mail.sending.policy import MOST_SENDERS, Another, Situation
+from workers.mail.sending import crews, holds, leases, policy
+from workers.mail.sending.crews import Crew
+from workers.mail.sending.policy import MOST_SENDERS
 from workers.mail.sending.sender import Sender
-from workers.mail.sending.source import Held, Source
+from workers.mail.sending.source import Allowance, Held
 from workers.mail.transports import relays as configured
-from workers.mail.transports.base import RelayRefuses, Unreachable
-from workers.mail.transports.relays import Relay
+from workers.mail.transports.base import Unreachable
+from workers.mail.transports.relays import Stream
 
 LOOK_EVERY_S = 0.1
 
@@ -75,148 +78,119 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
     if fault := renderings.envelope_fault():
         log.error("emails_cannot_be_sent", error=fault)
         return SendReport(unknown=given_up, stopped_because=f"WEIR_MAIL_ENVELOPE_SENDER is no good: {fault}")
-    relays = configured.relays()
-    if wait_s := routes.open_for_s(relays):
-        because = f"{_names(relays)} could not be reached lately, or refused us: again in {wait_s:.0f} s."
-        return SendReport(unknown=given_up, stopped_because=because)
-    return _Round(relays, limit, at_most_s).run(given_up)
+    return _Round(configured.streams(), limit, at_most_s).run(given_up)
 
 
 class _Round:
-    """One call of send_due: the senders, and the source that they share."""
+    """One call of send_due: a crew for each stream."""
 
-    def __init__(self, relays: tuple[Relay, ...], limit: int | None, at_most_s: float | None) -> None:
-        self._relays = relays
+    def __init__(self, streams: Sequence[Stream], limit: int | None, at_most_s: float | None) -> None:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
-        self._lock = Lock()  # of all that follows
-        self._source = Source(limit, partial(routes.waits_s, relays))
-        self._senders: list[Sender] = []
-        self._ended: Counter[str] = Counter()
-        self._is_one_enough = False
-        self._given_back = 0
-        self._stopped_because = ""
-        self._is_out_of_time = False
+        self._lock = Lock()  # of all that the crews have
+        allowed = Allowance(limit)
+        self._crews = [Crew(stream, allowed) for stream in streams]
 
     def run(self, unknown: int) -> SendReport:
         """Deliver what is due. `unknown` is how many were found before."""
         try:
-            if self._source.has_next():
-                with ThreadPoolExecutor(MOST_SENDERS) as pool:
-                    self._watch_over_senders(pool)
+            if begun := [crew for crew in self._crews if crew.begins()]:
+                with ThreadPoolExecutor(MOST_SENDERS * len(self._crews)) as pool:
+                    self._watch_over_senders(pool, begun)
         finally:
-            self._given_back += self._source.give_back_all()
+            for crew in self._crews:
+                crew.given_back += crew.source.give_back_all()
+        ended = sum((crew.ended for crew in self._crews), Counter[str]())
         return SendReport(
-            sent=self._ended[State.SENT],
-            postponed=self._ended[State.PENDING],
-            failed=self._ended[State.FAILED],
-            suppressed=self._ended[State.SUPPRESSED],
-            expired=self._ended[State.EXPIRED],
-            unknown=self._ended[State.UNKNOWN] + unknown,
-            given_back=self._given_back,
-            stopped_because=self._stopped_because or self._why_refused(),
-            is_out_of_time=self._is_out_of_time,
+            sent=ended[State.SENT],
+            postponed=ended[State.PENDING],
+            failed=ended[State.FAILED],
+            suppressed=ended[State.SUPPRESSED],
+            expired=ended[State.EXPIRED],
+            unknown=ended[State.UNKNOWN] + unknown,
+            given_back=sum(crew.given_back for crew in self._crews),
+            stopped_because=" ".join(filter(None, (crew.why_stopped() for crew in self._crews))),
+            is_out_of_time=any(crew.is_out_of_time for crew in self._crews),
         )
 
-    def _watch_over_senders(self, pool: ThreadPoolExecutor) -> None:
-        """Start a sender, and a further one whenever it is needed, until all have ended.
+    def _watch_over_senders(self, pool: ThreadPoolExecutor, begun: Sequence[Crew]) -> None:
+        """Start a sender of each crew, and a further one whenever it is needed, until all have ended.
 
         Raises what a sender raises. After an interrupt each finishes the e-mail that it has in hand.
         """
-        at_work = {pool.submit(self._serve)}
+        at_work = {pool.submit(self._serve, crew): crew for crew in begun}
         try:
             while at_work:
-                ended, at_work = wait(at_work, LOOK_EVERY_S, FIRST_COMPLETED)
+                ended, _ = wait(at_work, LOOK_EVERY_S, FIRST_COMPLETED)
                 for sender in ended:
+                    del at_work[sender]
                     sender.result()
                 with self._lock:
-                    is_another_needed = self._is_another_needed(len(at_work))
-                    if self._stopped_because:  # now: a sender may have to wait for its answer for long
-                        self._given_back += self._source.give_back_waiting()
-                    self._source.renew()
-                if is_another_needed:
-                    at_work.add(pool.submit(self._serve))
+                    needed = self._look_after(Counter(at_work.values()))
+                for crew in needed:
+                    at_work[pool.submit(self._serve, crew)] = crew
         except BaseException:
-            self._stop("It was interrupted.")
+            for crew in self._crews:
+                self._stop(crew, "It was interrupted.")
             raise
 
-    def _is_another_needed(self, at_work: int) -> bool:
-        situation = Situation(
-            senders=at_work,
-            stalled=self._stalled(),
-            are_many=self._source.are_many,
-            has_ended=bool(self._ended),
-            is_one_enough=self._is_one_enough,
-            is_stopped=bool(self._stopped_because),
-            in_hand=self._in_hand(),
-        )
-        another = policy.another_sender(situation)
-        return another == Another.YES or (another == Another.IF_ANY_IS_DUE and self._source.has_next())
+    def _look_after(self, at_work: Counter[Crew]) -> list[Crew]:
+        """Return the crews that need another sender. `at_work` has the numbers of those that there are."""
+        needed = [crew for crew in self._crews if self._is_another_needed(crew, at_work)]
+        for crew in self._crews:
+            if crew.stopped_because:  # now: a sender may have to wait for its answer for long
+                crew.given_back += crew.source.give_back_waiting()
+            crew.source.renew()
+        return needed
 
-    def _stalled(self) -> int:
-        return sum(sender.is_stalled for sender in self._senders)
+    def _is_another_needed(self, crew: Crew, at_work: Counter[Crew]) -> bool:
+        if at_work[crew]:
+            return crew.needs_another(at_work[crew])
+        return bool(at_work) and not self._is_over(crew) and crew.is_rested() and crew.begins()
 
-    def _in_hand(self, but: Sender | None = None) -> int:
-        return sum(sender.in_hand for sender in self._senders if sender is not but)
-
-    def _serve(self) -> None:
+    def _serve(self, crew: Crew) -> None:
         """Be a sender until there is nothing left to do."""
-        sender, held = Sender(self._relays), None
+        sender, held = Sender(crew.relays), None
         with self._lock:
-            self._senders.append(sender)
+            crew.senders.append(sender)
         try:
-            while held := self._next(sender):
+            while held := self._next(crew, sender):
                 if outcome := sender.deliver(held):
                     with self._lock:
-                        if outcome.state == State.PENDING and not outcome.attempts:
-                            self._given_back += 1
-                        else:
-                            self._ended[outcome.state] += 1
+                        crew.count(outcome)
                 held = None  # an e-mail may be large
         except SlotTooFar as error:
-            self._stop(f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
+            self._stop(crew, f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
         except Unreachable as error:
-            if not held or not self._do_others_go_on(sender, held):
-                self._stop(_why_stopped(self._relays, error))
+            if not held or not self._do_others_go_on(crew, sender, held):
+                self._stop(crew, crews.why_stopped(crew.relays, error))
         finally:
             with self._lock:
-                self._senders.remove(sender)
+                crew.senders.remove(sender)
+                crew.rests()
             sender.close()
             connections.close_all()  # those of this thread
 
-    def _do_others_go_on(self, sender: Sender, held: Held) -> bool:
-        """Leave the e-mail to senders that are connected, if there are: some servers allow one connection only."""
+    def _do_others_go_on(self, crew: Crew, sender: Sender, held: Held) -> bool:
         with self._lock:
-            if held.email.state == State.CLAIMED:
-                self._source.put_back(held)
-            else:
-                self._given_back += 1
-            self._is_one_enough = True
-            return any(not other.is_stalled for other in self._senders if other is not sender)
+            return crew.leave_to_others(sender, held)
 
-    def _why_refused(self) -> str:
-        said = "" if self._ended[State.SENT] else routes.all_refuse_because(self._relays)
-        return said and _why_stopped(self._relays, RelayRefuses(said))
-
-    def _stop(self, because: str) -> None:
+    def _stop(self, crew: Crew, because: str) -> None:
         with self._lock:
-            self._stopped_because = self._stopped_because or because
+            crew.stopped_because = crew.stopped_because or because
 
-    def _next(self, sender: Sender) -> Held | None:
+    def _next(self, crew: Crew, sender: Sender) -> Held | None:
         """Return the e-mail to deliver next; None if there is nothing left to do, or others have enough in hand."""
         with self._lock:
             sender.in_hand = 0
-            if self._stopped_because or self._in_hand(but=sender) > policy.MOST_IN_HAND:
+            if crew.stopped_because or crew.in_hand(but=sender) > policy.MOST_IN_HAND:
                 return None
-            self._is_out_of_time = policy.is_over(now=time.monotonic(), end_at=self._end_at, stalled=self._stalled())
-            return None if self._is_out_of_time else self._source.next()
+            crew.is_out_of_time = self._is_over(crew)
+            return None if crew.is_out_of_time else crew.source.next()
 
-
-def _names(relays: tuple[Relay, ...]) -> str:
-    names = " and ".join(relay.name for relay in relays)
-    return f"The mail server {names}" if len(relays) == 1 else f"None of the relays {names}"
-
-
-def _why_stopped(relays: tuple[Relay, ...], error: Unreachable) -> str:
-    if isinstance(error, (RelayRefuses, routes.RefusedLately)):
-        return f"{_names(relays)} refuses us, or what is due: {error}"
-    return f"{_names(relays)} cannot be reached ({error}): check the EMAIL_* settings and WEIR_MAIL_RELAYS."
+    def _is_over(self, crew: Crew) -> bool:
+        """Tell whether the crew leaves the rest to other calls; not while other crews keep this one from ending."""
+        end_at = self._end_at
+        late = end_at is not None and any(
+            sender.is_late(end_at) for other in self._crews if other is not crew for sender in other.senders
+        )
+        return policy.is_over(now=time.monotonic(), end_at=end_at, stalled=crew.stalled() + late)

@@ -4,14 +4,12 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
 
 import structlog
 from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
-from ratelimit import site_settings
 from ratelimit.slots import SlotTooFar
 from ratelimit.throttle import throttle
 from workers.mail import suppression
@@ -22,7 +20,7 @@ from workers.mail.sending import domains, leases, outcomes
 from workers.mail.sending.blame import Blame
 from workers.mail.sending.contents import content_of
 from workers.mail.sending.outcomes import History, Outcome
-from workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes
+from workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes, turn
 from workers.mail.sending.source import Held
 from workers.mail.sending.tried import Tried, refusal_of_it
 from workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnknown, Refused, Unreachable
@@ -30,8 +28,6 @@ from workers.mail.transports.relays import Relay
 from workers.tracing import correlation, spans
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
-LONGEST_TURN_WAIT_S = 15.0
-LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
 
 log = structlog.get_logger(__name__)
@@ -43,6 +39,7 @@ class Sender:
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = Routes(relays)
         self._busy_since: float | None = None
+        self._delivers_since: float | None = None
         self.in_hand = 0  # bytes of the e-mail that is delivered
 
     @property
@@ -51,6 +48,11 @@ class Sender:
         since = self._busy_since
         return since is not None and time.monotonic() - since > PATIENCE_S
 
+    def is_late(self, before: float) -> bool:
+        """Tell whether it has been with an e-mail for longer than others should wait, and since before that moment."""
+        since = self._delivers_since
+        return since is not None and since < before and time.monotonic() - since > PATIENCE_S
+
     def deliver(self, held: Held) -> Outcome | None:
         """Render the e-mail if that is to be done, wait for its turn, submit it, and record the outcome.
 
@@ -58,11 +60,14 @@ class Sender:
         """
         email = held.email
         self.in_hand = email.content_size
+        self._delivers_since = time.monotonic()
         with correlation.bound(email.correlation_id), spans.span("send e-mail", _shown(email), link=email.traceparent):
             try:
                 return self._delivered(held)
             except leases.ClaimLost as lost:
                 return lost.outcome
+            finally:
+                self._delivers_since = None
 
     def _delivered(self, held: Held) -> Outcome | None:
         try:
@@ -108,7 +113,8 @@ class Sender:
         try:
             for route in self._routes.of(email):
                 try:
-                    with _turn(route, email):
+                    asks = self._busy() if self._routes.asks_another(email) else nullcontext()
+                    with asks, turn(route, email):
                         tried.was_asked = True
                         with self._busy():
                             return _recorded(email, self._submit(route, email, message))
@@ -251,27 +257,3 @@ def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     if begun:
         return _failed(email, OutcomeUnknown(reason, Phase.BEGUN), begun)
     return _failed(email, BrokenOff(reason, Phase.NOT_BEGUN))
-
-
-@contextmanager
-def _turn(route: Route, email: Email) -> Iterator[None]:
-    """Wait until the relay's rate allows one more e-mail, and only then connect: servers end connections that idle.
-
-    Raises Unreachable, and slots.SlotTooFar.
-    """
-    route.enter(email)
-    place, rate = route.relay.place, settings.WEIR_MAIL_RATE
-    asked_at = time.monotonic()
-    with throttle(site(place, rate), LONGEST_TURN_WAIT_S, shares_runs=False) if rate and place else nullcontext():
-        if time.monotonic() - asked_at > LONGEST_IDLE_S:
-            route.transport.close()
-        leases.refuse_expired(email)
-        route.connect()
-        yield
-
-
-@cache
-def site(place: str, rate: str) -> str:
-    """Return the name of the relay's site, and set this rate for it, once in a process."""
-    site_settings.set_rate(place, rate)
-    return place

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -27,13 +27,23 @@ class Held:
     domain_site: str = ""  # whose slot it needs, if its recipient's domain is paced
 
 
-class Source:
-    """For one round. Not for several threads at once: the round locks."""
+@dataclass(slots=True)
+class Allowance:
+    """How many e-mails the sources of a round may still claim together; None: any number."""
 
-    def __init__(self, limit: int | None, waits_s: Callable[[Email], float]) -> None:
+    left: int | None
+
+
+class Source:
+    """Of one stream, for one round. Not for several threads at once: the round locks."""
+
+    def __init__(
+        self, allowed: Allowance, waits_s: Callable[[Email], float], kinds: Mapping[str, bool] = leases.ALL_KINDS
+    ) -> None:
         """`waits_s` tells for how long an e-mail is to wait without being tried; 0: it may be."""
-        self._left = limit
+        self._allowed = allowed
         self._waits_s = waits_s
+        self._kinds = kinds
         self._tokens: list[UUID] = []
         self._waiting: deque[Held] = deque()
         self._read: deque[Held] = deque()  # whose contents are in memory; before the others
@@ -79,14 +89,14 @@ class Source:
     def _claim(self) -> bool:
         """Claim a batch; if e-mails are paced only one, as it may have to wait for its turn. False: nothing is due."""
         batch = 1 if settings.WEIR_MAIL_RATE else BATCH
-        if self._left is not None:
-            batch = min(batch, self._left)
+        if self._allowed.left is not None:
+            batch = min(batch, self._allowed.left)
         if not batch:
             return False
         if not self._tokens:
             self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
         self._tokens.append(uuid4())  # before, so that whatever is claimed is given back
-        found = leases.claim(batch, self._tokens[-1])
+        found = leases.claim(batch, self._tokens[-1], self._kinds)
         claimed = self._without_waiting(found)
         if not claimed:
             self._tokens.pop()
@@ -101,8 +111,8 @@ class Source:
             for email in claimed
         )
         self.are_many = len(found) == BATCH
-        if self._left is not None:
-            self._left -= len(claimed)
+        if self._allowed.left is not None:
+            self._allowed.left -= len(claimed)
         return bool(found)
 
     def _without_waiting(self, claimed: list[Email]) -> list[Email]:

@@ -1,12 +1,15 @@
 """The URLs of relays: what each names, and what is wrong with one. Pure functions, which settings call, too.
 
+A URL may have a name of the project's own before it, so that two accounts at one host can be told apart:
+`bulk=smtp://HOST:25`.
+
 No sentence quotes anything of a URL, because a URL that cannot be taken apart may show a password anywhere.
 """
 
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
@@ -22,6 +25,7 @@ SMTP, RESEND, DJANGO = "smtp", "resend", "django"
 _ESCAPE = (
     "in a user name, a password or a key, write / # ? @ : [ ] % and a comma as %2F %23 %3F %40 %3A %5B %5D %25 %2C"
 )
+_OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,29}")
 _BETWEEN = re.compile(r"[\s,]+")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
@@ -55,21 +59,42 @@ def split(text: str) -> list[str]:
 
 def fault(urls: Iterable[str]) -> str | None:
     """Return the sentence about the first URL that names no relay, and the remedy; None if there is none."""
-    names: set[str] = set()
+    names: set[str] = set()  # also those of the project's own alone, by which a route names relays
     for number, url in enumerate(urls, 1):
         try:
             found = parse(url)
         except InvalidRelay as error:
             return f"Relay {number} of WEIR_MAIL_RELAYS is malformed ({error}): write {EXAMPLES}."
-        if found.name in names:
-            return f"Relay {number} of WEIR_MAIL_RELAYS, {found.name}, is named before: remove one of the two."
-        names.add(found.name)
+        own_name = found.name.partition("=")[0]
+        if own_name in names:
+            return (
+                f"Relay {number} of WEIR_MAIL_RELAYS, {own_name}, is named before: remove one of the two, or, if they "
+                "are two accounts, give each a name: NAME=URL."
+            )
+        names.add(own_name)
     return None
 
 
 def parse(url: str) -> RelayURL:
     """Return what the URL names. Raises InvalidRelay."""
-    scheme, separator, rest = url.strip().partition("://")
+    own_name, url = _without_own_name(url.strip())
+    if own_name is None:
+        return _parse(url)
+    if not _OWN_NAME.fullmatch(own_name):
+        raise InvalidRelay("before its = there must be a name of up to 30 letters, digits, _ and -, such as bulk")
+    found = _parse(url)
+    return replace(found, name=f"{own_name}={found.name}")
+
+
+def _without_own_name(url: str) -> tuple[str | None, str]:
+    """Return the name of the project's own, if there is one, and the URL behind it; a password may have a =, too."""
+    before, separator, rest = url.partition("://")
+    own_name, equals, scheme = before.partition("=")
+    return (own_name, scheme + separator + rest) if equals else (None, url)
+
+
+def _parse(url: str) -> RelayURL:
+    scheme, separator, rest = url.partition("://")
     if not separator or scheme not in {*PORTS, DJANGO}:
         raise InvalidRelay(f"it must begin with {', '.join(f'{name}://' for name in (*PORTS, DJANGO))}")
     if scheme == DJANGO:
@@ -78,7 +103,7 @@ def parse(url: str) -> RelayURL:
         return RelayURL(kind=DJANGO, name=f"django:{rest}", path=rest)
     if _BAD_ESCAPE.search(rest):
         raise InvalidRelay(f"a % stands for itself in it; {_ESCAPE}")
-    parts, host, port = _place(url.strip())
+    parts, host, port = _place(url)
     user, secret = _login(parts)
     return (
         _resend(scheme, host, port, user, secret)
@@ -91,7 +116,7 @@ def secrets(text: str) -> list[str]:
     """Return every spelling of the passwords and keys in a text of URLs, however malformed they are."""
     found = set()
     for url in split(text):
-        scheme, _, rest = url.partition("://")
+        scheme, _, rest = _without_own_name(url)[1].partition("://")
         login = rest.rpartition("@")[0]
         user, colon, password = login.partition(":")
         raw = login if scheme.startswith(RESEND) else password if colon else user

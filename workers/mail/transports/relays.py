@@ -1,9 +1,10 @@
-"""The relays that the settings name, in their order. The only module that reads which ones are used.
+"""The relays that the settings name, in their order. The only module that reads which ones are used, by which kinds.
 
-Without WEIR_MAIL_RELAYS there is one, which EMAIL_BACKEND and the other EMAIL_* settings name.
+Without WEIR_MAIL_RELAYS there is one, which EMAIL_BACKEND and the other EMAIL_* settings name. Without WEIR_MAIL_ROUTES
+each kind goes by all of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
@@ -14,7 +15,7 @@ from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 from pydantic import SecretStr
 
-from workers.mail.transports import relay_urls
+from workers.mail.transports import kind_routes, relay_urls
 from workers.mail.transports.any_backend import AnyBackend
 from workers.mail.transports.base import Transport
 from workers.mail.transports.relay_urls import RelayURL
@@ -37,12 +38,89 @@ class Relay:
         return self._make()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """The kinds of e-mails that go by the same relays, in the same order."""
+
+    relays: tuple[Relay, ...]
+    kinds: Mapping[str, bool]  # all patterns of kinds, and whether they are this stream's
+
+
 def relays() -> tuple[Relay, ...]:
     """Return the relays that the settings name, the first one first; at least one.
 
     Raises InvalidRelay for a URL that names none, and what importing a Django backend raises.
     """
     return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_email_settings(),)
+
+
+def streams() -> list[Stream]:
+    """Return the streams: each kind of e-mail is in one. Raises InvalidRelay, and what importing a backend raises."""
+    by_pattern = _by_pattern()
+    lists = {tuple(relay.name for relay in found): found for found in by_pattern.values()}
+    return [
+        Stream(relays=these, kinds={pattern: found == these for pattern, found in by_pattern.items()})
+        for these in lists.values()
+    ]
+
+
+def of_kind(kind: str) -> tuple[Relay, ...]:
+    """Return the relays that e-mails of a kind go by, the first one first. Raises as `streams`."""
+    by_pattern = _by_pattern()
+    return by_pattern[kind_routes.of_kind(kind, by_pattern)]
+
+
+def named(name: str, among: Sequence[Relay]) -> Relay | None:
+    """Return the relay of this name, which may be the project's own for it."""
+    return next((relay for relay in among if name in {relay.name, own_name(relay)}), None)
+
+
+def own_name(relay: Relay) -> str:
+    """Return the project's own name of a relay, or the whole one, where it has none."""
+    return relay.name.partition("=")[0]
+
+
+def routes_fault() -> str:
+    """Return the sentence about what is wrong with WEIR_MAIL_ROUTES, and the remedy; empty where nothing is."""
+    if clause := kind_routes.malformed(settings.WEIR_MAIL_ROUTES):
+        return f"WEIR_MAIL_ROUTES is malformed ({clause}): write such as {kind_routes.EXAMPLE}."
+    known = relays() if settings.WEIR_MAIL_ROUTES else ()
+    for pattern, names in settings.WEIR_MAIL_ROUTES.items():
+        for name in names:
+            if not named(name, known):
+                has = ", ".join(own_name(relay) for relay in known)
+                return f"WEIR_MAIL_ROUTES: {pattern} names the relay {name}, but WEIR_MAIL_RELAYS has {has}."
+    return ""
+
+
+def unused(kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield sentences about routes that none of these kinds takes, and relays that no kind goes by, with the remedy."""
+    routes: Mapping[str, Sequence[str]] = settings.WEIR_MAIL_ROUTES
+    taken = {kind_routes.of_kind(kind, routes) for kind in kinds}
+    for pattern in routes:
+        if pattern not in {*taken, kind_routes.OTHERS}:
+            hint = f"The kinds are {', '.join(kinds)}: `manage.py emails kinds`."
+            yield f"WEIR_MAIL_ROUTES: no installed app registers a kind of e-mail that takes the route {pattern}.", hint
+    used = {name for names in routes.values() for name in names}
+    for relay in relays() if routes else ():
+        if not used & {relay.name, own_name(relay)}:
+            yield (
+                f"WEIR_MAIL_ROUTES: no kind goes by the relay {own_name(relay)}.",
+                "Name it in a route, or remove it from WEIR_MAIL_RELAYS.",
+            )
+
+
+def _by_pattern() -> dict[str, tuple[Relay, ...]]:
+    """Return the relays by patterns of kinds, of which `*` is one."""
+    known = relays()
+    if not settings.WEIR_MAIL_ROUTES:
+        return {kind_routes.OTHERS: known}
+    if fault := routes_fault():
+        raise relay_urls.InvalidRelay(fault)
+    return {
+        pattern: tuple(relay for name in names if (relay := named(name, known)))
+        for pattern, names in settings.WEIR_MAIL_ROUTES.items()
+    }
 
 
 def urls() -> list[str]:

@@ -1,0 +1,299 @@
+"""Relays by kind: whatever one relay does, the kinds of the other one leave, and none by the wrong one."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+from uuid import uuid4
+
+import pytest
+from django.conf import LazySettings
+from django.db.models.functions import Now
+
+from demo.fakes import mail_provider
+from demo.fakes.mail_provider import MailProvider
+from tests.integration.conftest import Eventually
+from tests.integration.mail.shipments import MARKS, sending_meanwhile, state
+from tests.integration.mail.stream_servers import Manner, StreamServer, dead_port, stream_server
+from tests.waiting import in_time
+from workers.mail import kinds, outbox
+from workers.mail.kinds import Content
+from workers.mail.models import Email, RelayHold
+from workers.mail.phases import State
+from workers.mail.sending import leases, routes, runner
+from workers.mail.transports import kind_routes, relays
+
+pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
+SOON_S = 10.0
+_numbers = count(1)
+
+
+@pytest.fixture
+def app_kinds(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
+    """Have an app registered three kinds, and mailers wait long for a server that is silent."""
+    settings.EMAIL_TIMEOUT = 50.0
+    monkeypatch.setattr(kinds, "_kinds", {})
+    for name in ("password.reset", "newsletter.weekly", "newsletter"):
+        kinds.register(name)(lambda: Content(subject="Note", text="Hello"))
+
+
+@pytest.fixture
+def main() -> Iterator[StreamServer]:
+    with stream_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bulk() -> Iterator[StreamServer]:
+    with stream_server() as server:
+        yield server
+
+
+@pytest.fixture
+def two_streams(main: StreamServer, bulk: StreamServer, settings: LazySettings) -> None:
+    """Have newsletters go by `bulk`, and all else by `main`."""
+    settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
+    settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main"]}
+
+
+def queue(kind: str, number: int = 1) -> list[Email]:
+    keys = [str(next(_numbers)) for _ in range(number)]
+    return [outbox.send_once(kind, key, to=f"plain.{key}@customers.example") for key in keys]
+
+
+def resets(number: int = 1) -> list[Email]:
+    return queue("password.reset", number)
+
+
+def newsletters(number: int = 1) -> list[Email]:
+    return queue("newsletter.weekly", number)
+
+
+def ids(emails: list[Email]) -> list[str]:
+    return sorted(email.message_id for email in emails)
+
+
+def due_now() -> None:
+    Email.objects.filter(state=State.PENDING).update(next_attempt_at=Now())
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_each_kind_goes_by_its_own_relay(main: StreamServer, bulk: StreamServer) -> None:
+    """In one round; a kind that only begins like a pattern is another one."""
+    by_main, by_bulk = [*resets(60), *queue("newsletter")], newsletters(60)
+    report = runner.send_due()
+    assert (report.sent, report.stopped_because) == (121, "")
+    assert (sorted(main.accepted), sorted(bulk.accepted)) == (ids(by_main), ids(by_bulk))
+    assert set(Email.objects.values_list("relay", flat=True)) == {f"main={main.name}", f"bulk={bulk.name}"}
+
+
+@pytest.mark.parametrize("bad", ["dead", Manner.REFUSES, Manner.SILENT, Manner.SLOW, Manner.LOSES])
+@pytest.mark.usefixtures("two_streams")
+def test_whatever_one_relay_does_the_others_emails_leave(
+    bad: Manner | str, main: StreamServer, bulk: StreamServer, settings: LazySettings, eventually: Eventually
+) -> None:
+    """Those that are due when the round begins, and those that come while one relay keeps it from ending."""
+    if isinstance(bad, Manner):
+        bulk.manner = bad
+    else:
+        settings.WEIR_MAIL_RELAYS = [settings.WEIR_MAIL_RELAYS[0], f"bulk=smtp://127.0.0.1:{dead_port()}"]
+    many = newsletters(200)
+    Email.objects.update(priority=5)  # they are the first ones, in every way
+    first = resets(20)
+    with sending_meanwhile(), bulk.holding():
+        eventually(lambda: len(main.accepted) == 20, "the first e-mails of the other relay", seconds=SOON_S)
+        later = resets(20)
+        if bad in {Manner.SILENT, Manner.SLOW}:  # the round goes on: nobody else is there to send them
+            eventually(lambda: len(main.accepted) == 40, "those that came later", seconds=SOON_S)
+    runner.send_due()
+    assert sorted(main.accepted) == ids([*first, *later])
+    assert set(bulk.accepted) <= set(ids(many))
+    assert len(set(bulk.accepted)) == len(bulk.accepted)
+    assert {state(email) for email in (*first, *later)} == {(State.SENT, 1)}
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_a_round_leaves_nothing_of_a_stream_that_is_left_alone_claimed(
+    bulk: StreamServer, main: StreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it claim any of it: thousands would be taken and given back in a loop."""
+    [bulk_relay] = relays.of_kind("newsletter.weekly")
+    for _ in range(3):
+        routes.breaker(bulk_relay.name).failed(time.monotonic())
+    newsletters(120)
+    reset = resets()
+    claimed: list[str] = []
+    claim = leases.claim
+
+    def noting(*arguments: object) -> list[Email]:
+        found = claim(*arguments)  # type: ignore[arg-type]
+        claimed.extend(email.kind for email in found)
+        return found
+
+    monkeypatch.setattr(leases, "claim", noting)
+    report = runner.send_due()
+    assert (report.sent, claimed) == (1, ["password.reset"])
+    assert report.stopped_because.startswith(f"The mail server {bulk_relay.name} could not be reached lately")
+    assert main.accepted == ids(reset)
+    assert bulk.accepted == []
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_a_relay_that_refuses_a_kind_is_held_and_the_others_are_not(main: StreamServer, bulk: StreamServer) -> None:
+    bulk.manner = Manner.REFUSES
+    held, sent = newsletters(5), resets(5)
+    report = runner.send_due()
+    assert (report.sent, RelayHold.objects.get().relay) == (5, f"bulk={bulk.name}")
+    assert f"The mail server bulk={bulk.name} refuses us" in report.stopped_because
+    assert {state(email) for email in sent} == {(State.SENT, 1)}
+    assert {state(email) for email in held} == {(State.PENDING, 0)}
+    assert sorted(main.accepted) == ids(sent)
+
+
+def test_a_stream_that_stopped_is_tried_again_while_another_keeps_the_round_from_ending(
+    bulk: StreamServer, settings: LazySettings, eventually: Eventually
+) -> None:
+    """For up to ten minutes: a connection that failed once must not cost it these."""
+    port = dead_port()
+    settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
+    settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main"]}
+    bulk.manner = Manner.SLOW
+    newsletters()
+    stopped = resets()
+    with sending_meanwhile(), bulk.holding():
+        eventually(RelayHold.objects.exists, "a connection that fails", seconds=SOON_S)
+        with stream_server(port) as main:
+            eventually(lambda: main.accepted == ids(stopped), "the e-mail that had to wait", seconds=30.0)
+
+
+@pytest.mark.parametrize("first", ["dead", Manner.REFUSES])
+def test_relays_of_a_route_are_used_in_its_order(
+    first: Manner | str, main: StreamServer, bulk: StreamServer, settings: LazySettings
+) -> None:
+    """By all other kinds `main`, and `bulk` for what that has certainly not accepted; newsletters never by `main`."""
+    port = main.port if isinstance(first, Manner) else dead_port()
+    main.manner = Manner.REFUSES
+    settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
+    settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main", "bulk"]}
+    emails = [*resets(3), *newsletters(3)]
+    runner.send_due()
+    due_now()
+    runner.send_due()
+    assert (main.accepted, sorted(bulk.accepted)) == ([], ids(emails))
+
+
+@pytest.fixture
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailProvider]:
+    with mail_provider.running(tmp_path_factory.mktemp("provider")) as running:
+        yield running
+
+
+def claimed_elsewhere(kind: str, relay: str = "") -> Email:
+    """Return an e-mail that another mailer has claimed, and begun to send by this relay."""
+    [email] = queue(kind)
+    [claimed] = leases.claim(1, uuid4())
+    assert claimed.pk == email.pk
+    if relay:
+        leases.begin(claimed, relay, timedelta(days=1) if "resend" in relay else None)
+    return claimed
+
+
+def test_emails_in_each_state_when_the_routes_change(
+    main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: LazySettings
+) -> None:
+    """What may have been accepted is asked about where it went, or unknown. All else goes as the routes say now."""
+    settings.WEIR_MAIL_RELAYS = [
+        f"tx={provider.url}",
+        f"main=smtp://127.0.0.1:{main.port}",
+        f"bulk=smtp://127.0.0.1:{bulk.port}",
+    ]
+    settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["tx"]}
+    [tx], old = relays.of_kind("password.reset"), timedelta(hours=1)
+    asked = claimed_elsewhere("password.reset", tx.name)
+    lost = claimed_elsewhere("newsletter.weekly", f"bulk={bulk.name}")
+    Email.objects.update(sending_since=Now() - old)
+    abandoned = claimed_elsewhere("password.reset")
+    Email.objects.filter(pk=abandoned.pk).update(claimed_until=Now() - old)
+    in_flight = claimed_elsewhere("newsletter.weekly", f"bulk={bulk.name}")
+    [waiting], [refused] = newsletters(), resets()
+    Email.objects.filter(pk=refused.pk).update(attempts=2, last_reply="450 later", relay=tx.name)
+
+    settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["main"], "*": ["bulk"]}
+    report = runner.send_due()
+    assert (report.sent, report.unknown) == (4, 1)
+    assert provider.received() == {asked.message_id: 1}
+    assert main.accepted == [waiting.message_id]
+    assert sorted(bulk.accepted) == ids([abandoned, refused])
+    assert (state(lost)[0], state(in_flight)[0]) == (State.UNKNOWN, State.SENDING)
+    assert (state(asked)[0], asked.relay) == (State.SENT, tx.name)
+
+
+def test_whose_relay_is_gone_it_is_unknown_whatever_has_its_name_now(
+    main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: LazySettings
+) -> None:
+    """A name of the project's own may stand for another relay later, which would send the e-mail a second time."""
+    settings.WEIR_MAIL_RELAYS = [f"tx={provider.url}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
+    settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["tx"]}
+    asked = claimed_elsewhere("password.reset", relays.of_kind("password.reset")[0].name)
+    Email.objects.update(sending_since=Now() - timedelta(hours=1))
+    settings.WEIR_MAIL_RELAYS = [f"tx=smtp://127.0.0.1:{main.port}", settings.WEIR_MAIL_RELAYS[1]]
+    runner.send_due()
+    assert state(asked)[0] == State.UNKNOWN
+    assert "do not name the relay tx=resend:" in asked.last_reply
+    assert (main.accepted, bulk.accepted) == ([], [])
+
+
+def test_one_that_is_asked_at_another_relay_holds_up_no_other(
+    main: StreamServer, bulk: StreamServer, settings: LazySettings, eventually: Eventually
+) -> None:
+    """Though that relay accepts connections, and does not greet."""
+    settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
+    settings.WEIR_MAIL_ROUTES = {"*": ["main"]}
+    bulk.manner = Manner.SILENT
+    asked, others = resets(3), resets(100)
+    Email.objects.filter(pk__in=[email.pk for email in asked]).update(
+        relay=f"bulk={bulk.name}", ask_until=Now() + timedelta(hours=1), priority=5
+    )
+    with sending_meanwhile(), bulk.holding():
+        eventually(lambda: len(main.accepted) == 100, "the e-mails of the relay that works", seconds=SOON_S)
+    assert sorted(main.accepted) == ids(others)
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_a_limit_is_that_of_all_streams_together(main: StreamServer, bulk: StreamServer) -> None:
+    resets(5)
+    newsletters(5)
+    assert runner.send_due(limit=6).sent == 6
+    assert len(main.accepted) + len(bulk.accepted) == 6
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_a_turn_that_is_over_ends_in_all_streams(
+    main: StreamServer, bulk: StreamServer, settings: LazySettings
+) -> None:
+    """A stream that is always busy does not keep another one, and so the call, from ending."""
+    settings.WEIR_MAIL_RATE = "2/s"  # both wait for their turns
+    resets(40)
+    newsletters(40)
+    began = time.monotonic()
+    report = runner.send_due(at_most_s=1.0)
+    in_time(time.monotonic() - began < 8.0, "The call went on.")
+    assert report.is_out_of_time
+    assert main.accepted
+    assert bulk.accepted
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_claim_takes_the_kinds_that_settings_give_its_stream(order: int) -> None:
+    """Its SQL says as Python does which pattern counts."""
+    patterns = ["*", "a.*", "a.b", "a.b.*", "a.b.c.d", "_.*", "a_b"][::order]
+    names = ["a", "a.b", "a.b.c", "a.b.c.d", "a.b.c.d.e", "a.bc", "ab.c", "b", "_", "_.a", "a_b", "a_b.c", "axb", "A.b"]
+    for name in names:
+        Email.objects.create(kind=name, key="1", message_id=f"<{name}@x>", recipient="kim@customers.example")
+    taken = {
+        pattern: {email.kind for email in leases.claim(50, uuid4(), {each: each == pattern for each in patterns})}
+        for pattern in patterns
+    }
+    assert taken == {
+        pattern: {name for name in names if kind_routes.of_kind(name, patterns) == pattern} for pattern in patterns
+    }

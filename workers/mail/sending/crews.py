@@ -1,0 +1,111 @@
+"""A crew: the senders of one stream in a round, and the source that they share.
+
+The e-mails of a stream go by the same relays. Each has claims, connections and an end of its own, so that a relay
+that is slow, refuses us, or cannot be reached holds up no kind of another one.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from workers.mail.phases import State
+from workers.mail.sending import policy, routes
+from workers.mail.sending.outcomes import Outcome
+from workers.mail.sending.policy import Another, Situation
+from workers.mail.sending.sender import PATIENCE_S, Sender
+from workers.mail.sending.source import Allowance, Held, Source
+from workers.mail.transports.base import RelayRefuses, Unreachable
+from workers.mail.transports.relays import Relay, Stream
+
+RESUMES_AFTER_S = 2.0  # where it was stopped, and its round goes on
+
+
+class Crew:
+    """The senders of one stream. The round locks."""
+
+    def __init__(self, stream: Stream, allowed: Allowance) -> None:
+        self.relays = stream.relays
+        self.source = Source(allowed, partial(routes.waits_s, stream.relays), stream.kinds)
+        self.senders: list[Sender] = []
+        self.ended: Counter[str] = Counter()
+        self.given_back = 0
+        self.stopped_because = ""
+        self.is_out_of_time = False
+        self._is_one_enough = False
+        self._rests_until = 0.0
+
+    def stalled(self) -> int:
+        """Return how many senders are busy with one e-mail for longer than others should wait."""
+        return sum(sender.is_stalled for sender in self.senders)
+
+    def in_hand(self, but: Sender | None = None) -> int:
+        """Return the bytes of the e-mails that its senders transmit."""
+        return sum(sender.in_hand for sender in self.senders if sender is not but)
+
+    def needs_another(self, at_work: int) -> bool:
+        """Tell whether another sender is needed beside those at work."""
+        situation = Situation(
+            senders=at_work,
+            stalled=self.stalled(),
+            are_many=self.source.are_many,
+            has_ended=bool(self.ended),
+            is_one_enough=self._is_one_enough,
+            is_stopped=bool(self.stopped_because),
+            in_hand=self.in_hand(),
+        )
+        another = policy.another_sender(situation)
+        return another == Another.YES or (another == Another.IF_ANY_IS_DUE and self.source.has_next())
+
+    def begins(self) -> bool:
+        """Tell whether to begin: an e-mail is due, and a relay may be tried. If not, it rests."""
+        if wait_s := routes.open_for_s(self.relays):
+            self.stopped_because = (
+                f"{_names(self.relays)} could not be reached lately, or refused us: again in {wait_s:.0f} s."
+            )
+        elif self.source.has_next():
+            self.stopped_because = ""
+            return True
+        self.rests()
+        return False
+
+    def rests(self) -> None:
+        """Look again later, if other crews have the round go on."""
+        self._rests_until = time.monotonic() + (RESUMES_AFTER_S if self.stopped_because else PATIENCE_S)
+
+    def is_rested(self) -> bool:
+        """Tell whether it has rested for long enough."""
+        return time.monotonic() >= self._rests_until
+
+    def count(self, outcome: Outcome) -> None:
+        """Count what became of an e-mail."""
+        if outcome.state == State.PENDING and not outcome.attempts:
+            self.given_back += 1
+        else:
+            self.ended[outcome.state] += 1
+
+    def leave_to_others(self, sender: Sender, held: Held) -> bool:
+        """Leave the e-mail to senders that are connected, if there are: some servers allow one connection only."""
+        if held.email.state == State.CLAIMED:
+            self.source.put_back(held)
+        else:
+            self.given_back += 1
+        self._is_one_enough = True
+        return any(not other.is_stalled for other in self.senders if other is not sender)
+
+    def why_stopped(self) -> str:
+        """Return why it has left e-mails that are due; empty if it has not."""
+        said = "" if self.ended[State.SENT] else routes.all_refuse_because(self.relays)
+        return self.stopped_because or (said and why_stopped(self.relays, RelayRefuses(said)))
+
+
+def why_stopped(relays: Sequence[Relay], error: Unreachable) -> str:
+    """Return why a stream is not tried any further."""
+    if isinstance(error, (RelayRefuses, routes.RefusedLately)):
+        return f"{_names(relays)} refuses us, or what is due: {error}"
+    return f"{_names(relays)} cannot be reached ({error}): check the EMAIL_* settings and WEIR_MAIL_RELAYS."
+
+
+def _names(relays: Sequence[Relay]) -> str:
+    names = " and ".join(relay.name for relay in relays)
+    return f"The mail server {names}" if len(relays) == 1 else f"None of the relays {names}"

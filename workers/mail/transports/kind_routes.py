@@ -1,0 +1,67 @@
+"""Routes of kinds: which relays the e-mails of a kind go by. Pure functions, which settings call, too.
+
+A route has a pattern of kinds: a kind (`password.reset`), all that begin so (`newsletter.*`), or all others (`*`). The
+longest pattern counts.
+
+No sentence quotes what is not known to be a pattern or a name: it may be a part of a URL, with a password.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+EXAMPLE = "newsletter.*=bulk; *=main, bulk"
+OTHERS = "*"  # the pattern of all kinds that no other one has
+
+_PATTERN = re.compile(r"\*|\w+(\.\w+)*(\.\*)?", re.ASCII)
+_RELAY = re.compile(r"(\w[\w-]*=)?(django:|resend:)?[\w.-]+(:[0-9]+)?|(\w[\w-]*=)?(resend:)?\[[0-9a-f:.]+\](:[0-9]+)?")
+_BETWEEN = re.compile(r"[\s,]+")
+_LONGEST = 100  # characters of a pattern: kinds have no more
+
+
+def read(text: str) -> dict[str, list[str]]:
+    """Return the relays by pattern, in a text as the environment has it. Raises ValueError, with a clause."""
+    routes: dict[str, list[str]] = {}
+    for part in text.split(";"):
+        if not part.strip():
+            continue
+        pattern, equals, relays = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise ValueError("each route needs a = between kinds and relays")
+        if pattern in routes:
+            raise ValueError(f"{pattern} has two routes")
+        routes[pattern] = [name for name in _BETWEEN.split(relays) if name]
+    if clause := malformed(routes):
+        raise ValueError(clause)
+    return routes
+
+
+def malformed(routes: Mapping[str, Sequence[str]]) -> str:
+    """Return what is wrong with routes, whatever relays there are, as a clause; empty where nothing is."""
+    for pattern, relays in routes.items():
+        if not _PATTERN.fullmatch(pattern) or len(pattern) > _LONGEST:
+            return "before a = there must be a kind, PREFIX.* or *"
+        if isinstance(relays, str) or not relays:
+            return f"{pattern} names no relay"  # a text would be taken for a list of letters
+        if not all(_RELAY.fullmatch(name) for name in relays):
+            return f"{pattern} must have names of relays, not their URLs"
+        if len(set(relays)) < len(relays):
+            return f"{pattern} names a relay twice"
+    if routes and OTHERS not in routes:
+        return "it says nothing of other kinds: add *=RELAY, or *=RELAY, RELAY in the order in which they are used"
+    return ""
+
+
+def of_kind(kind: str, patterns: Iterable[str]) -> str:
+    """Return the pattern of these that counts for the kind; `*` where no other does. `claim.sql` says the same."""
+    fitting = [it for it in patterns if kind == it or (is_open(it) and kind.startswith(start(it)))]
+    return max(fitting, key=lambda pattern: len(start(pattern)), default=OTHERS)
+
+
+def start(pattern: str) -> str:
+    """Return the pattern without its asterisk: how the kinds begin, or the kind."""
+    return pattern.removesuffix(OTHERS)
+
+
+def is_open(pattern: str) -> bool:
+    """Tell whether it is one for all kinds that begin so."""
+    return pattern.endswith(OTHERS)
