@@ -27,7 +27,7 @@ from workers.cursors import BadCursor
 from workers.mail.actions import emails, kinds
 from workers.mail.models import Act, Email
 from workers.mail.reports import counts, listing
-from workers.mail.reports.why import why
+from workers.mail.reports.why import goes_by, why
 from workers.mail.resolving import CannotBeResolved
 
 router = Router(tags=["e-mails"])
@@ -143,4 +143,6 @@ def _details(email: Email) -> schemas.EmailDetails:
         schemas.Resolution(act=one.done.value, **{name: getattr(one, name) for name in fields})
         for one in email.resolutions.order_by("pk")
     ]
-    return schemas.EmailDetails(**_values(email), blockers=blockers, resolutions=resolutions)
+    return schemas.EmailDetails(
+        **_values(email), goes_by=[relay.name for relay in goes_by(email)], blockers=blockers, resolutions=resolutions
+    )

@@ -83,6 +83,7 @@ class Resolution(Answer):
 class EmailDetails(Email):
     """All about one e-mail, but for what is transmitted."""
 
+    goes_by: Annotated[list[str], Field(description="the relays that it would go by, the first one first")]
     blockers: list[EmailBlocker]
     resolutions: list[Resolution]
 
@@ -121,7 +122,7 @@ class MailReasonQuery(Body):
 
 
 class MailKind(Answer):
-    """A kind of e-mail, with numbers up to 10,000."""
+    """A kind of e-mail, with numbers up to 10,000, and how many were sent in the last hour and day."""
 
     kind: str
     is_registered: bool
@@ -131,6 +132,11 @@ class MailKind(Answer):
     waiting: int
     unknown: int
     failed: int
+    sent_hour: int
+    sent_hour_or_more: bool
+    sent_day: int
+    sent_day_or_more: bool
+    relays: list[str]
 
 
 class MailKinds(Answer):

@@ -12,7 +12,7 @@ from workers.mail import kinds, resolving
 from workers.mail.models import Email, RelayHold
 from workers.mail.phases import State
 from workers.mail.reports import counts, listing
-from workers.mail.reports.why import why
+from workers.mail.reports.why import goes_by, why
 
 FILTERS = Filters(
     Choice(name="state", label="State", values=[state.value for state in State], default=State.UNKNOWN.value),
@@ -22,9 +22,15 @@ FILTERS = Filters(
 
 
 def _numbers() -> dict[str, object]:
+    found = counts.of_kinds()
     return {
         "states": counts.by_state()._asdict(),
-        "kinds": counts.of_kinds(),
+        "kinds": found,
+        "has_routes": len({tuple(kind.relays) for kind in found}) > 1,
+        "sent": {
+            "hour": (sum(kind.sent_hour for kind in found), any(kind.sent_hour_or_more for kind in found)),
+            "day": (sum(kind.sent_day for kind in found), any(kind.sent_day_or_more for kind in found)),
+        },
         "holds": list(RelayHold.objects.order_by("relay")),
     }
 
@@ -56,7 +62,8 @@ def show(_request: HttpRequest, email_id: int) -> Page:
         email = listing.listed(listing.Wanted()).filter(pk=email_id).first()
         if email is None:
             return None
-        return {"email": email, "blockers": why(email), "resolutions": list(email.resolutions.order_by("pk"))}
+        waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
+        return {"email": email, **waits, "resolutions": list(email.resolutions.order_by("pk"))}
 
     seen = _emails.get(email_id, found)
     if seen.value is None and not seen.failure:

@@ -10,11 +10,12 @@ from ops.metrics.families import gauge
 from ops.metrics.parts import totals
 from workers.history import reports
 from workers.history.models import Watermark
+from workers.mail import kinds
 
 
 def families() -> Iterator[Metric]:
     """Yield the totals of all minutes that were rolled up, and the age of the newest of these."""
-    yield from totals.families(reports.totals())
+    yield from totals.families(reports.totals(), kinds.names())
     for age in Watermark.objects.annotate(age=Now() - F("rolled_until")).values_list("age", flat=True):
         # Where the clock was set back, the rollup waits for the time that is in the future: that is no age of 0.
         meaning = "Age of the last minute whose fetches, slots and e-mails are in the totals; some minutes are normal."

@@ -1,7 +1,7 @@
 """Totals that only grow, which the rollup writes: the same in each web process, however many there are."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import HistogramMetricFamily
@@ -11,11 +11,14 @@ from ops.metrics.families import counter, counters
 
 Totals = Mapping[tuple[str, str], int]  # by series and label
 
+EMAILS_SENT: Final = "emails_sent"  # by kind
+LONGEST_LABEL: Final = 40  # characters, as rollup.sql has it
 LABELLED: Final = {  # series: the metric, what it means, its label, and the values that are told before they occur
     "fetches_ended": ("weir_fetches_ended", "Fetches that ended.", "outcome", ("done", "failed", "cancelled")),
     "fetch_failures": ("weir_fetch_failures", "Fetches that failed.", "reason", ()),
     "slots": ("weir_slots", "Slots that are past.", "fate", ("used", "given back", "missed", "void", "unreported")),
     "emails_ended": ("weir_emails_ended", "E-mails that ended.", "outcome", ("sent", "failed", "unknown", "expired")),
+    EMAILS_SENT: ("weir_emails_sent", "E-mails that were sent; other: kinds of long names.", "kind", ()),
 }
 SINGLE: Final = {
     "slots_allowed": ("weir_slots_allowed", "Slots that the rates of sites with work allowed."),
@@ -35,12 +38,14 @@ BOUNDS_MS: Final = (
 )  # of rollup.LATENESS_MS, so that series are few
 
 
-def families(totals: Totals) -> Iterator[Metric]:
+def families(totals: Totals, kinds: Iterable[str] = ()) -> Iterator[Metric]:
     """Yield a counter for each series that is known here, and the histogram of lateness.
 
-    What can be expected to occur is told as 0 before it does: Prometheus sees no increase from nothing to something.
+    What can be expected to occur is told as 0 before it does: Prometheus sees no increase from nothing to something. So
+    are e-mails of these kinds.
     """
     by_series: dict[str, dict[str, int]] = defaultdict(dict)
+    by_series[EMAILS_SENT].update({kind: 0 for kind in kinds if len(kind) <= LONGEST_LABEL})
     for (series, label), value in totals.items():
         by_series[series][label] = value
     for series, (name, meaning, label, expected) in LABELLED.items():

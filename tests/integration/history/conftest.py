@@ -20,6 +20,7 @@ from workers.history.rollup import LATENESS_MS
 from workers.mail.models import Email
 
 Row = TypeVar("Row", Fetch, Slot, Email)
+LONGEST_LABEL = 40  # characters, as the column has it
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 INTERVALS = {"a.example": 0.1, "b.example": 1.0, "c.example": 7.0}
 ERRORS = {"no complete answer within 30 s": "timeout", "the site answered 503": "refused", "?": "other"}
@@ -100,6 +101,8 @@ def recounted(began: datetime) -> dict[tuple[str, str], int]:
     found["slots_allowed", ""] = sum(ceil(MINUTE / interval) for interval in allowed.values())
     for email in _within(Email.objects.exclude(ended_at=None), "ended_at", began, until):
         found["emails_ended", email.state] += 1
+        if email.state == "sent":
+            found["emails_sent", email.kind if len(email.kind) <= LONGEST_LABEL else "other"] += 1
     found["rollups", ""] = (until - began) // MINUTE
     return {key: value for key, value in found.items() if value}
 

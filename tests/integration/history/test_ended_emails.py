@@ -138,5 +138,19 @@ def test_ends_are_counted_by_state(past: Past, settings: LazySettings) -> None:
 
     assert totals() == recounted(past.began)
     assert totals()["emails_ended", "sent"] == 2
+    assert totals()["emails_sent", "note"] == 2
     seen = Minute.objects.get(minute=past.at(2))
     assert (seen.emails_sent, seen.emails_failed, seen.emails_unknown) == (2, 1, 0)
+
+
+def test_sent_ones_are_counted_by_kind_and_long_names_together(past: Past, settings: LazySettings) -> None:
+    """A label has forty characters; no two kinds are taken for one of them."""
+    settings.WEIR_SLOT_RETENTION = 86_400.0
+    for number, kind in enumerate(("a" * 40, "a" * 41, "a" * 42, "note")):
+        Email.objects.filter(pk=note(str(number)).pk).update(
+            kind=kind, state="sent", ended_at=past.at(2.5), sent_at=past.began
+        )
+    rollup.roll_up()
+    assert totals() == recounted(past.began)
+    found = {label: value for (series, label), value in totals().items() if series == "emails_sent"}
+    assert found == {"a" * 40: 1, "other": 2, "note": 1}

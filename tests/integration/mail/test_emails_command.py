@@ -71,16 +71,21 @@ def refused(*arguments: object) -> str:
 COUNTED = [state.value for state in State if state != State.SENT]
 
 
-def test_every_state_is_counted_but_what_was_sent() -> None:
-    """Nobody has to know which states there are; of those sent there are too many to count."""
-    assert sorted(told().split()) == sorted(word for state in COUNTED for word in ("0", state))
+SENT = {(number, "sent", "in", "the", "last", period) for number, period in (("1", "hour"), ("2", "day"))}
+
+
+def test_every_state_is_counted_and_what_was_sent_lately() -> None:
+    """Nobody has to know which states there are; of those sent in all there are too many to count."""
+    assert [line.split()[0] for line in told().splitlines()] == ["0"] * (len(COUNTED) + 2)
     shipped("A-1")
     shipped("A-2")
     failed("A-3")
-    shipped("A-4", state=State.SENT, sent_at=Now())
+    for number, hours in enumerate((0, 2, 25)):
+        ended = Now() - timedelta(hours=hours)
+        shipped(f"A-4{number}", state=State.SENT, sent_at=ended, ended_at=ended)
     lines = {tuple(line.split()) for line in told().splitlines()}
     assert lines == {("0", state) for state in COUNTED} - {("0", "pending"), ("0", "failed")} | {
-        ("2", "pending"), ("1", "failed"),
+        ("2", "pending"), ("1", "failed"), *SENT,
     }  # fmt: skip
 
 
@@ -218,6 +223,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
     assert printed == {
         "counts": {**dict.fromkeys(COUNTED, 0), "unknown": 1},
         "counted_to": 10_000,
+        "sent": {period: {"number": 0, "or_more": False, "by_kind": {}} for period in ("last_hour", "last_day")},
         "held_relays": [],
         "state": "unknown",
         "has_more": False,

@@ -3,12 +3,15 @@
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from itertools import count
 from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings
+from django.core.management import call_command
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
@@ -20,6 +23,8 @@ from workers.mail import kinds, outbox
 from workers.mail.kinds import Content
 from workers.mail.models import Email, RelayHold
 from workers.mail.phases import State
+from workers.mail.reports import counts
+from workers.mail.reports.why import goes_by
 from workers.mail.sending import leases, routes, runner
 from workers.mail.transports import kind_routes, relays
 
@@ -297,3 +302,25 @@ def test_a_claim_takes_the_kinds_that_settings_give_its_stream(order: int) -> No
     assert taken == {
         pattern: {name for name in names if kind_routes.of_kind(name, patterns) == pattern} for pattern in patterns
     }
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_operators_see_by_which_relays_it_would_go(main: StreamServer, bulk: StreamServer) -> None:
+    [reset], [letter] = resets(), newsletters()
+    assert [relay.name for relay in goes_by(reset)] == [f"main={main.name}"]
+    assert [relay.name for relay in goes_by(letter)] == [f"bulk={bulk.name}"]
+    letter.ask_until, letter.relay = timezone.now(), f"main={main.name}"
+    assert [relay.name for relay in goes_by(letter)] == [f"main={main.name}"]
+    by_kind = {kind.kind: kind.relays for kind in counts.of_kinds()}
+    assert by_kind == {
+        "password.reset": [f"main={main.name}"],
+        "newsletter": [f"main={main.name}"],
+        "newsletter.weekly": [f"bulk={bulk.name}"],
+    }
+    told = StringIO()
+    call_command("emails", "kinds", stdout=told)
+    assert f"bulk={bulk.name}" in told.getvalue()
+    call_command("emails", "show", str(letter.pk), stdout=told)
+    assert f"goes by bulk={bulk.name}" in " ".join(told.getvalue().split())
+    reset.state = State.SENT
+    assert goes_by(reset) == []

@@ -396,6 +396,7 @@ ALL_TOTALS: dict[tuple[str, str], int] = {
     **{("slots", fate): 5 for fate in ("used", "given back", "missed", "void", "unreported")},
     ("slots_allowed", ""): 100,
     **{("emails_ended", outcome): 3 for outcome in ("sent", "failed", "unknown", "expired", "suppressed", "bounced")},
+    **{("emails_sent", kind): number for kind, number in {"order.shipped": 2, "other": 1}.items()},
     ("unread_flushed", ""): 7,
 }
 
@@ -404,7 +405,7 @@ def test_totals_become_counters_and_a_histogram() -> None:
     """Bounds are seconds, and each bucket has all that are below it."""
     samples = {
         (sample.name, tuple(sample.labels.values())): sample.value
-        for family in totals.families(ALL_TOTALS)
+        for family in totals.families(ALL_TOTALS, ["order.shipped", "never.sent", "a" * 41])
         for sample in family.samples
     }
     assert samples["weir_fetches_ended_total", ("done",)] == 10
@@ -418,6 +419,8 @@ def test_totals_become_counters_and_a_histogram() -> None:
     assert samples["weir_fetch_lateness_seconds_count", ()] == 13
     assert samples["weir_emails_ended_total", ("expired",)] == 3
     assert samples["weir_emails_ended_total", ("other",)] == 6
+    sent = {labels: value for (name, labels), value in samples.items() if name == "weir_emails_sent_total"}
+    assert sent == {("order.shipped",): 2, ("never.sent",): 0, ("other",): 1}
     assert samples["weir_fetch_lateness_seconds_sum", ()] == 2.5
 
 

@@ -9,7 +9,7 @@
 -- at_site  the same, counted by site
 -- ended    the fetches that ended in the minute, each with the bucket of its lateness
 -- fetches  the same, counted for all sites (without a site_id), and by site
--- email    the e-mails that ended in the minute, counted by state
+-- ended_email, email    the e-mails that ended in the minute; counted by state
 -- flushed  the epochs of unread numbers that were flushed until the end of the minute, and are in no minute yet
 -- added    what is added to the totals
 -- counted  the columns of the rows: by site, and for all sites in two rows, one of fetches and one of slots
@@ -57,10 +57,13 @@ WITH slot AS MATERIALIZED (
         percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY lateness_ms) AS lateness_ms
     FROM ended
     GROUP BY GROUPING SETS ((), (site_id))
-), email AS MATERIALIZED (
-    SELECT state, count(*) AS emails
+), ended_email AS MATERIALIZED (
+    SELECT state, kind
     FROM mail_email
     WHERE ended_at >= %(minute)s::timestamptz AND ended_at < %(minute)s::timestamptz + interval '1 minute'
+), email AS MATERIALIZED (
+    SELECT state, count(*) AS emails
+    FROM ended_email
     GROUP BY state
 ), flushed AS MATERIALIZED (
     SELECT coalesce(sum(users), 0) AS users, max(epoch) AS last_epoch
@@ -80,6 +83,11 @@ WITH slot AS MATERIALIZED (
     SELECT 'slots_allowed', '', sum(allowed) FROM at_site
     UNION ALL
     SELECT 'emails_ended', state, emails FROM email
+    UNION ALL
+    SELECT 'emails_sent', CASE WHEN length(kind) <= 40 THEN kind ELSE 'other' END, count(*)
+    FROM ended_email
+    WHERE state = 'sent'
+    GROUP BY 2
     UNION ALL
     SELECT 'unread_flushed', '', users FROM flushed
     UNION ALL

@@ -11,9 +11,9 @@ from rich.text import Text
 from workers.cli import terminal
 from workers.mail.models import Act, Email, RelayHold, Suppression
 from workers.mail.reports import counts
-from workers.mail.reports.counts import KindNumbers
+from workers.mail.reports.counts import KindNumbers, Sent
 from workers.mail.reports.previews import Preview
-from workers.mail.reports.why import Blocker
+from workers.mail.reports.why import Blocker, goes_by
 
 COLUMNS = ("id", "kind", "key", "recipient", "subject", "phase", "last reply", "worker", "age")
 NEVER_FOLDED = ("id", "phase", "age", "state")
@@ -24,10 +24,10 @@ TIMES = ("created_at", "next_attempt_at", "expires_at", "sending_since", "sent_a
 
 
 def list_text(
-    emails: Sequence[Email], numbers: Mapping[str, int], holds: Sequence[RelayHold], *, has_states: bool, has_more: bool
+    emails: Sequence[Email], numbers: Mapping[str, str], holds: Sequence[RelayHold], *, has_states: bool, has_more: bool
 ) -> str:
     """Return the numbers by state, the held relays, and the e-mails as a table; with states where these may differ."""
-    text = "\n".join(f"{number_text(number):>11} {counted}" for counted, number in numbers.items())
+    text = "\n".join(f"{number:>11} {counted}" for counted, number in numbers.items())
     for hold in holds:
         text += f"\n\n{terminal.printable(_held(hold))}"
     if emails:
@@ -50,6 +50,25 @@ def hold_data(hold: RelayHold) -> dict[str, object]:
 def number_text(number: int) -> str:
     """Return a number that was counted up to counts.MOST."""
     return f"{number:,}+" if number >= counts.MOST else f"{number:,}"
+
+
+def numbers_text(states: Mapping[str, int], hour: Sent, day: Sent) -> dict[str, str]:
+    """Return the numbers by state, and how many were sent, by what they count."""
+    sent = {"sent in the last hour": hour, "sent in the last day": day}
+    return {
+        **{state: number_text(number) for state, number in states.items()},
+        **{counted: sent_text(these.number, or_more=these.or_more) for counted, these in sent.items()},
+    }
+
+
+def sent_data(sent: Sent) -> dict[str, object]:
+    """Return how many e-mails were sent, for machines."""
+    return {"number": sent.number, "or_more": sent.or_more, "by_kind": dict(sorted(sent.by_kind.items()))}
+
+
+def sent_text(number: int, *, or_more: bool) -> str:
+    """Return a number of e-mails that were sent."""
+    return f"{number:,}+" if or_more else f"{number:,}"
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -109,6 +128,7 @@ def details(email: Email, blockers: Sequence[Blocker]) -> dict[str, object]:
             for name in ("language", "priority", "content_hash", "content_size", "renderings", "relay", "provider_id")
         },
         **{name: moment and moment.isoformat() for name, moment in times},
+        "goes_by": [relay.name for relay in goes_by(email)],
         "correlation_id": email.correlation_id or None,
         "waits_for": [
             {"what": it.what, "text": it.text, "until": it.until and it.until.isoformat()} for it in blockers
@@ -136,7 +156,7 @@ def as_text(of: dict[str, object]) -> str:
     return "\n".join([f"e-mail {of['id']}", *terminal.fields(lines), *map(terminal.printable, (*waits, *resolutions))])
 
 
-def _listed(of: dict[str, object], name: str) -> list[dict[str, Any]]:
+def _listed(of: dict[str, object], name: str) -> list[Any]:
     listed = of[name]
     return listed if isinstance(listed, list) else []
 
@@ -156,6 +176,7 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "asked until", _moment(of["ask_until"])
     for name in ("phase", "last_reply", "relay", "provider_id", "worker"):
         yield name.replace("_", " "), str(of[name])
+    yield "goes by", ", then ".join(str(name) for name in _listed(of, "goes_by"))
     yield "correlation id", str(of["correlation_id"] or "")
 
 
@@ -170,11 +191,18 @@ def _age_s(email: Email) -> float:
 
 def kinds_text(kinds: Sequence[KindNumbers]) -> str:
     """Return the kinds as a table, and below it who paused which, and why."""
-    table = terminal.table("kind", "waiting", "unknown", "failed", "", numbers=("waiting", "unknown", "failed"))
+    columns = ("waiting", "unknown", "failed", "sent, hour", "sent, day")
+    has_routes = len({tuple(kind.relays) for kind in kinds}) > 1
+    table = terminal.table("kind", *columns, *(["relays"] if has_routes else []), "", numbers=columns)
     for kind in kinds:
         numbers = (number_text(number) for number in (kind.waiting, kind.unknown, kind.failed))
+        sent = (
+            sent_text(kind.sent_hour, or_more=kind.sent_hour_or_more),
+            sent_text(kind.sent_day, or_more=kind.sent_day_or_more),
+        )
+        ways = [terminal.printable(", then ".join(kind.relays))] if has_routes else []
         remark = "paused" if kind.paused_at else "" if kind.is_registered else "no app registers it"
-        table.add_row(kind.kind, *numbers, remark)
+        table.add_row(kind.kind, *numbers, *sent, *ways, remark)
     paused = (
         f"{kind.kind}: paused by {kind.who} since {_moment(kind.paused_at.isoformat())}. {kind.why}"
         for kind in kinds
@@ -187,7 +215,12 @@ def kind_data(kind: KindNumbers) -> dict[str, object]:
     """Return a kind for machines."""
     paused = {"at": kind.paused_at.isoformat(), "who": kind.who, "why": kind.why} if kind.paused_at else None
     numbers = {"waiting": kind.waiting, "unknown": kind.unknown, "failed": kind.failed}
-    return {"kind": kind.kind, "is_registered": kind.is_registered, "paused": paused, **numbers}
+    sent = {
+        "last_hour": {"number": kind.sent_hour, "or_more": kind.sent_hour_or_more},
+        "last_day": {"number": kind.sent_day, "or_more": kind.sent_day_or_more},
+    }
+    of_kind = {"kind": kind.kind, "is_registered": kind.is_registered, "paused": paused, **numbers}
+    return {**of_kind, "sent": sent, "relays": kind.relays}
 
 
 def suppressed_text(entries: Sequence[Suppression], *, has_more: bool) -> str:

@@ -23,8 +23,8 @@ class List(Action):
     name = "list"
     help = "count the e-mails by state, and list those of a state, of a kind, or to an address"
     description = (
-        "Count the e-mails by state, without those that were sent, and list some, the oldest first: those that are "
-        "unknown, or of another state; with --to, those of all states, in the order of addresses."
+        "Count the e-mails by state, and those that were sent in the last hour and day, and list some, the oldest "
+        "first: those that are unknown, or of another state; with --to, those of all states, in the order of addresses."
     )
     examples = (
         "list",
@@ -54,13 +54,16 @@ class List(Action):
         emails = list(listing.listed(wanted)[: limit + 1 if limit else None])
         shown = emails[:limit] if limit else emails
         numbers = counts.by_state()._asdict()
+        hour, day = counts.sent(counts.HOUR), counts.sent(counts.DAY)
+        named = email_text.numbers_text(numbers, hour, day)
         holds = list(RelayHold.objects.order_by("relay"))
         has_more = len(shown) < len(emails)
         return Answer(
-            text=lambda: email_text.list_text(shown, numbers, holds, has_states=chosen is None, has_more=has_more),
+            text=lambda: email_text.list_text(shown, named, holds, has_states=chosen is None, has_more=has_more),
             data={
                 "counts": numbers,
                 "counted_to": counts.MOST,
+                "sent": {"last_hour": email_text.sent_data(hour), "last_day": email_text.sent_data(day)},
                 "held_relays": [email_text.hold_data(hold) for hold in holds],
                 "state": chosen,
                 "has_more": has_more,

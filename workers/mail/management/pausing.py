@@ -19,7 +19,10 @@ class Kinds(Action):
     """All kinds of e-mail."""
 
     name = "kinds"
-    help = "list the kinds of e-mail: which are paused, and how many of each wait, are unknown, and failed"
+    help = (
+        "list the kinds of e-mail: which are paused, by which relays they go, and how many of each wait, are unknown, "
+        "failed, and were sent"
+    )
     examples = ("kinds", "kinds --json")
 
     def run(self, **_options: Any) -> Answer:
