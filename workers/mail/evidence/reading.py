@@ -18,11 +18,10 @@ from itertools import pairwise
 
 from workers.mail.evidence import exim, losses, postfix
 from workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, add, of_loss
-from workers.mail.evidence.formats import years
 from workers.mail.evidence.formats.files import LogFile, family, rotation
 from workers.mail.evidence.formats.lines import Line
 from workers.mail.evidence.formats.packings import Damaged
-from workers.mail.evidence.formats.records import Record, Records
+from workers.mail.evidence.formats.records import Record, Records, years_of
 from workers.mail.evidence.formats.years import Years
 from workers.mail.evidence.lives import Event, Life, append, lives
 from workers.mail.evidence.losses import Reach
@@ -73,7 +72,7 @@ class _Hosts:
 
 def read(files: Collection[LogFile], message_ids: Collection[str], zone: tzinfo, year: int | None = None) -> Logs:
     """Read the files for these Message-IDs, given without < and >; `year` is that of their last lines, if known."""
-    reader = _Reader(years.of(list(files), zone, year), message_ids, zone)
+    reader = _Reader(years_of(files, zone, year), message_ids, zone)
     reader.look_for_message_ids()
     if reader.queue_ids:
         reader.gather_lines()

@@ -1,15 +1,18 @@
 """Lines that name no year have the one that the file's change and the order of lines allow; else they are a doubt."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.unit.mail.evidence.test_formats import saved
-from tests.unit.mail.evidence.test_verdicts import ACTIVE, ALL_DAY, AROUND, ATTEMPT, CLIENT, NAMED
+from tests.unit.mail.evidence.test_formats import FORMATS, STRANGE_BY_THEMSELVES, others, saved
+from tests.unit.mail.evidence.test_verdicts import ACTIVE, ALL_DAY, AROUND, ATTEMPT, CLIENT, NAMED, SINCE
 from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files
+from workers.mail.evidence.formats import files, years
+from workers.mail.evidence.formats.files import LogFile
+from workers.mail.evidence.formats.years import Years
 from workers.mail.evidence.verdicts import Outcome, Verdict, judge
 
 AT_ONCE = datetime(2026, 11, 23, 13, 0, 5, tzinfo=UTC)
@@ -42,6 +45,17 @@ def test_a_file_that_was_changed_long_after_its_last_line_may_be_of_any_year(tmp
         assert "--year" in found.why
     assert verdict(names, [AT_ONCE + later], 2026).outcome is Outcome.NOT_ACCEPTED
     assert verdict(names, [AT_ONCE + later], 2025).outcome is Outcome.STILL_UNKNOWN
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if form not in STRANGE_BY_THEMSELVES])
+def test_whatever_is_around_a_time_without_a_year_its_year_is_not_certain(tmp_path: Path, form: str) -> None:
+    """A name of a container, colours: where the time is read, it is known whether it names its year."""
+    written = FORMATS[form]
+    line = written(SINCE, "mx1", "postfix/anvil", 9, "statistics")
+    names_year = "2026" in line or f"{SINCE.timestamp():.0f}" in line
+    found = verdict(saved(tmp_path, others(written, "mx1")), [AT_ONCE + timedelta(days=300)])
+    assert found.outcome is (Outcome.NOT_ACCEPTED if names_year else Outcome.STILL_UNKNOWN), found
+    assert names_year or "--year" in found.why
 
 
 def test_what_accepts_an_email_does_so_in_any_year(tmp_path: Path) -> None:
@@ -83,3 +97,16 @@ def test_a_file_that_the_next_one_goes_on_with_is_of_its_year(tmp_path: Path) ->
     Path(names[1]).write_text("\n".join([AROUND[1].replace("12:05", "12:50"), AROUND[2]]) + "\n")
     assert verdict(names, [AT_ONCE + timedelta(days=9), AT_ONCE]).outcome is Outcome.NOT_ACCEPTED
     assert verdict(names, [AT_ONCE + timedelta(days=9)] * 2).outcome is Outcome.STILL_UNKNOWN
+
+
+def test_a_log_of_many_files_is_followed_from_its_last_one_to_its_first() -> None:
+    """Once: those of each hour of some weeks are not compared with one another again and again."""
+    found = {}
+    for hour in range(2_000):
+        file = LogFile(f"mail.log.{hour}", Path(), AT_ONCE, "mail.log")
+        begin = AT_ONCE + timedelta(hours=hour)
+        found[file] = Years(2026, begin, begin + timedelta(minutes=59), certain=hour == 1_999)
+    started = time.process_time()
+    years.go_on(found)
+    assert all(known.certain for known in found.values())
+    assert time.process_time() - started < 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from workers.mail.evidence.formats import years
-from workers.mail.evidence.formats.years import A_DAY, MONTHS, Turns
+from workers.mail.evidence.formats.years import A_DAY, MONTHS, Survey
 
 _MONTH = rf"(?:{'|'.join(MONTHS)})"
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
@@ -95,7 +95,8 @@ class Clock:
     def __init__(self, zone: tzinfo, changed: datetime, first_year: int | None = None) -> None:
         self._zone = zone
         self._latest = changed + A_DAY
-        self._first_year, self._turns = first_year, Turns()
+        self._first_year = first_year
+        self.survey = Survey()
         self._last = ("", datetime.min.replace(tzinfo=UTC), False)
 
     def read(self, stamp: str) -> tuple[datetime, bool]:
@@ -131,10 +132,10 @@ class Clock:
         return datetime.fromisoformat(f"{year}-{MONTHS.index(month) + 1:02}-{int(day):02}T{time}"), ""
 
     def _in_its_year(self, stamp: str) -> datetime:
+        turned = self.survey.note(stamp)
         if self._first_year is None:
             return years.last_before(stamp, self._latest, self._zone)
-        month, day, _ = years.split_stamp(stamp)
-        return years.local(self._first_year + self._turns.note(month, day), stamp)
+        return years.local(self._first_year + turned, stamp)
 
 
 def _without_blank(stamp: str) -> str:

@@ -1,13 +1,17 @@
 """The lines of one file, one after the other: what is around them is taken off, and they are taken apart."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from workers.mail.evidence.formats import lines
+from workers.mail.evidence.formats import lines, years
 from workers.mail.evidence.formats.files import LogFile
 from workers.mail.evidence.formats.lines import Around, Clock, Line
+from workers.mail.evidence.formats.packings import Damaged
 from workers.mail.evidence.formats.wrappings import COLOUR, PART, Unwrapper, Wrapped
+from workers.mail.evidence.formats.years import Survey, Years
 
 LONGEST_SHOWN = 200  # characters of a line in a sentence
 NULS = "a part of the file is nothing but NULs, in place of lines"
@@ -28,13 +32,23 @@ class Record:
 class Records:
     """Those of one file, each time that they are read."""
 
-    def __init__(self, file: LogFile, zone: tzinfo, first_year: int | None) -> None:
+    def __init__(self, file: LogFile, zone: tzinfo, first_year: int | None = None) -> None:
         self._file, self._zone, self._first_year = file, zone, first_year
         self._around = Around(file.host)
 
     def __iter__(self) -> Iterator[Record]:
         """Yield them. Raises Damaged."""
-        clock, unwrapper = Clock(self._zone, self._file.changed, self._first_year), Unwrapper()
+        return self._read_by(Clock(self._zone, self._file.changed, self._first_year))
+
+    def survey(self) -> Survey:
+        """Read all of them for the stamps that name no year."""
+        clock = Clock(self._zone, self._file.changed)
+        with suppress(Damaged):  # what is read of it is of the years before
+            deque(self._read_by(clock), maxlen=0)
+        return clock.survey
+
+    def _read_by(self, clock: Clock) -> Iterator[Record]:
+        unwrapper = Unwrapper()
         of_others = False  # the line before was of another program than a mail server
         for raw in self._file.lines():
             text = raw.replace("\0", "") if "\0" in raw else raw
@@ -76,3 +90,10 @@ class Records:
         if line is None:
             return None, text
         return line, f"{line.moment.isoformat()} {line.host} {program}[{pid}]: {wrapped.text}"
+
+
+def years_of(files: Collection[LogFile], zone: tzinfo, told: int | None) -> dict[LogFile, Years]:
+    """Read all files for their years; `told` is the year of each file's last line, if whoever asks says so."""
+    found = {file: Records(file, zone).survey().years(file.changed, zone, told) for file in files}
+    years.go_on(found)
+    return found

@@ -5,14 +5,13 @@ possible. So the year is certain only where the two are less than a day apart; o
 family, of which it is certain, goes on within a day; or where whoever asks says it.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from bisect import bisect_left, insort
+from calendar import isleap
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from workers.mail.evidence.formats.files import LogFile
-from workers.mail.evidence.formats.packings import Damaged
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # A time without a year that is later than the file's last change by more is of a year before: clocks differ by less.
@@ -20,10 +19,7 @@ A_DAY = timedelta(days=1)
 YEARS_TRIED = 9  # of which one at least has a 29 February
 HALF_A_YEAR = 183  # days
 A_MONTH = 31
-_STAMP = re.compile(
-    r"(?:[\w.-]+ *\| ?)?(?:<[\w.]+> ?)?"
-    rf"(?P<stamp>(?:{'|'.join(MONTHS)}) [ \d]?\d \d\d:\d\d:\d\d)(?:\.\d+)?(?! \d{{4}} )"
-)
+A_LEAP_YEAR = 2000  # which has all days
 
 
 @dataclass(slots=True)
@@ -83,28 +79,26 @@ def last_before(stamp: str, latest: datetime, zone: tzinfo) -> datetime:
 
 
 @dataclass(slots=True)
-class _Survey:
-    """The stamps without a year of one file."""
+class Survey:
+    """The stamps without a year of one file, in the order of its lines."""
 
     first: str = ""
     last: str = ""
     turns: Turns = field(default_factory=Turns)
     leaps: set[int] = field(default_factory=set)  # after how many turns there is a 29 February
 
-    def note(self, texts: Iterable[str]) -> None:
-        days = ""
-        for text in texts:
-            if found := _STAMP.match(text):
-                self.last = found["stamp"]
-                self.first = self.first or self.last
-                if self.last[:6] != days:
-                    days = self.last[:6]
-                    month, day, _ = split_stamp(self.last)
-                    turned = self.turns.note(month, day)
-                    if (month, day) == (2, 29):
-                        self.leaps.add(turned)
+    def note(self, stamp: str) -> int:
+        """Return how often the year has turned since the first stamp. Raises ValueError: no year has such a day."""
+        local(A_LEAP_YEAR, stamp)
+        month, day, _ = split_stamp(stamp)
+        turned = self.turns.note(month, day)
+        if (month, day) == (2, 29):
+            self.leaps.add(turned)
+        self.first, self.last = self.first or stamp, stamp
+        return turned
 
     def years(self, changed: datetime, zone: tzinfo, told: int | None) -> Years:
+        """Return what is known of a file that was changed then; `told` is the year of its last line, if known."""
         if not self.first:
             return Years()
         try:
@@ -120,41 +114,20 @@ class _Survey:
         latest = changed + A_DAY
         for _ in range(YEARS_TRIED):
             last = last_before(self.last, latest, zone)
-            if all(_is_leap(last.year - self.turns.years + turned) for turned in self.leaps):
+            if all(isleap(last.year - self.turns.years + turned) for turned in self.leaps):
                 return last
             latest = last.replace(tzinfo=zone) - A_DAY
         raise ValueError(self.last)
 
 
-def of(files: Sequence[LogFile], zone: tzinfo, told: int | None) -> dict[LogFile, Years]:
-    """Read all files for their years; `told` is the year of each file's last line, if whoever asks says so."""
-    found = {}
-    for file in files:
-        survey = _Survey()
-        with suppress(Damaged):  # what is read of it is of the years before
-            survey.note(file.lines())
-        found[file] = survey.years(file.changed, zone, told)
-    _go_on(found)
-    return found
-
-
-def _go_on(found: dict[LogFile, Years]) -> None:
-    """Make certain what a file that is certain goes on with."""
-    news = True
-    while news:
-        news = False
-        for file, years in found.items():
-            if not years.certain and any(
-                other.host == file.host and after.certain and _goes_on(years, after) for other, after in found.items()
-            ):
-                found[file] = replace(years, certain=True)
-                news = True
-
-
-def _goes_on(years: Years, after: Years) -> bool:
-    until, since = years.until, after.since
-    return until is not None and since is not None and timedelta(0) <= since - until <= A_DAY
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+def go_on(found: dict[LogFile, Years]) -> None:
+    """Make certain what a file of the same log that is certain goes on with; the last file tells of the one before."""
+    begin: dict[str, list[datetime]] = defaultdict(list)  # by log: when the files begin that are certain
+    stamped = [(known.until, known.since, file) for file, known in found.items() if known.until and known.since]
+    for until, since, file in sorted(stamped, key=lambda each: each[:2], reverse=True):
+        certain = begin[file.host]
+        following = bisect_left(certain, until)
+        if following < len(certain) and certain[following] - until <= A_DAY:
+            found[file] = replace(found[file], certain=True)
+        if found[file].certain:
+            insort(certain, since)
