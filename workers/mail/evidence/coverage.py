@@ -7,8 +7,9 @@ from itertools import accumulate, pairwise
 
 from workers.mail.evidence import losses
 from workers.mail.evidence.formats.lines import Line
+from workers.mail.evidence.lives import LATEST
 from workers.mail.evidence.losses import Reach
-from workers.mail.evidence.signs import Sign
+from workers.mail.evidence.signs import Said, Sign
 
 AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)
@@ -56,16 +57,21 @@ class Coverage:
     # By instance, time and process id, as a line may be in two files: whether it started, and the line before.
     _runs: dict[tuple[str, datetime, bool, str], datetime | None] = field(default_factory=dict)
 
-    def note(self, line: Line, sign: Sign, file: str) -> None:
-        """Take in that the host's log has this line."""
+    def note(self, line: Line, said: Said, file: str) -> None:
+        """Take in that the host's log has this line, and what it says."""
+        sign = said.sign
         self.lines += 1
         self._stretch(line.moment, file)
+        span = self.spans[-1]
+        if span.last - line.moment > LATEST:
+            why = f"the lines of {span.file} are not in the order of time: give it with its oldest line first"
+            add(self.gaps, Gap(line.moment, span.last, why))
         if line.ambiguous:
             add(self.gaps, Gap(line.moment - AN_HOUR, line.moment + AN_HOUR, "the clock was set back then"))
         if self._down:
             add(self.gaps, Gap(self._previous or line.moment, line.moment, self._down, crash=True))
             self._down = ""
-        if sign is Sign.NAMED or sign is Sign.RECEIVED:
+        if said.names and said.message_id:
             self._named_minutes.add(_minute(line.moment))
         elif sign is Sign.STARTED or sign is Sign.STOPPED:
             instance = line.instance.partition("/")[0]

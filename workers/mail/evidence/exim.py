@@ -21,7 +21,6 @@ _CUT = re.compile(
 )
 # No Message-ID stands where it would: something that comes later does.
 _WITHOUT = re.compile(r" S=\d+(?: (?:M8S|RT)=\S+)* (?:T=|from |for )")
-_ENDS_WITH_SIZE = re.compile(r" S=\d{1,20}$")
 _OWN = re.compile(r"exim \d[\w.]* daemon started|(?:Start|End) queue run: pid=")
 _ACCEPTED = ("=> ", "-> ", ">> ", "*> ", "** ", "== ", "Completed")
 
@@ -41,8 +40,9 @@ def read(line: Line) -> Said:
     text = found["text"]
     if text.startswith("<= "):
         named = _MESSAGE_ID.search(text)
-        local = " P=local" in text and _ENDS_WITH_SIZE.search(text)
-        if not named and not local and not _WITHOUT.search(text):
+        if not named and " P=local " in text.partition(" T=")[0]:  # a program of its host, or Exim, which bounces
+            return Said(Sign.ACCEPTED, found["id"])
+        if not named and not _WITHOUT.search(text):
             return Said(Sign.CUT)
         return Said(Sign.RECEIVED, found["id"], named["id"] if named else "")
     return Said(Sign.ACCEPTED, found["id"]) if text.startswith(_ACCEPTED) else OTHER

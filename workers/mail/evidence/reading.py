@@ -176,7 +176,7 @@ class _Reader:
             coverage = self.logs.coverage[line.host] = Coverage(line.moment, line.moment)
         if self._is_beginning_of_ours(said):
             coverage.note_cut(line, strange=False)
-        coverage.note(line, said.sign, file)
+        coverage.note(line, said, file)
         coverage.certain |= line.instance != "" or exim.is_certain(line)
         if said.sign is Sign.DISCARDED:
             self.logs.discards[line.host].append(line.moment)

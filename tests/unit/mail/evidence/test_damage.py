@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.mail.evidence.test_formats import FORMATS, others, ours, saved, syslog
-from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, SINCE, read, verdict
+from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, SINCE, START, read, verdict
 from workers.mail.evidence import losses
 from workers.mail.evidence.losses import Reach
 from workers.mail.evidence.verdicts import Outcome, Vouched
@@ -232,6 +232,27 @@ def test_a_log_that_survived_crashes_did_not_survive_those_of_who_keeps_it(tmp_p
         line = f"Nov 23 12:10:00 mx1 {SAID[reach][0]}"
         found = verdict(saved(tmp_path, [*AROUND[:2], line, AROUND[2]]), vouched)
         assert found.outcome is (Outcome.NOT_ACCEPTED if reach is Reach.BOOT else Outcome.STILL_UNKNOWN), line
+
+
+@pytest.mark.parametrize(
+    "started", [START.format(1), "-- Boot 0123456789abcdef --", f"Nov 23 12:10:00 mx1 {SAID[Reach.DOWN][-1]}"]
+)
+def test_what_was_down_was_so_since_the_line_before_in_time(tmp_path: Path, started: str) -> None:
+    """Not in the file: some tools write the last line first (`journalctl -r`), or files one behind the other."""
+    log = [*AROUND[:2], started.replace("12:10", "12:28"), AROUND[1].replace("12:05", "12:28"), AROUND[2]]
+    found = verdict(saved(tmp_path, log))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert "started" in found.why
+    for other in (log[::-1], log[2:] + log[:2]):
+        found = verdict(saved(tmp_path, other))
+        assert found.outcome is Outcome.STILL_UNKNOWN
+        assert "not in the order of time" in found.why
+
+
+def test_lines_that_come_a_little_late_are_in_order(tmp_path: Path) -> None:
+    """Programs write when they come to it."""
+    late = AROUND[1].replace("12:05:00", "12:04:10")
+    assert verdict(saved(tmp_path, [*AROUND[:2], late, AROUND[2]])).outcome is Outcome.NOT_ACCEPTED
 
 
 @pytest.mark.parametrize("said", NO_LOSSES)

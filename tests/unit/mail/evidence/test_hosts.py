@@ -1,5 +1,6 @@
 """Whose lines a log has: hosts that it names, and those that only the files' names tell apart."""
 
+import re
 from datetime import UTC
 from pathlib import Path
 
@@ -72,6 +73,25 @@ def test_a_rotated_log_is_of_the_same_exim(tmp_path: Path) -> None:
     """Its files together cover the time."""
     names = written(tmp_path, mainlog_1=[*EXIM[:1], EXIM_BEFORE.replace("11:00", "11:50")], mainlog=EXIM[1:])
     assert verdict(names).outcome is Outcome.NOT_ACCEPTED
+
+
+BOUNCE = "2026-11-23 12:03:00 1rABCX-0005xY-1Z <= <> R=1rABCW-0005xX-0A U=Debian-exim P=local S=1200"
+
+
+def test_what_an_exim_sends_by_itself_is_no_doubt(tmp_path: Path) -> None:
+    """Its bounces have a line of arrival, without a Message-ID: they did not come by SMTP, as ours do."""
+    assert verdict(written(tmp_path, mainlog=[EXIM[0], BOUNCE, *EXIM[1:]])).outcome is Outcome.NOT_ACCEPTED
+
+
+def test_an_exim_that_logs_no_message_ids_proves_nothing_by_silence(tmp_path: Path) -> None:
+    """As with `log_selector = -msg_id +subject`: each line of arrival may be that of ours."""
+    silent = [re.sub(r" id=\S+", ' T="Hello"', line) for line in (*EXIM, EXIM_OURS)]
+    found = verdict(written(tmp_path, mainlog=sorted([*silent, BOUNCE])))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    only_bounces = [EXIM[0], BOUNCE, EXIM[2]]
+    found = verdict(written(tmp_path, mainlog=only_bounces))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert "logged no Message-ID at all" in found.why
 
 
 def test_files_that_overlap_are_of_two_hosts(tmp_path: Path) -> None:

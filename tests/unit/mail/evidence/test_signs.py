@@ -118,7 +118,10 @@ def test_a_message_id_is_read_as_it_is_logged(value: str, message_id: str, whole
     [
         ('1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtps S=12 id=a-1@x T="b id=c"', Sign.RECEIVED, "a-1@x"),
         ("1rABCD-0000000005x-1Zab <= a@b H=web [10.0.0.1] P=esmtp S=12 id=a-1@x", Sign.RECEIVED, "a-1@x"),
-        ("1rABCD-0005xY-1Z <= <> R=1rABCC-0005xX-0A U=Debian-exim P=local S=12", Sign.RECEIVED, ""),
+        ("1rABCD-0005xY-1Z <= <> R=1rABCC-0005xX-0A U=Debian-exim P=local S=12", Sign.ACCEPTED, ""),
+        ("1rABCD-0005xY-1Z <= root@b U=root P=local S=12 id=a-1@x", Sign.RECEIVED, "a-1@x"),
+        ("1rABCD-0005xY-1Z <= a@b U=web P=local-esmtp S=12", Sign.CUT, ""),
+        ('1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=12 T="a P=local b"', Sign.RECEIVED, ""),
         ('1rABCD-0005xY-1Z => a@b R=dnslookup T=remote_smtp H=b [1.2.3.4] C="250 OK"', Sign.ACCEPTED, ""),
         ("1rABCD-0005xY-1Z ** a@b R=dnslookup T=remote_smtp: 550 no", Sign.ACCEPTED, ""),
         ("1rABCD-0005xY-1Z == a@b R=dnslookup T=remote_smtp defer (-53)", Sign.ACCEPTED, ""),
