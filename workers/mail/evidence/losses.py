@@ -35,8 +35,10 @@ class Loss(NamedTuple):
 LOSSES = (
     # rsyslog: its limits of rates, of a program, of a process and of the journal.
     Loss(r"imuxsock.{0,200}lost \d+ messages", Reach.HOST),
-    Loss(r"(?:imuxsock|imjournal|imklog).{0,200}(?:messages? lost due to|begin to drop messages)", Reach.HOST),
-    Loss(r"messages? lost due to|begin to drop messages|lost \d+ messages", Reach.ALL),
+    Loss(r"(?:imuxsock|imjournal|imklog).{0,200}(?:messages? lost due to|begins? to drop messages)", Reach.HOST),
+    Loss(r"messages? lost due to|begins? to drop messages|lost \d+ messages", Reach.ALL),
+    # What came by TCP in a frame that does not fit: what follows begins at any letter.
+    Loss(r"larger than (?:max msg size|log_msg_size)|received oversize message|Framing Error in received", Reach.ALL),
     # rsyslog: disks, queues and servers that it forwards to.
     Loss(r"message lost, could not be processed|line lost\b|message is being discarded", Reach.ALL),
     Loss(r"\bwrite error\b|No space left on device|file size limit cmd|Message suspended", Reach.ALL),
@@ -73,6 +75,7 @@ LOSSES = (
 # One of these is in each of them: to look for one after the other is many times as fast as all that.
 _WORDS = (
     *("lost", "loss", "rror", "drop", "discard", "full", "uspend", "ailed", "orrupt", "Suppressed", "issed", "skipped"),
+    *("larger than", "oversize", "Framing"),
     *(
         "read entry",
         "write entry",
