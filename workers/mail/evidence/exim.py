@@ -7,7 +7,7 @@ connection lost after final dot"), and which Exim forgets then.
 
 import re
 
-from workers.mail.evidence.formats.lines import Line
+from workers.mail.evidence.formats.lines import Line, until_ellipsis
 from workers.mail.evidence.signs import OTHER, Said, Sign
 
 _MESSAGE = re.compile(  # the ids of Exim before 4.97, and since
@@ -32,7 +32,7 @@ def is_certain(line: Line) -> bool:
 
 def read(line: Line) -> Said:
     """Return what the line says: `<=` both names the e-mail and accepts it."""
-    if _CUT.fullmatch(line.text):
+    if _CUT.fullmatch(until_ellipsis(line.text)):
         return Said(Sign.CUT)
     found = _MESSAGE.match(line.text)
     if not found:
@@ -44,5 +44,7 @@ def read(line: Line) -> Said:
             return Said(Sign.ACCEPTED, found["id"])
         if not named and not _WITHOUT.search(text):
             return Said(Sign.CUT)
-        return Said(Sign.RECEIVED, found["id"], named["id"] if named else "")
+        logged = named["id"] if named else ""
+        value = until_ellipsis(logged)
+        return Said(Sign.RECEIVED, found["id"], value, whole=value == logged)
     return Said(Sign.ACCEPTED, found["id"]) if text.startswith(_ACCEPTED) else OTHER

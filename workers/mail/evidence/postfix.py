@@ -11,7 +11,7 @@ one.
 
 import re
 
-from workers.mail.evidence.formats.lines import Line
+from workers.mail.evidence.formats.lines import Line, until_ellipsis
 from workers.mail.evidence.signs import OTHER, Said, Sign, bare
 
 # Hexadecimal, or with enable_long_queue_ids of digits and consonants. All words of its own texts have other letters, or
@@ -61,7 +61,7 @@ def read(line: Line) -> Said:
 
 def _is_cut(program: str, text: str) -> bool:
     """Tell whether the line ends in its queue id, or `cleanup` before it has named the e-mail."""
-    found = _CUT.fullmatch(text)
+    found = _CUT.fullmatch(until_ellipsis(text))
     if not found or program not in _WITH_QUEUE_IDS:
         return False
     rest = (found["rest"] or "").strip()
@@ -78,8 +78,9 @@ def _of_the_server(text: str) -> Said:
 
 def _of_what_comes_in(program: str, queue_id: str, text: str) -> Said:
     if program == "cleanup" and text.startswith(_MESSAGE_ID):
-        value = text.removeprefix(_MESSAGE_ID).strip()
-        return Said(Sign.NAMED, queue_id, bare(value), whole=value.endswith(">"))
+        logged = text.removeprefix(_MESSAGE_ID).strip()
+        value = until_ellipsis(logged)
+        return Said(Sign.NAMED, queue_id, bare(value), whole=value == logged and value.endswith(">"))
     if text.startswith(("client=", "uid=")):
         return Said(Sign.BEGUN, queue_id)
     if program == "smtpd" and _LEFT.match(text):

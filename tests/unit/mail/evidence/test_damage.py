@@ -20,6 +20,7 @@ QUEUE_EMPTY = Vouched(
     complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, relays=["mx1:25"], queue_empty=True
 )
 LOST: dict[str, Callable[[str, int, str], str]] = {  # a line, where it is cut, and the next one
+    "some of its middle": lambda line, at, _: f"{line[:at]}…{line[-9:]}",
     "the end of the line": lambda line, at, _: line[:at],
     "the end and the line's end": lambda line, at, following: f"{line[:at]}{following}",
     "the end, and NULs in its place": lambda line, at, _: f"{line[:at]}\0\0\0\0\0",

@@ -84,6 +84,9 @@ def test_a_line_of_postfix_says_of_an_email(program: str, text: str, sign: Sign,
         ("postfix/cleanup", "4fQxYz3P", Sign.CUT),
         ("postfix/cleanup", "4fQxYz3PbZz1Hk: ", Sign.CUT),
         ("postfix/cleanup", "4fQxYz3PbZz1Hk: message", Sign.CUT),
+        ("postfix/cleanup", "4fQxYz3PbZz1Hk: mess…example.com>", Sign.CUT),
+        ("postfix/cleanup", "4fQxYz3PbZz1Hk: mess...example.com>", Sign.CUT),
+        ("postfix/smtpd", "4fQxYz3…, sasl_username=shop", Sign.CUT),
         ("postfix/cleanup", "4fQxYz3PbZz1Hk: message-id=<", Sign.CUT),
         ("postfix/qmgr", "4fQxYz3PbZz1Hk:", Sign.CUT),
         ("postfix/smtpd", "4fQxYz3PbZz1", Sign.CUT),
@@ -105,6 +108,8 @@ def test_a_line_of_postfix_without_a_queue_id(program: str, text: str, sign: Sig
         ("<odd-\udce9%s$(?) x@x>", "odd-\udce9%s$(?) x@x", True),
         ("<cut-off-in-the-mid", "cut-off-in-the-mid", False),
         ("<>", "", True),
+        ("<left-out…@x>", "left-out", False),
+        ("<left-out...@x>", "left-out", False),
     ],
 )
 def test_a_message_id_is_read_as_it_is_logged(value: str, message_id: str, whole: bool) -> None:

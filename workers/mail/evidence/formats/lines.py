@@ -44,6 +44,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"\d{4}")
 _FRACTION = re.compile(r"[.,]\d+$")
 _HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
+_ELLIPSIS = re.compile(r"…|\.\.\.")
 YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to what a datetime can be
 _EXIM_PROGRAMS = ("exim", "exim4")
 _NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
@@ -180,7 +181,14 @@ def take_apart(text: str, clock: Clock, around: Around) -> Line | None:
 def of_no_program(text: str, clock: Clock, around: Around) -> Line | None:
     """Return a line without a program's name, such as `last message repeated 3 times`: no name has a blank in it."""
     found = _HEADED.match(text)
-    return _line(found, clock, around, "", "") if found else None
+    if not found or until_ellipsis(text) != text:  # the program's name may be what was left out
+        return None
+    return _line(found, clock, around, "", "")
+
+
+def until_ellipsis(text: str) -> str:
+    """Return a text up to where something was left out of it, as by `journalctl --no-full`, also in its middle."""
+    return _ELLIPSIS.split(text, 1)[0]
 
 
 def of_parts(header: tuple[str, str, str], text: str, around: Around) -> Line | None:
