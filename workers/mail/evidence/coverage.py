@@ -14,6 +14,7 @@ from workers.mail.evidence.signs import Said, Sign
 AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)
 EVER = datetime.min.replace(tzinfo=UTC)
+KINDS = 4  # of gaps: by a crash or not, strange or not
 LONGEST_QUOTED = 200  # characters of a line in a sentence
 
 
@@ -29,6 +30,23 @@ class Gap:
 
     def touches(self, since: datetime, until: datetime) -> bool:
         return self.since <= until and since <= self.until
+
+
+class Minutes:
+    """The minutes in which something was logged: one number for each, however many lines there are."""
+
+    def __init__(self) -> None:
+        self._found: set[int] = set()
+
+    def note(self, moment: datetime) -> None:
+        self._found.add(_minute(moment))
+
+    def has_any(self, since: datetime, until: datetime) -> bool:
+        """Tell whether there is one from one time to another, to the minute."""
+        first, last = _minute(since), _minute(until)
+        if last - first < len(self._found):
+            return any(minute in self._found for minute in range(first, last + 1))
+        return any(first <= minute <= last for minute in self._found)
 
 
 @dataclass(slots=True)
@@ -50,8 +68,9 @@ class Coverage:
     lines: int = 0
     gaps: list[Gap] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    named: Minutes = field(default_factory=Minutes)  # when it has Message-IDs: whether it logs them
+    discarded: Minutes = field(default_factory=Minutes)  # when e-mails were accepted and thrown away
     _silence: timedelta = timedelta(0)  # the longest between two lines of a file
-    _named_minutes: set[int] = field(default_factory=set)
     _previous: datetime | None = None  # the line before, in the order of reading
     _down: str = ""  # what was down between the line before and the next one
     # By instance, time and process id, as a line may be in two files: whether it started, and the line before.
@@ -72,7 +91,9 @@ class Coverage:
             add(self.gaps, Gap(self._previous or line.moment, line.moment, self._down, crash=True))
             self._down = ""
         if said.names and said.message_id:
-            self._named_minutes.add(_minute(line.moment))
+            self.named.note(line.moment)
+        elif sign is Sign.DISCARDED:
+            self.discarded.note(line.moment)
         elif sign is Sign.STARTED or sign is Sign.STOPPED:
             instance = line.instance.partition("/")[0]
             self._runs.setdefault((instance, line.moment, sign is Sign.STARTED, line.pid), self._previous)
@@ -94,17 +115,11 @@ class Coverage:
         """The time of the line before, in the order of reading."""
         return self._previous
 
-    def names_something(self, since: datetime, until: datetime) -> bool:
-        """Tell whether the log has a Message-ID in this time, to the minute: whether it logs them."""
-        first, last = _minute(since), _minute(until)
-        if last - first < len(self._named_minutes):
-            return any(minute in self._named_minutes for minute in range(first, last + 1))
-        return any(first <= minute <= last for minute in self._named_minutes)
+    def close(self) -> None:
+        """Take in that all is read: what lies between files, and before a start that followed no stop, is a gap."""
+        self.gaps += [*self._between_files(), *self._before_starts()]
 
-    def all_gaps(self) -> Iterator[Gap]:
-        """Yield the gaps that lines told of, those between files, and those before a start that followed no stop."""
-        yield from self.gaps
-        yield from self._between_files()
+    def _before_starts(self) -> Iterator[Gap]:
         running: dict[str, bool] = {}
         for (instance, moment, started, _), before in sorted(self._runs.items(), key=lambda run: run[0][:3]):
             was_running = running.get(instance, True)
@@ -147,13 +162,15 @@ class Coverage:
 
 
 def add(gaps: list[Gap], gap: Gap) -> None:
-    """Add a gap, to the last one if that is of the same kind and close: as many as minutes are kept, not as lines."""
-    last = gaps[-1] if gaps else None
-    same = last and (last.crash, last.strange) == (gap.crash, gap.strange)
-    if last and same and EVER < last.since <= gap.until + A_MINUTE and gap.since <= last.until + A_MINUTE:
-        gaps[-1] = replace(last, since=min(last.since, gap.since), until=max(last.until, gap.until))
-    else:
-        gaps.append(gap)
+    """Add a gap, to one of the last if that is of its kind and close: as many as minutes are kept, not as lines."""
+    for at in range(max(len(gaps) - KINDS, 0), len(gaps)):
+        last = gaps[at]
+        if (last.crash, last.strange) != (gap.crash, gap.strange):
+            continue
+        if EVER < last.since <= gap.until + A_MINUTE and gap.since <= last.until + A_MINUTE:
+            gaps[at] = replace(last, since=min(last.since, gap.since), until=max(last.until, gap.until))
+            return
+    gaps.append(gap)
 
 
 def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> Gap:

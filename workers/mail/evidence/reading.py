@@ -52,9 +52,6 @@ class Logs:
     mentions: dict[str, list[str]] = field(
         default_factory=lambda: defaultdict(list)
     )  # by Message-ID: lines not understood
-    discards: dict[str, list[datetime]] = field(
-        default_factory=lambda: defaultdict(list)
-    )  # by host, of unnamed e-mails
     not_read: list[str] = field(default_factory=list)  # sentences: what is no log of a mail server that is read
     lines: int = 0
     of_other_programs: int = 0
@@ -121,6 +118,8 @@ class _Reader:
         self._note_what_is_not_read(seen)
         self._note_losses()
         self._note_missing_files()
+        for coverage in self.logs.coverage.values():
+            coverage.close()
 
     def gather_lines(self) -> None:
         """Find the lines of our queue ids, and that of a client that left while its e-mail came in."""
@@ -178,9 +177,7 @@ class _Reader:
             coverage.note_cut(line, strange=False)
         coverage.note(line, said, file)
         coverage.certain |= line.instance != "" or exim.is_certain(line)
-        if said.sign is Sign.DISCARDED:
-            self.logs.discards[line.host].append(line.moment)
-        elif said.names and said.whole and said.message_id in self._wanted:
+        if said.names and said.whole and said.message_id in self._wanted:
             self.queue_ids.add((line.host, said.queue_id))
 
     def _is_beginning_of_ours(self, said: Said) -> bool:

@@ -120,12 +120,12 @@ def _of_host(host: str, logs: Logs, since: datetime, until: datetime, vouched: V
         yield f"those of {name} begin at {_at(coverage.first)}, after {_at(since)}."
     if coverage.last < until:
         yield f"those of {name} end at {_at(coverage.last)}, before {_at(until)}."
-    if not coverage.names_something(since, until):
+    if not coverage.named.has_any(since, until):
         yield f"{name} logged no Message-ID at all from {_at(since)} until {_at(until)}."
-    for gap in coverage.all_gaps():
+    for gap in coverage.gaps:
         if gap.touches(since, until) and not _is_excused(gap, vouched):
             yield _missing(f"of {name}", gap)
-    if any(since <= moment <= until for moment in logs.discards.get(host, ())):
+    if coverage.discarded.has_any(since, until):
         yield f"{name} accepted e-mails and discarded them then, perhaps this one."
 
 

@@ -291,3 +291,11 @@ def test_gaps_are_bounded_however_many_lines_are_strange(tmp_path: Path) -> None
     lost = [syslog(moment, "mx1", "rsyslogd", 9, "imuxsock lost 53 messages from pid 5") for moment in moments]
     assert len(read(saved(tmp_path, cut)).coverage["mx1"].gaps) == 1
     assert len(read(saved(tmp_path, cut[:1] + lost)).coverage["mx1"].gaps) == 2
+
+
+def test_gaps_of_several_kinds_are_bounded_as_well(tmp_path: Path) -> None:
+    """Where they take turns, none follows one of its own kind."""
+    moments = [SINCE + timedelta(seconds=number) for number in range(1_000)]
+    said = ("Linux version 6.1", "imuxsock lost 53 messages from pid 5")
+    lines = [syslog(moment, "mx1", "rsyslogd", 9, said[moment.second % 2]) for moment in moments]
+    assert len(read(saved(tmp_path, [*AROUND[:2], *lines, AROUND[2]])).coverage["mx1"].gaps) == 2

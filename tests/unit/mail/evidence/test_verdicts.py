@@ -197,7 +197,7 @@ def test_what_is_no_gap_or_vouched_for_leaves_the_log_complete(
 def test_the_hour_that_comes_twice_proves_nothing(write: Write) -> None:
     """Its lines have one of two times."""
     [name] = write([OTHER.replace("Nov 23 12:05:00", "Oct 25 02:30:00"), BEFORE, AFTER])
-    gaps = {zone: list(read([name], ZoneInfo(zone)).coverage["mx1"].all_gaps()) for zone in ("UTC", "Europe/Berlin")}
+    gaps = {zone: list(read([name], ZoneInfo(zone)).coverage["mx1"].gaps) for zone in ("UTC", "Europe/Berlin")}
     assert gaps["UTC"] == []
     assert [gap.why for gap in gaps["Europe/Berlin"]] == ["the clock was set back then"]
 

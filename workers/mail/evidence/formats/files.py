@@ -25,8 +25,10 @@ from workers.mail.evidence.formats.packings import Damaged
 STDIN = "-"
 LONGEST_LINE = 65_536  # bytes; what is longer is read as several lines: a file without line ends fills no memory
 OVERLAP = 1_000  # characters that each of these has in common with the one before: longer than a Message-ID
-MOST_UNPACKED = 16 * 2**30  # bytes of an archive's files, which are copied to a temporary folder
+MOST_UNPACKED = 16 * 2**30  # bytes out of one packed file, or of an archive's files, which are copied to a folder
+MOST_FILES = 10_000  # of one archive
 SNIFFED = 4_096
+LATER_THAN_ALL = datetime(9_998, 1, 1, tzinfo=UTC)  # and a year later is a date, too
 MOST = 0.6  # of the letters of a log are ASCII's
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _WIDE = ((0, "utf-16-be"), (1, "utf-16-le"))  # where the NULs are of ASCII letters in two bytes
@@ -61,13 +63,18 @@ class LogFile:
             encoding = _encoding(packings.start_of(self.path, SNIFFED))
             with packings.unpacked(self.path) as file:
                 wide = io.TextIOWrapper(file, encoding, errors="replace", newline="\n") if encoding else None
-                yield from _lines(wide.readline if wide else file.readline, self.name)
+                most = max(MOST_UNPACKED, self.path.stat().st_size)
+                yield from _lines(wide.readline if wide else file.readline, self.name, most)
 
 
-def _lines(read_line: Callable[[int], bytes] | Callable[[int], str], name: str) -> Iterator[str]:
+def _lines(read_line: Callable[[int], bytes] | Callable[[int], str], name: str, most: int) -> Iterator[str]:
     begun, given = "", True  # the beginning of a line of which more is to come, and whether it was given already
     text = "\n"
     while chunk := read_line(LONGEST_LINE):
+        most -= len(chunk)
+        if most < 0:
+            why = f"{name} is more than {MOST_UNPACKED:,} bytes without its packing: unpack it, and give what comes out"
+            raise Damaged(why, only_rest=True)
         text = chunk if isinstance(chunk, str) else chunk.decode(errors="surrogateescape")
         ended = text.endswith("\n")
         *lines, last = (begun + (text.rstrip("\r\n") if ended else text)).split("\r")
@@ -114,7 +121,9 @@ def _files(name: str, folder: Path, hosts: Collection[tuple[str, str]]) -> Itera
             with path.open("rb") as pipe:
                 path = _copy_of(pipe, folder)
         else:
-            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            changed = _time(path.stat().st_mtime)
+            if not path.is_file():
+                raise CannotBeRead(f"{name} is neither a file nor a pipe: give the log files themselves.")
             path.open("rb").close()
     except OSError as error:
         raise CannotBeRead(f"{name}: {error.strerror}.") from error
@@ -135,7 +144,7 @@ class _Archives:
     """Copies what is in archives to a folder, also in archives in archives, and not more than MOST_UNPACKED."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._left = folder, MOST_UNPACKED
+        self._folder, self._left, self._copies = folder, MOST_UNPACKED, 0
 
     def files(
         self, name: str, path: Path, changed: datetime, depth: int = 0
@@ -168,10 +177,12 @@ class _Archives:
                 for taped in tape:
                     source_or_none = tape.extractfile(taped) if taped.isfile() else None
                     if source_or_none is not None:
-                        changed = datetime.fromtimestamp(taped.mtime, UTC)
-                        yield taped.name, self._copied(cast("BinaryIO", source_or_none)), changed
+                        yield taped.name, self._copied(cast("BinaryIO", source_or_none)), _time(taped.mtime)
 
     def _copied(self, source: object) -> Path:
+        self._copies += 1
+        if self._copies > MOST_FILES:
+            raise Damaged(f"The archive has more than {MOST_FILES:,} files: unpack it, and give its files.")
         with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as copy:
             while piece := cast("BinaryIO", source).read(2**20):
                 self._left -= len(piece)
@@ -181,12 +192,20 @@ class _Archives:
             return Path(copy.name)
 
 
+def _time(seconds: float) -> datetime:
+    """Return when a file was changed; where that is no date, one that is later than all of its lines."""
+    try:
+        return min(datetime.fromtimestamp(seconds, UTC), LATER_THAN_ALL)
+    except (ValueError, OverflowError, OSError):
+        return LATER_THAN_ALL
+
+
 def _zip_time(member: zipfile.ZipInfo) -> datetime:
     """Return when the file was changed: in a zone that nobody knows, so later by a day at most."""
     try:
         return datetime(*member.date_time, tzinfo=UTC) + timedelta(hours=14)
     except ValueError:
-        return datetime.max.replace(tzinfo=UTC)
+        return LATER_THAN_ALL
 
 
 def family(name: str) -> str:
