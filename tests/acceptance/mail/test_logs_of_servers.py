@@ -35,6 +35,13 @@ CLOCK_ERROR = timedelta(seconds=1.5)  # one clock, but the log has whole seconds
 REFUSING = "header_checks = regexp:{ { /^Subject: refuse/ REJECT } }\n"
 # How an attempt ends: what was transmitted before the client was gone.
 ENDINGS = ("reply", "dot", "dot, reset", "content", "nothing of the content", "recipient", "refused", "nothing")
+# Words of the reasons why an e-mail stays unknown, by which they are counted.
+REASONS = (
+    *("a line was not understood", "two lines ran together", "NULs", "a line of it is not complete", "is one missing?"),
+    *("does not end where a line ends", "cannot be read to its end", "none between them", "end at", "begin at"),
+    *("not in the order of time", "have lines of the same time", "logged no Message-ID at all", "has its Message-ID"),
+    *("the content came in", "started then without having been stopped", "--year"),
+)
 pytestmark = pytest.mark.faults
 
 
@@ -87,13 +94,17 @@ def test_no_verdict_is_wrong_whatever_becomes_of_the_logs(servers: dict[str, Ser
         for empty in (True, False)
     }
     wrong: list[tuple[int, Sent, Verdict]] = []
+    outcomes, why = Counter[Outcome](), Counter[str]()
     for number in range(ROUNDS):
         damage = Damage(tmp_path / str(number), Random(f"{seed} {number}"), harmless=number == 0)  # noqa: S311
         verdicts = judged(damage, said, sent, vouched[number % 2 == 0])
-        tell(number, verdicts)
+        outcomes_now, why_now = Counter(verdict.outcome for _, verdict in verdicts), reasons(verdicts)
+        tell(f"round {number}", outcomes_now, why_now)
+        outcomes, why = outcomes + outcomes_now, why + why_now
         wrong += [(number, each, verdict) for each, verdict in verdicts if is_wrong(verdict, came[each.message_id])]
         if number == 0:
             undamaged = verdicts
+    tell("all rounds", outcomes, why)
     for found in wrong:
         print("wrong:", *found)
     assert wrong == []
@@ -207,14 +218,13 @@ def is_wrong(verdict: Verdict, came: int) -> bool:
     return verdict.outcome is (Outcome.NOT_ACCEPTED if came else Outcome.ACCEPTED)
 
 
-def tell(number: int, verdicts: Sequence[tuple[Sent, Verdict]]) -> None:
+def reasons(verdicts: Sequence[tuple[Sent, Verdict]]) -> Counter[str]:
+    """Count why e-mails stay unknown."""
+    unknown = [verdict.why for _, verdict in verdicts if verdict.outcome is Outcome.STILL_UNKNOWN]
+    return Counter(next((words for words in REASONS if words in why), why) for why in unknown)
+
+
+def tell(name: str, outcomes: Counter[Outcome], why: Counter[str]) -> None:
     """Print how many there are of each outcome, and why they stay unknown."""
-    counts = Counter(verdict.outcome.value for _, verdict in verdicts)
-    why = Counter(
-        verdict.why.partition("(")[0].rpartition(": ")[2].strip()[:60]
-        if verdict.why.startswith("The logs")
-        else verdict.why[:30]
-        for _, verdict in verdicts
-        if verdict.outcome is Outcome.STILL_UNKNOWN
-    )
-    print(f"round {number}: {dict(counts)}; unknown: {why.most_common(4)}")
+    counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in Outcome)
+    print(f"{name}: {counts};", ", ".join(f"{number:,} {words}" for words, number in why.most_common()))
