@@ -33,10 +33,10 @@ MOST = 0.6  # of the letters of a log are ASCII's
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _WIDE = ((0, "utf-16-be"), (1, "utf-16-le"))  # where the NULs are of ASCII letters in two bytes
 _DATE = r"\d{4}-?\d\d-?\d\d(?:[-T_.]?\d\d(?:[-:]?\d\d){0,2})?"
+_PACKED = "gz|bz2|xz|lzma|zst|zstd|zip"
 _ROTATED = re.compile(
-    rf"(?:[.-](?:\d{{1,3}}|{_DATE}|gz|bz2|xz|lzma|zst|zstd|zip|tar|tgz|old|bak))+$|[._-]{_DATE}(?=\.log$)"
+    rf"(?:[.-](?:\d{{1,3}}|{_DATE}|{_PACKED}|tar|tgz|old|bak))+$|[._-]{_DATE}(?=\.log(?:\.(?:{_PACKED}))?$)"
 )
-
 _NUMBER = re.compile(r"[.-](\d{1,3})(?![\d-])")
 _DATED = re.compile(r"\d{4}")
 
