@@ -1,13 +1,12 @@
 """Lines that are cut, run together or are missing, files that are missing, and losses that loggers tell of."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.unit.mail.evidence.test_formats import FORMATS, others, ours, saved, syslog
-from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, SINCE, START, read, verdict
+from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, START, verdict
 from workers.mail.evidence import losses
 from workers.mail.evidence.losses import Reach
 from workers.mail.evidence.verdicts import Outcome, Vouched
@@ -278,24 +277,3 @@ def test_a_message_id_that_is_cut_off_may_be_ours(tmp_path: Path) -> None:
     for cut, outcome in expected.items():
         line = NAMED.replace(f"<{OURS}>", cut)
         assert verdict(saved(tmp_path, [AROUND[0], line, *AROUND[1:]])).outcome is outcome, cut
-
-
-def test_gaps_are_bounded_however_many_lines_are_strange(tmp_path: Path) -> None:
-    """Those that stand close are one."""
-    moments = [SINCE + timedelta(seconds=number) for number in range(3_000)]
-    lines = [
-        text for moment in moments for text in (syslog(moment, "mx1", "postfix/anvil", 9, "statistics"), "*** a ***")
-    ]
-    assert len(read(saved(tmp_path, lines)).gaps) == 1
-    cut = [syslog(moment, "mx1", "postfix/cleanup", 9, "AAAA") for moment in moments]
-    lost = [syslog(moment, "mx1", "rsyslogd", 9, "imuxsock lost 53 messages from pid 5") for moment in moments]
-    assert len(read(saved(tmp_path, cut)).coverage["mx1"].gaps) == 1
-    assert len(read(saved(tmp_path, cut[:1] + lost)).coverage["mx1"].gaps) == 2
-
-
-def test_gaps_of_several_kinds_are_bounded_as_well(tmp_path: Path) -> None:
-    """Where they take turns, none follows one of its own kind."""
-    moments = [SINCE + timedelta(seconds=number) for number in range(1_000)]
-    said = ("Linux version 6.1", "imuxsock lost 53 messages from pid 5")
-    lines = [syslog(moment, "mx1", "rsyslogd", 9, said[moment.second % 2]) for moment in moments]
-    assert len(read(saved(tmp_path, [*AROUND[:2], *lines, AROUND[2]])).coverage["mx1"].gaps) == 2

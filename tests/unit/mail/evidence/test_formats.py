@@ -244,7 +244,7 @@ MENTIONS = {
     "NULs between the letters": "\0".join(f"took {OURS}"),
     "bytes that are not UTF-8": f"\udcff\udcfe<{OURS}>\udcff",
     "in an e-mail that came back": f"X-Id: {OURS}\\r\\nTo: kim",
-    "behind 65,536 other letters": "x" * 65_520 + OURS + "x" * 500,
+    "in two of the pieces that are read at once": "x" * (65_536 - OURS.index("@") + 5) + OURS + "x" * 500,
     "behind many": "x" * 200_000 + OURS,
 }
 

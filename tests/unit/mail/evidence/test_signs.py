@@ -50,6 +50,7 @@ def of_postfix(program: str, text: str) -> Said:
         ("postfix/smtpd", "{}: milter-reject: RCPT from unknown[1.2.3.4]: 450 4.1.1", Sign.OTHER),
         ("postfix/smtpd", "warning: {}: queue file size limit exceeded", Sign.REFUSED),
         ("postfix/cleanup", "warning: {}: write queue file: No space left on device", Sign.REFUSED),
+        ("postfix/qmgr", "warning: {}: skipping unknown record type", Sign.OTHER),
         ("postfix/cleanup", "{}: removed (canceled)", Sign.REFUSED),
         ("postfix/smtpd", "{}: lost connection after DATA (40 bytes) from unknown[127.0.0.1]", Sign.REFUSED),
         ("postfix/smtpd", "{}: timeout after BDAT (40 bytes) from unknown[127.0.0.1]", Sign.REFUSED),

@@ -106,6 +106,8 @@ def test_neither_the_order_of_files_nor_of_programs_matters(write: Write, order:
         # One logger writes microseconds, another one seconds, a third one is late.
         ([CLIENT.replace("Nov 23 12:00:01", "2026-11-23T12:00:02.7Z"), NAMED.replace("12:00:01", "12:00:02"), ACTIVE],
          Outcome.ACCEPTED, "queue active"),
+        ([ACTIVE, *(line.replace("Nov 23 12:00:01", "2026-11-23T12:00:02.7Z") for line in (CLIENT, NAMED))],
+         Outcome.ACCEPTED, "queue active"),
         ([ACTIVE, CLIENT.replace("12:00:01", "12:00:20"), NAMED.replace("12:00:01", "12:00:20")],
          Outcome.STILL_UNKNOWN, "seems to be older"),
         # Another client of the same process left.
