@@ -23,7 +23,7 @@ from workers.mail.maintenance import operators
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, outcomes, runner, sender
+from workers.mail.sending import leases, outcomes, routes, runner, sender
 from workers.mail.tasks import expire_emails
 from workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses
 from workers.mail.transports.smtp import EmailBackend
@@ -59,7 +59,7 @@ def test_one_that_is_due_and_has_expired_is_not_tried(
     email = code()
     over(email)
     port, settings.EMAIL_PORT, settings.WEIR_MAIL_RATE = settings.EMAIL_PORT, 1, "1/h"
-    sender.site.cache_clear()
+    routes.site.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(sender, "throttle", lambda *_, **__: pytest.fail("it waited for its turn"))
         report = runner.send_due()
@@ -76,7 +76,7 @@ def test_one_that_expires_while_it_waits_for_its_turn(
 ) -> None:
     """The relay's rate lets it go at last: nobody connects for it."""
     settings.WEIR_MAIL_RATE = "100/s"
-    sender.site.cache_clear()
+    routes.site.cache_clear()
     email = code()
 
     @contextmanager
