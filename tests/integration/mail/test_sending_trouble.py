@@ -110,7 +110,7 @@ def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.Monkey
     assert state(email) == (State.SENT, 1)
 
 
-@pytest.mark.parametrize("reply", [b"250 OK\0queued\r\n", b"550 no\0no\r\n", b"451 \xff\xfelater\r\n"])
+@pytest.mark.parametrize("reply", [b"250 OK\0queued\r\n", b"550 5.6.0 no\0no\r\n", b"451 \xff\xfelater\r\n"])
 def test_what_a_server_says_can_always_be_stored(settings: LazySettings, reply: bytes) -> None:
     """Also what PostgreSQL would not take; and the next e-mail is sent."""
     email, next_one = ship(), ship()
