@@ -60,7 +60,8 @@ def accept(log: Path, email: Email) -> str:
     """Have the log accept the e-mail; returns the line that proves it."""
     proof = f"Nov 20 12:00:02 mx1 postfix/qmgr[7]: A{email.pk:06}: from=<a@b>, size=1, nrcpt=1 (queue active)"
     named = f"Nov 20 12:00:01 mx1 postfix/cleanup[6]: A{email.pk:06}: message-id={email.message_id}"
-    log.write_text(f"{named}\n{proof}\n{log.read_text()}")
+    lines = [named, proof, *log.read_text().splitlines()]
+    log.write_text("".join(f"{line}\n" for line in sorted(lines, key=lambda line: line[:15])))
     return proof
 
 

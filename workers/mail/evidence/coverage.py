@@ -7,7 +7,6 @@ from itertools import accumulate, pairwise
 
 from workers.mail.evidence import losses
 from workers.mail.evidence.formats.lines import Line
-from workers.mail.evidence.lives import LATEST
 from workers.mail.evidence.losses import Reach
 from workers.mail.evidence.signs import Said, Sign
 
@@ -82,7 +81,7 @@ class Coverage:
         self.lines += 1
         self._stretch(line.moment, file)
         span = self.spans[-1]
-        if span.last - line.moment > LATEST:
+        if span.last - line.moment > A_MINUTE:
             why = f"the lines of {span.file} are not in the order of time: give it with its oldest line first"
             add(self.gaps, Gap(line.moment, span.last, why))
         if line.ambiguous:
