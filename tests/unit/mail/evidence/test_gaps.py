@@ -122,3 +122,11 @@ def test_gaps_of_several_kinds_are_bounded_as_well(tmp_path: Path) -> None:
     said = ("Linux version 6.1", "imuxsock lost 53 messages from pid 5")
     lines = [syslog(moment, "mx1", "rsyslogd", 9, said[moment.second % 2]) for moment in moments]
     assert len(read(saved(tmp_path, [*AROUND[:2], *lines, AROUND[2]])).coverage["mx1"].gaps) == 2
+
+
+def test_nuls_stand_for_lines_behind_theirs_as_well(tmp_path: Path) -> None:
+    """Until the next line."""
+    damaged = "\0\0" + BEFORE.replace("11:00", "11:50")
+    found = verdict(saved(tmp_path, [BEFORE, damaged, OTHER, AFTER]))
+    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert "NULs" in found.why
