@@ -23,7 +23,7 @@ from workers.mail.maintenance import operators
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, outcomes, routes, runner, sender
+from workers.mail.sending import leases, outcomes, routes, runner
 from workers.mail.tasks import expire_emails
 from workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses
 from workers.mail.transports.smtp import EmailBackend
@@ -61,7 +61,7 @@ def test_one_that_is_due_and_has_expired_is_not_tried(
     port, settings.EMAIL_PORT, settings.WEIR_MAIL_RATE = settings.EMAIL_PORT, 1, "1/h"
     routes.site.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(sender, "throttle", lambda *_, **__: pytest.fail("it waited for its turn"))
+        patched.setattr(routes, "throttle", lambda *_, **__: pytest.fail("it waited for its turn"))
         report = runner.send_due()
     settings.EMAIL_PORT, settings.WEIR_MAIL_RATE = port, ""
     assert (report.expired, report.stopped_because) == (1, "")
@@ -85,7 +85,7 @@ def test_one_that_expires_while_it_waits_for_its_turn(
             over(email)
             yield
 
-    monkeypatch.setattr(f"{sender.__name__}.throttle", long_wait)
+    monkeypatch.setattr(f"{routes.__name__}.throttle", long_wait)
     before, settings.EMAIL_PORT = len(mail.events()), 1
     assert runner.send_due() == runner.SendReport(expired=1)
     assert (state(email), len(mail.events())) == (EXPIRED, before)

@@ -89,8 +89,8 @@ def test_kinds_are_listed_with_what_waits_is_unknown_and_failed(monkeypatch: pyt
     }  # fmt: skip
     assert (found["old.kind"]["is_registered"], found["old.kind"]["waiting"]) == (False, 1)
     printed = " ".join(told("kinds").split())
-    assert f"{SHIPPED} 2+ 1 1" in printed
-    assert "old.kind 1 0 0 no app registers it" in printed
+    assert f"{SHIPPED} 2+ 1 1 0 0" in printed
+    assert "old.kind 1 0 0 0 0 no app registers it" in printed
 
 
 # --- the suppression list -----------------------------------------------------------------------------
