@@ -86,3 +86,25 @@ def test_nothing_is_done_without_a_reason_a_choice_or_where_there_are_more_than_
     assert data("--all", "--limit", 1, "--expect", 2, *WHY) == {"resent": 1, "refused": []}
     assert [state(email)[0] for email in emails] == [State.PENDING, State.FAILED, State.FAILED]
     assert data("--since", "1h", "--dry-run") == {"would_resend": 2}
+
+
+def test_what_changes_while_others_are_sent_again_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another operator has sent it again, nobody knew what came of it, and it was left unsent. Or it failed anew."""
+    first, left, anew = failed("550 No"), failed("550 No"), failed("550 No")
+    monkeypatch.setattr(resending, "BATCH", 1)
+    resolve = resolving.resolve
+
+    def meanwhile(email_id: int, *arguments: Any, **options: Any) -> Email:
+        if email_id == first.pk:
+            for act in (Act.RESEND, Act.GIVE_UP):
+                resolve(left.pk, act, "Bob", "Nobody knows.")
+                if act == Act.RESEND:
+                    Email.objects.filter(pk=left.pk).update(
+                        state=State.UNKNOWN, phase=Phase.AFTER_DOT, sending_since=Now(), claim_token="0" * 32
+                    )
+            Email.objects.filter(pk=anew.pk).update(last_reply="551 Moved")
+        return resolve(email_id, *arguments, **options)
+
+    monkeypatch.setattr(resolving, "resolve", meanwhile)
+    assert data("--reply", "550 No", "--since", "1h", *WHY)["resent"] == 1
+    assert [state(email)[0] for email in (first, left, anew)] == [State.PENDING, State.FAILED, State.FAILED]

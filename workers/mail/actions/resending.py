@@ -43,17 +43,23 @@ class MoreThanExpected(ValueError):
 
 def failed(wanted: Wanted, limit: int | None = None) -> list[int]:
     """Return the e-mails that would be sent again, the oldest first. Reads the failed ones only."""
+    emails = _like(wanted)
+    if wanted.since is not None:
+        emails = emails.filter(ended_at__gte=Now() - wanted.since)
+    with transaction.atomic():
+        planner.by_indexes()
+        return list(emails.order_by("created_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def _like(wanted: Wanted) -> QuerySet[Email]:
+    """Return the failed e-mails of the kind, with the reply, whenever they failed."""
     given_up = Resolution.objects.filter(email=OuterRef("pk"), act=Act.GIVE_UP)
     emails: QuerySet[Email] = Email.objects.filter(~Exists(given_up), state=State.FAILED)
     if wanted.kind:
         emails = emails.filter(kind=wanted.kind)
     if wanted.reply:
         emails = emails.filter(last_reply__icontains=wanted.reply)
-    if wanted.since is not None:
-        emails = emails.filter(ended_at__gte=Now() - wanted.since)
-    with transaction.atomic():
-        planner.by_indexes()
-        return list(emails.order_by("created_at", "pk").values_list("pk", flat=True)[:limit])
+    return emails
 
 
 def resend(
@@ -79,8 +85,9 @@ def resend(
 def _batch(actor: Actor, wanted: Wanted, ids: Sequence[int], why: str, refused: list[str]) -> int:
     number = 0
     with transaction.atomic(durable=True):
-        still = Email.objects.filter(pk__in=ids, state=State.FAILED)  # not one that has become unknown meanwhile
-        for email_id in still.order_by("pk").select_for_update().values_list("pk", flat=True):
+        locked = list(Email.objects.filter(pk__in=ids).order_by("pk").select_for_update().values_list("pk", flat=True))
+        # Another statement, which sees what others did until the rows were locked, such as to leave one unsent.
+        for email_id in _like(wanted).filter(pk__in=locked).order_by("pk").values_list("pk", flat=True):
             try:
                 resolving.resolve(email_id, Act.RESEND, actor.name, why, wakes=False)
             except resolving.CannotBeResolved as error:
