@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -9,8 +10,9 @@ from django.db.models.functions import Now
 
 from postgres import planner
 from tests.integration.plans import plan_of, rows_read
-from workers.mail.models import Email
-from workers.mail.phases import State
+from workers.mail import resolving
+from workers.mail.models import Act, Email
+from workers.mail.phases import Phase, State
 from workers.mail.reports import counts
 
 ROWS = 100_000
@@ -76,3 +78,21 @@ def test_beyond_a_bound_they_say_or_more(monkeypatch: pytest.MonkeyPatch) -> Non
     [news] = [kind for kind in counts.of_kinds() if kind.kind == "news"]
     assert (news.sent_hour_or_more, news.sent_day_or_more) == (True, True)
     assert 0 < news.sent_day <= 100
+
+
+def test_one_that_was_found_to_have_arrived_was_sent_when_it_was_sent() -> None:
+    """An operator who reads the logs of an outage resolves thousands within an hour."""
+    email = Email.objects.create(
+        kind="arrived",
+        key="1",
+        message_id="<arrived@shop.example>",
+        recipient="kim@customers.example",
+        state=State.UNKNOWN,
+        phase=Phase.AFTER_DOT,
+        last_reply="No reply",
+        claim_token=uuid4(),
+        sending_since=Now() - timedelta(hours=5),
+        ended_at=Now() - timedelta(hours=5),
+    )
+    resolving.resolve(email.pk, Act.ARRIVED, "Ada", "The log says so.")
+    assert [counts.sent(within).by_kind.get("arrived") for within in (counts.HOUR, counts.DAY)] == [None, 1]
