@@ -67,7 +67,8 @@ OUR_ACCOUNT = (
 )
 OUR_LIMIT = (
     r"from sending|send limit|sending (?:limit|quota|rate|activity|ips?|mta|domain)|this hour|per (?:day|session)"
-    r"|(?:daily|hourly)(?: \S+){0,3} (?:limit|quota)|(?:emails|failures) per hour"
+    r"|(?:daily|hourly)(?: \S+){0,3} (?:limit|quota)|(?:emails|messages|failures) per hour"
+    r"|ratelimit \"(?:user|\w*_out_\w*)\""
 )
 OUR_SENDING = f"{LOGIN}|{RELAYING}|{OUR_ADDRESS}|{OUR_ACCOUNT}|{OUR_LIMIT}"
 # And our host: its name, its address, and what lists say of it, some of them in a host's name of their own.
@@ -88,6 +89,7 @@ RECIPIENT = (
     r"|mailing list|alias|destinataire"
 )
 # Of nobody.
+FOR_NOW = r"(?:try|retry)(?: again)? later|temporar(?:y|il?y)"
 RATE = (
     r"rate\W?(?:limit\w*)?|throttl\w*|limit\w*|frequency|volume|too (?:fast|quickly|frequent)"
     r"|too (?:many|much) (?:\w+ )?(?:messages|e-?mails|mails?|requests|connec\w+|sessions)"
@@ -183,6 +185,8 @@ TABLE = (
     Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.DOMAIN_LATER, RATE),
     Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.HELD, RATE),
     Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.HELD, OUR_HOST),
+    # It is for good by its code and for now by its words: a host that has a fault.
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.DOUBTFUL, rf"(?:{RECIPIENT})(?!\w)[\s\S]*\b(?:{FOR_NOW})"),
     # RFC 3463, 3.8 (7.0, 7.1): refused by policy: the recipient, if named; else we, as the content is unseen.
     Row(AFTER_MAIL, "5??", "*", Verdict.NEVER, RECIPIENT),
     Row(AFTER_MAIL, "5??", "7.[0-2]", Verdict.HELD),

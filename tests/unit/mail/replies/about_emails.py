@@ -279,6 +279,11 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
         "nothing says whether we are refused or the e-mail",
         (
             (RCPT, "550 #5.1.0 Address rejected."),  # IronPort
+            (
+                RCPT,
+                "550-Requested action not taken: mailbox unavailable\n550 Failure sending mail. Try again later",
+            ),  # GMX
+            (CONTENT, "550 5.1.1 The recipient is temporarily unavailable"),
             (RCPT, "555 5.5.2 Syntax error"),  # Gmail
             (CONTENT, "550 5.7.1 [CS01] Message rejected due to local policy"),  # Apple
             (CONTENT, "550 5.7.1 Command rejected"),  # Postfix, a milter

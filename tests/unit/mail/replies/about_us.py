@@ -264,6 +264,12 @@ ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             ),  # Postfix, policyd
             (RCPT, "550 Domain x.example has exceeded the max emails per hour (500/500 (100%)) allowed"),  # cPanel
             (CONTENT, "550 Domain x.example has exceeded the max defers and failures per hour (5/5 (100%)) allowed"),
+            (CONTENT, '451 4.7.1 Ratelimit "user" exceeded'),  # Rspamd, of the login
+            (CONTENT, '451 4.7.1 Ratelimit "hostinger_out_ratelimit" exceeded'),  # Rspamd, a rule of Hostinger's
+            (
+                CONTENT,
+                "450 4.7.1 <END-OF-MESSAGE>: End-of-data rejected: Number messages per hour exceeded. Error:RATE_MSG",
+            ),  # Postfix, a policy service
             (RCPT, "452 Too many recipients received this hour"),  # SendGrid
             (RCPT, "452 4.5.3 Error: too many recipients"),  # Postfix
             (RCPT, "450 4.7.1 Error: too many recipients from 192.0.2.1"),  # Postfix
