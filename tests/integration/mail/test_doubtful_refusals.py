@@ -14,9 +14,9 @@ from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted
 from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, OK, shipped
 from tests.integration.mail.test_sending import due_again
 from tests.waiting import wait_for
-from workers.mail import kinds
+from workers.mail import kinds, resolving
 from workers.mail.message import Message
-from workers.mail.models import Email, RelayHold
+from workers.mail.models import Act, Email, RelayHold
 from workers.mail.phases import Phase, State
 from workers.mail.sending import refusals, runner
 from workers.mail.transports import relays
@@ -135,6 +135,31 @@ def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: 
     wait_for(have_ended, 60, "the end of all")
     assert Email.objects.filter(state=State.FAILED).count() == 20
     assert len([recipient for recipient in asked if recipient.startswith("bad")]) <= 3 * 20 + refusals.FEW
+
+
+def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
+    """What it was refused before the cause was mended is no longer counted against it."""
+    bad = Email.objects.get(pk=shipped(["bad@in.example"])[0])
+
+    def has_failed() -> bool:
+        ship()
+        send(1)
+        return state(bad)[0] == State.FAILED
+
+    wait_for(has_failed, 60, "the end of the odd one")
+    del asked[:]
+    resolving.resolve(bad.pk, Act.RESEND, "Ada", "The server knows us now.")
+
+    def is_asked_again() -> bool:
+        send(1)
+        return bool(asked)
+
+    wait_for(is_asked_again, 60, "another attempt")
+    assert state(bad) == (State.PENDING, 1)
+    monkeypatch.setattr(Odd, "bad", ("nobody",))
+    wait_for(all_are_sent, 60, "all e-mails")
+    assert state(bad) == (State.SENT, 2)
+    assert asked.count("bad@in.example") == 2
 
 
 def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: LazySettings, asked: list[str]) -> None:

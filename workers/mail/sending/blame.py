@@ -70,6 +70,11 @@ class Suspects:
             is_alone = is_doubtful and not are_all_refused
             return Blame.PERHAPS if was_taken_since or was_due_before or is_alone else Blame.NOBODY
 
+    def forget(self, email: int) -> None:
+        """Know nothing of an e-mail that has all attempts ahead of it."""
+        with self._lock:
+            self._suspects.pop(email, None)
+
     def accepted(self, now: datetime) -> None:
         """Note that the relay has accepted an e-mail."""
         with self._lock:

@@ -163,6 +163,8 @@ class Route:
             return
         self.works()
         suspected, is_ours, domain = suspects(self.relay.name), True, ""
+        if not email.attempts:
+            suspected.forget(email.pk)  # an operator may have had it sent again
         if error.knows_recipient:
             domain = _domain(email)
             was_due_before = _was_due_before(email, suspected.accepted_at)
