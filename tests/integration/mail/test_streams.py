@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
+from ratelimit import site_settings
 from tests.integration.conftest import Eventually
 from tests.integration.mail.shipments import MARKS, sending_meanwhile, state
 from tests.integration.mail.stream_servers import Manner, StreamServer, dead_port, stream_server
@@ -25,7 +26,7 @@ from workers.mail.models import Email, RelayHold
 from workers.mail.phases import State
 from workers.mail.reports import counts
 from workers.mail.reports.why import goes_by
-from workers.mail.sending import leases, routes, runner
+from workers.mail.sending import crews, leases, routes, runner
 from workers.mail.transports import kind_routes, relays
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
@@ -78,6 +79,20 @@ def ids(emails: list[Email]) -> list[str]:
     return sorted(email.message_id for email in emails)
 
 
+def claimed_kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that will have the kind of each e-mail that is claimed."""
+    claimed: list[str] = []
+    claim = leases.claim
+
+    def noting(*arguments: object) -> list[Email]:
+        found = claim(*arguments)  # type: ignore[arg-type]
+        claimed.extend(email.kind for email in found)
+        return found
+
+    monkeypatch.setattr(leases, "claim", noting)
+    return claimed
+
+
 def due_now() -> None:
     Email.objects.filter(state=State.PENDING).update(next_attempt_at=Now())
 
@@ -127,15 +142,7 @@ def test_a_round_leaves_nothing_of_a_stream_that_is_left_alone_claimed(
         routes.breaker(bulk_relay.name).failed(time.monotonic())
     newsletters(120)
     reset = resets()
-    claimed: list[str] = []
-    claim = leases.claim
-
-    def noting(*arguments: object) -> list[Email]:
-        found = claim(*arguments)  # type: ignore[arg-type]
-        claimed.extend(email.kind for email in found)
-        return found
-
-    monkeypatch.setattr(leases, "claim", noting)
+    claimed = claimed_kinds(monkeypatch)
     report = runner.send_due()
     assert (report.sent, claimed) == (1, ["password.reset"])
     assert report.stopped_because.startswith(f"The mail server {bulk_relay.name} could not be reached lately")
@@ -185,6 +192,30 @@ def test_relays_of_a_route_are_used_in_its_order(
     due_now()
     runner.send_due()
     assert (main.accepted, sorted(bulk.accepted)) == ([], ids(emails))
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
+    main: StreamServer,
+    bulk: StreamServer,
+    settings: LazySettings,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While another stream keeps the round from ending: by and by it would hold all that is due."""
+    monkeypatch.setattr(crews, "RESUMES_AFTER_S", 0.1)
+    settings.WEIR_MAIL_RATE = "100/s"
+    bulk.manner = Manner.SLOW
+    waiting = resets(3)
+    newsletters()
+    site_settings.set_rate(main.name, "100/s")
+    site_settings.pause(main.name)
+    claimed = claimed_kinds(monkeypatch)
+    with sending_meanwhile(), bulk.holding():
+        eventually(lambda: claimed.count("password.reset") > 2, "some looks", seconds=SOON_S)
+        assert Email.objects.filter(kind="password.reset", state=State.CLAIMED).count() <= 1
+        site_settings.resume(main.name)
+        eventually(lambda: sorted(main.accepted) == ids(waiting), "what had to wait", seconds=SOON_S)
 
 
 @pytest.fixture

@@ -159,6 +159,7 @@ class _Round:
                         crew.count(outcome)
                 held = None  # an e-mail may be large
         except SlotTooFar as error:
+            self._leave(crew, held)
             self._stop(crew, f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
         except Unreachable as error:
             if not held or not self._do_others_go_on(crew, sender, held):
@@ -169,6 +170,12 @@ class _Round:
                 crew.rests()
             sender.close()
             connections.close_all()  # those of this thread
+
+    def _leave(self, crew: Crew, held: Held | None) -> None:
+        """Leave to others what was claimed: this round may go on for long, for another crew."""
+        with self._lock:
+            if held:
+                crew.source.put_back(held)
 
     def _do_others_go_on(self, crew: Crew, sender: Sender, held: Held) -> bool:
         with self._lock:
