@@ -218,6 +218,24 @@ def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
         eventually(lambda: sorted(main.accepted) == ids(waiting), "what had to wait", seconds=SOON_S)
 
 
+def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_second_is_down(
+    main: StreamServer, settings: LazySettings
+) -> None:
+    """It waits for the one that can be tried first, and the round says why."""
+    settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{dead_port()}"]
+    settings.WEIR_MAIL_ROUTES = {"*": ["main", "bulk"]}
+    main.manner = Manner.REFUSES
+    resets(60)
+    due_now()
+    runner.send_due()
+    assert routes.open_for_s(relays.relays()[1:])  # it was down three times
+    due_now()
+    report = runner.send_due()
+    assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
+    assert "550 5.7.1 Sending paused" in report.stopped_because
+    assert not Email.objects.filter(next_attempt_at__lt=Now() + timedelta(seconds=2)).exists()
+
+
 @pytest.fixture
 def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailProvider]:
     with mail_provider.running(tmp_path_factory.mktemp("provider")) as running:

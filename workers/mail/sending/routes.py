@@ -81,20 +81,24 @@ def open_for_s(relays: Sequence[Relay]) -> float:
 
 
 def waits_s(relays: Sequence[Relay], email: Email) -> float:
-    """Return for how long the e-mail is to wait, as all relays have refused such e-mails; 0 where one has not.
+    """Return for how long the e-mail is to wait, as each relay has refused such e-mails, or is left alone; 0 where not.
 
-    One that may have been accepted waits for nothing but its own relay.
+    Where all are left alone, nothing is claimed. One that may have been accepted waits for nothing but its own relay.
     """
     if email.ask_until is not None:
         return 0.0
     now, is_new = time.monotonic(), not email.last_reply
-    return min(refusals(relay.name).waits_s(email.kind, _domain(email), now, is_new=is_new) for relay in relays)
+    waits = [refusals(relay.name).waits_s(email.kind, _domain(email), now, is_new=is_new) for relay in relays]
+    if not any(waits):
+        return 0.0
+    return min(max(wait_s, _alone_for_s(relay.name)) for wait_s, relay in zip(waits, relays, strict=True))
 
 
 def all_refuse_because(relays: Sequence[Relay]) -> str:
-    """Return what a relay said last, where each has refused us, or e-mails of ours, since it accepted one; or ""."""
-    said = [refusals(relay.name).because for relay in relays]
-    return said[-1] if all(said) else ""
+    """Return what a relay said last, where each has refused us, or e-mails of ours, or is left alone; or ""."""
+    said = {relay.name: refusals(relay.name).because for relay in relays}
+    is_usable = any(not because and not _alone_for_s(name) for name, because in said.items())
+    return "" if is_usable else next((because for because in reversed(said.values()) if because), "")
 
 
 def _alone_for_s(relay: str) -> float:
