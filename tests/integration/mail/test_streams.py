@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from io import StringIO
 from itertools import count
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
+from django.db.models import Count
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -26,7 +28,7 @@ from workers.mail.models import Email, RelayHold
 from workers.mail.phases import State
 from workers.mail.reports import counts
 from workers.mail.reports.why import goes_by
-from workers.mail.sending import crews, leases, routes, runner
+from workers.mail.sending import crews, leases, policy, routes, runner
 from workers.mail.transports import kind_routes, relays
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
@@ -234,6 +236,36 @@ def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_seco
     assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
     assert "550 5.7.1 Sending paused" in report.stopped_because
     assert not Email.objects.filter(next_attempt_at__lt=Now() + timedelta(seconds=2)).exists()
+
+
+def test_a_process_has_not_ten_senders_for_each_of_many_streams(
+    settings: LazySettings, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a connection to PostgreSQL, too: one provider's trouble would use up all. Each stream has two."""
+    looks, decide = count(), policy.another_sender
+    monkeypatch.setattr(policy, "another_sender", lambda seen: (next(looks), decide(seen))[1])
+    names = [f"t{number}" for number in range(12)]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(stream_server()) for _ in names]
+        settings.WEIR_MAIL_RELAYS = [
+            f"{name}=smtp://127.0.0.1:{server.port}" for name, server in zip(names, servers, strict=True)
+        ]
+        settings.WEIR_MAIL_ROUTES = {"*": ["t0"]} | {name: [name] for name in names}
+        for name, server in zip(names, servers, strict=True):
+            server.manner = Manner.SLOW
+            kinds.register(name)(lambda: Content(subject="Note", text="Hello"))
+            queue(name, 12)
+        sending = Email.objects.filter(state=State.SENDING)
+        of_kinds = sending.values("kind").annotate(number=Count("pk"))
+        with sending_meanwhile(), ExitStack() as slow:
+            for server in servers:
+                slow.enter_context(server.holding())
+            eventually(
+                lambda: of_kinds.filter(number__gt=1).count() == len(names), "two of each stream", seconds=3 * SOON_S
+            )
+            until = next(looks) + 20 * len(names)  # at each of which another one may have been begun
+            eventually(lambda: next(looks) > until, "some looks", seconds=3 * SOON_S)
+            assert sending.count() <= policy.MOST_OF_ALL + len(names)
 
 
 @pytest.fixture

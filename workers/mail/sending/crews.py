@@ -43,10 +43,11 @@ class Crew:
         """Return the bytes of the e-mails that its senders transmit."""
         return sum(sender.in_hand for sender in self.senders if sender is not but)
 
-    def needs_another(self, at_work: int) -> bool:
-        """Tell whether another sender is needed beside those at work."""
+    def needs_another(self, at_work: int, of_all: int) -> bool:
+        """Tell whether another sender is needed beside those at work; `of_all` crews there are so many."""
         situation = Situation(
             senders=at_work,
+            of_all=of_all,
             stalled=self.stalled(),
             are_many=self.source.are_many,
             has_ended=bool(self.ended),

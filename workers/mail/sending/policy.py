@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 ORDINARY_SENDERS = 2  # if much is due: while one waits for an answer, the other gets on
-MOST_SENDERS = 10  # connections of one process, in the worst case
+MOST_SENDERS = 10  # of a stream, in one process: connections to its relays, and to PostgreSQL
+MOST_OF_ALL = 20  # of all streams, beyond which none has more than the ordinary ones
 MOST_IN_HAND = 16 * 2**20  # bytes that other senders transmit, beyond which none begins a further e-mail
 
 
@@ -18,6 +19,7 @@ class Situation:
     has_ended: bool  # the outcome of some e-mail is known: the relays answer
     is_one_enough: bool  # a relay has refused a further connection
     is_stopped: bool
+    of_all: int = 0  # senders at work, those of other streams, too
     in_hand: int = 0  # bytes of the e-mails that they transmit
 
 
@@ -32,6 +34,8 @@ class Another(Enum):
 def another_sender(seen: Situation) -> Another:
     """Tell whether there is too much for one sender, or all have stalled."""
     if seen.is_stopped or not seen.senders or seen.senders >= MOST_SENDERS or seen.in_hand > MOST_IN_HAND:
+        return Another.NO
+    if seen.of_all >= MOST_OF_ALL and seen.senders >= ORDINARY_SENDERS:
         return Another.NO
     if seen.senders < ORDINARY_SENDERS and seen.are_many and seen.has_ended and not seen.is_one_enough:
         return Another.YES

@@ -135,16 +135,19 @@ class _Round:
 
     def _look_after(self, at_work: Counter[Crew]) -> list[Crew]:
         """Return the crews that need another sender. `at_work` has the numbers of those that there are."""
-        needed = [crew for crew in self._crews if self._is_another_needed(crew, at_work)]
+        needed: list[Crew] = []
+        for crew in self._crews:
+            if self._is_another_needed(crew, at_work, at_work.total() + len(needed)):
+                needed.append(crew)
         for crew in self._crews:
             if crew.stopped_because:  # now: a sender may have to wait for its answer for long
                 crew.given_back += crew.source.give_back_waiting()
             crew.source.renew()
         return needed
 
-    def _is_another_needed(self, crew: Crew, at_work: Counter[Crew]) -> bool:
+    def _is_another_needed(self, crew: Crew, at_work: Counter[Crew], of_all: int) -> bool:
         if at_work[crew]:
-            return crew.needs_another(at_work[crew])
+            return crew.needs_another(at_work[crew], of_all)
         return bool(at_work) and not self._is_over(crew) and crew.is_rested() and crew.begins()
 
     def _serve(self, crew: Crew) -> None:
