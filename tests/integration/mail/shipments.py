@@ -71,12 +71,12 @@ def state(email: Email) -> tuple[str, int]:
 
 
 @contextmanager
-def sending_meanwhile() -> Iterator[None]:
+def sending_meanwhile(at_most_s: float | None = None) -> Iterator[None]:
     """Send what is due meanwhile, in a thread; on leaving, wait for its end."""
 
     def send() -> None:
         try:
-            runner.send_due()
+            runner.send_due(at_most_s=at_most_s)
         finally:
             connection.close()
 

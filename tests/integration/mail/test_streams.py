@@ -1,7 +1,9 @@
 """Relays by kind: whatever one relay does, the kinds of the other one leave, and none by the wrong one."""
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from io import StringIO
@@ -11,6 +13,7 @@ from uuid import uuid4
 import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
+from django.db import connection
 from django.db.models import Count
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -29,6 +32,8 @@ from workers.mail.phases import State
 from workers.mail.reports import counts
 from workers.mail.reports.why import goes_by
 from workers.mail.sending import crews, leases, policy, routes, runner
+from workers.mail.sending.sender import Sender
+from workers.mail.sending.source import Allowance, Source
 from workers.mail.transports import kind_routes, relays
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
@@ -367,6 +372,53 @@ def test_a_turn_that_is_over_ends_in_all_streams(
     assert report.is_out_of_time
     assert main.accepted
     assert bulk.accepted
+
+
+@pytest.mark.usefixtures("two_streams")
+def test_a_turn_that_is_over_goes_on_while_a_slow_relay_keeps_the_call_from_ending(
+    main: StreamServer, bulk: StreamServer, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """Nobody else is there to send the e-mails of the other stream meanwhile."""
+    decide, is_over = policy.is_over, threading.Event()
+
+    def look(*, now: float, end_at: float | None, stalled: int) -> bool:
+        if end_at is not None and now > end_at:
+            is_over.set()
+        return decide(now=now, end_at=end_at, stalled=stalled)
+
+    monkeypatch.setattr(policy, "is_over", look)
+    bulk.manner = Manner.SLOW
+    [letter] = newsletters()
+    with sending_meanwhile(at_most_s=1.0), bulk.holding():
+        eventually(lambda: state(letter)[0] == State.SENDING, "the e-mail that hangs", seconds=SOON_S)
+        eventually(is_over.is_set, "the end of the turn", seconds=SOON_S)
+        later = resets()
+        eventually(lambda: main.accepted == ids(later), "an e-mail of the other stream", seconds=SOON_S)
+
+
+def test_an_email_that_began_after_the_end_of_a_turn_keeps_no_other_stream_from_ending(
+    main: StreamServer, settings: LazySettings, eventually: Eventually
+) -> None:
+    """Else two streams that are always busy would keep each other from it."""
+    settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}"]
+    main.manner = Manner.SLOW
+    resets()
+    held = Source(Allowance(None), lambda _: 0.0).next()
+    assert held
+    sender, end_at = Sender(relays.relays()), time.monotonic()
+
+    def deliver() -> None:
+        try:
+            sender.deliver(held)
+        finally:
+            sender.close()
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool, main.holding():
+        delivering = pool.submit(deliver)
+        eventually(lambda: sender.is_late(time.monotonic()), "an e-mail that takes long", seconds=SOON_S)
+        assert not sender.is_late(end_at)
+    delivering.result()
 
 
 @pytest.mark.parametrize("order", [1, -1])
