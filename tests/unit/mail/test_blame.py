@@ -23,6 +23,16 @@ def test_one_that_is_refused_again_although_another_was_accepted_is_to_blame() -
     assert refused(suspects, ODD) == Blame.EMAIL
 
 
+def test_one_that_is_refused_again_is_not_to_blame_when_few_in_a_row_are_refused_with_it() -> None:
+    """Though it was refused alone before: an attempt, and no more."""
+    suspects = Suspects()
+    refused(suspects, ODD)
+    suspects.accepted(NOW)
+    for other in range(FEW - 1):
+        refused(suspects, ODD + 1 + other)
+    assert refused(suspects, ODD) == Blame.PERHAPS
+
+
 def test_where_a_reply_says_that_we_are_meant_it_is_an_attempt() -> None:
     suspects = Suspects()
     assert refused(suspects, ODD, is_doubtful=False) == Blame.NOBODY

@@ -4,7 +4,15 @@ from itertools import pairwise
 
 import pytest
 
-from workers.mail.sending.refusals import FEW, LONGEST_PAUSE_S, PAUSE_S, WORKS_FOR_S, Budget, Refusals
+from workers.mail.sending.refusals import (
+    FEW,
+    LONGEST_PAUSE_S,
+    MOST_DOMAINS,
+    PAUSE_S,
+    WORKS_FOR_S,
+    Budget,
+    Refusals,
+)
 
 
 def test_a_budget_is_twice_as_large_after_each_pause() -> None:
@@ -100,3 +108,12 @@ def test_a_kind_that_is_refused_waits_whatever_others_are_accepted() -> None:
     assert tried <= 15
     assert refusals.accepted("order", 600.0)
     assert refusals.waits_s("order", "a", 600.0, is_new=True) == 0.0
+
+
+def test_only_so_many_domains_are_remembered() -> None:
+    """The oldest is forgotten: who writes to it is one that was never refused."""
+    refusals = Refusals()
+    for number in range(MOST_DOMAINS + 1):
+        refusals.refused("order", f"d{number}", "554 no", 0.0)
+    assert refusals.waits_s("order", "d1", 1.0, is_new=False) > 0.0
+    assert refusals.waits_s("order", "d0", 1.0, is_new=False) == 0.0
