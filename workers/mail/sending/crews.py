@@ -39,9 +39,9 @@ class Crew:
         """Return how many senders are busy with one e-mail for longer than others should wait."""
         return sum(sender.is_stalled for sender in self.senders)
 
-    def in_hand(self, but: Sender | None = None) -> int:
+    def in_hand(self) -> int:
         """Return the bytes of the e-mails that its senders transmit."""
-        return sum(sender.in_hand for sender in self.senders if sender is not but)
+        return sum(sender.in_hand for sender in self.senders)
 
     def needs_another(self, at_work: int, of_all: int) -> bool:
         """Tell whether another sender is needed beside those at work; `of_all` crews there are so many."""

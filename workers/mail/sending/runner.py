@@ -156,7 +156,7 @@ class _Round:
         with self._lock:
             crew.senders.append(sender)
         try:
-            while held := self._next(crew, sender):
+            while held := self._next(crew):
                 if outcome := sender.deliver(held):
                     with self._lock:
                         crew.count(outcome)
@@ -188,11 +188,10 @@ class _Round:
         with self._lock:
             crew.stopped_because = crew.stopped_because or because
 
-    def _next(self, crew: Crew, sender: Sender) -> Held | None:
+    def _next(self, crew: Crew) -> Held | None:
         """Return the e-mail to deliver next; None if there is nothing left to do, or others have enough in hand."""
         with self._lock:
-            sender.in_hand = 0
-            if crew.stopped_because or crew.in_hand(but=sender) > policy.MOST_IN_HAND:
+            if crew.stopped_because or crew.in_hand() > policy.MOST_IN_HAND:
                 return None
             crew.is_out_of_time = self._is_over(crew)
             return None if crew.is_out_of_time else crew.source.next()

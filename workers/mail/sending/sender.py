@@ -67,7 +67,7 @@ class Sender:
             except leases.ClaimLost as lost:
                 return lost.outcome
             finally:
-                self._delivers_since = None
+                self._delivers_since, self.in_hand = None, 0
 
     def _delivered(self, held: Held) -> Outcome | None:
         try:
