@@ -33,13 +33,23 @@ class CannotBeResolved(ValueError):
     """The e-mail is not in a state that can be resolved in this way; the message says in which it is."""
 
 
-def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = None, wakes: bool = True) -> Email:
+def resolve(
+    email_id: int,
+    act: Act,
+    who: str,
+    why: str,
+    *,
+    to: str | None = None,
+    may_be_late: bool = True,
+    wakes: bool = True,
+) -> Email:
     """Write down what somebody found out about an e-mail, and do it, in one transaction.
 
     - ARRIVED: an unknown one is `sent`.
     - RESEND: one that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. The
       recipient of one that is unknown, or was given up, may get it twice: that is the risk that the operator accepts.
-      It does not expire any more: whoever has it sent again has decided that. Nor does one that ended and is corrected.
+      It does not expire any more: whoever has it sent again has decided that, unless the caller says that it must not
+      be late (`may_be_late`). Nor does one that ended and is corrected.
     - GIVE_UP: an unknown one is `failed`: it is not sent again, and nobody knows whether it arrived.
     - CANCEL: one that no worker has begun is `cancelled`.
     - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
@@ -61,7 +71,7 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
         if refused := refusal(email, act):
             raise CannotBeResolved(refused)
         _write_down(email, act, who, why)
-        _apply(email, act, why, to)
+        _apply(email, act, why, to, may_be_late=may_be_late)
         email.save()
         if wakes and act in (Act.RESEND, Act.CORRECT):
             transaction.on_commit(outbox.wake_mailer, robust=True)
@@ -93,7 +103,7 @@ def _was_given_up(email: Email) -> bool:
     return last is not None and last.done == Act.GIVE_UP
 
 
-def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
+def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: bool) -> None:
     if act in (Act.ARRIVED, Act.BOUNCED):
         email.sent_at = email.sent_at or email.sending_since
         email.state = State.SENT if act == Act.ARRIVED else State.BOUNCED
@@ -104,7 +114,7 @@ def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
             _render_anew(email, to)
         if email.state != State.PENDING or email.attempts:  # one that was not tried yet goes no sooner than was asked
             email.next_attempt_at = Now()
-        if email.state != State.PENDING:
+        if email.state != State.PENDING and may_be_late:
             email.expires_at = None
         email.state, email.attempts, email.sent_at = State.PENDING, 0, None
     elif act == Act.GIVE_UP:

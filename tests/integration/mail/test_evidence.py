@@ -77,7 +77,7 @@ def told(log: object, *arguments: str, changed: datetime = CHANGED) -> str:
 
 
 def _resolve(email_id: int, act: Act, why: str) -> None:
-    resolving.resolve(email_id, act, WHO, why)
+    resolving.resolve(email_id, act, WHO, why, may_be_late=False)
 
 
 def settle(log: Path, *, apply: bool) -> settling.Report:

@@ -23,7 +23,14 @@ RESOLVE: Final[Mapping[Act, Action]] = {
 
 
 def resolve(
-    actor: Actor, email_id: int, act: Act, *, why: str, to: str | None = None, seen: str | None = None
+    actor: Actor,
+    email_id: int,
+    act: Act,
+    *,
+    why: str,
+    to: str | None = None,
+    may_be_late: bool = True,
+    seen: str | None = None,
 ) -> Email:
     """Say what became of an e-mail, or what is to become of it, as resolving.resolve does.
 
@@ -37,7 +44,7 @@ def resolve(
         if seen is not None and seen != version_of(looked_at):
             raise acting.Changed(f"E-mail {email_id} was sent or resolved meanwhile: look at it again.")
         before = _state_of(email_id)
-        email = resolving.resolve(email_id, act, actor.name, why, to=to)
+        email = resolving.resolve(email_id, act, actor.name, why, to=to, may_be_late=may_be_late)
         reason = addresses.redacted(addresses.redacted(why, looked_at.recipient), email.recipient)
         # A correction of one that waits has an entry, too, though neither its state nor its phase changes.
         action.record(actor, f"e-mail {email_id}", reason, before=before, after=_state_of(email_id))

@@ -71,8 +71,8 @@ def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolv
     """Judge all unknown e-mails by these log files, and have those resolved of which something is proven.
 
     `resolve` is called with the e-mail, the act and the reason: what was accepted becomes `sent`, what was certainly
-    not accepted is sent again, unless it has expired, all else stays as it is. Raises files.CannotBeRead, before
-    anything is resolved.
+    not accepted is sent again, all else stays as it is. It must leave `expires_at` as it is, as no log says that an
+    e-mail may be late. Raises files.CannotBeRead, before anything is resolved.
     """
     unknown = _unknown()
     known = relays.relays()
@@ -113,9 +113,8 @@ def _resolved(judged: Judged, resolve: Resolve) -> Judged:
     with transaction.atomic():
         # The same attempt: between reading and now it may have been sent again, and be unknown again.
         same = Email.objects.filter(pk=judged.id, state=State.UNKNOWN, sending_since=judged.sending_since)
-        if (email := same.select_for_update().first()) is None:
+        if same.select_for_update().first() is None:
             return judged
         act = Act.ARRIVED if judged.verdict.outcome is Outcome.ACCEPTED else Act.RESEND
         resolve(judged.id, act, storable(judged.verdict.why, LONGEST_WHY))
-        Email.objects.filter(pk=judged.id).update(expires_at=email.expires_at)  # a log does not say that it may be late
     return Judged(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)

@@ -71,7 +71,7 @@ class Evidence(Action):
 def _resolve_as(actor: acting.Actor) -> settling.Resolve:
     """Return a function that resolves. Raises acting.Refused before the logs are read."""
     actions.RESOLVE[Act.ARRIVED].allow(actor, WHO)
-    return lambda email_id, act, why: actions.resolve(actor, email_id, act, why=why)
+    return lambda email_id, act, why: actions.resolve(actor, email_id, act, why=why, may_be_late=False)
 
 
 def _add_vouching(parser: CommandParser) -> None:
