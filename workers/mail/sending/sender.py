@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class Sender:
-    """Delivers e-mails that were claimed. For one thread; other threads may ask whether it has stalled."""
+    """Delivers e-mails that were claimed. For one thread; others may read `is_stalled`, `is_late` and `in_hand`."""
 
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = Routes(relays)
@@ -56,7 +56,8 @@ class Sender:
     def deliver(self, held: Held) -> Outcome | None:
         """Render the e-mail if that is to be done, wait for its turn, submit it, and record the outcome.
 
-        Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if others need not be tried.
+        Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if others need not be tried:
+        then `email.state` says whether this process still holds it (`claimed`), or it was given back (`pending`).
         """
         email = held.email
         self.in_hand = email.content_size
@@ -77,7 +78,7 @@ class Sender:
             ready = _failed(held.email, error)
         if isinstance(ready, Outcome):
             return _ended(held.email, ready)
-        return self._in_its_turn(held, ready)
+        return self._as_its_domain_allows(held, ready)
 
     def close(self) -> None:
         """Close the connections."""
@@ -91,12 +92,12 @@ class Sender:
         finally:
             self._busy_since = None
 
-    def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
+    def _as_its_domain_allows(self, held: Held, message: Message) -> Outcome | None:
         """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
-        with ExitStack() as turn:
+        with ExitStack() as slot:
             try:
                 if paced := held.domain_site or domains.backed_off_since_claimed(held.email.recipient):
-                    turn.enter_context(throttle(paced, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
+                    slot.enter_context(throttle(paced, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
             except SlotTooFar as error:
                 again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
                 retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
