@@ -97,10 +97,10 @@ class Crew:
     def why_stopped(self) -> str:
         """Return why it has left e-mails that are due; empty if it has not."""
         said = "" if self.ended[State.SENT] else routes.all_refuse_because(self.relays)
-        return self.stopped_because or (said and why_stopped(self.relays, RelayRefuses(said)))
+        return self.stopped_because or (said and in_words(self.relays, RelayRefuses(said)))
 
 
-def why_stopped(relays: Sequence[Relay], error: Unreachable) -> str:
+def in_words(relays: Sequence[Relay], error: Unreachable) -> str:
     """Return why a stream is not tried any further."""
     if isinstance(error, (RelayRefuses, routes.RefusedLately)):
         return f"{_names(relays)} refuses us, or what is due: {error}"

@@ -1,4 +1,4 @@
-"""What a round decides while its senders work: pure, from what it sees of them."""
+"""What a round decides for a stream while its senders work: pure, from what it sees of them."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -6,7 +6,7 @@ from enum import Enum
 ORDINARY_SENDERS = 2  # if much is due: while one waits for an answer, the other gets on
 MOST_SENDERS = 10  # of a stream, in one process: connections to its relays, and to PostgreSQL
 MOST_OF_ALL = 20  # of all streams, beyond which none has more than the ordinary ones
-MOST_IN_HAND = 16 * 2**20  # bytes that other senders transmit, beyond which none begins a further e-mail
+MOST_IN_HAND = 16 * 2**20  # bytes that the senders of a stream transmit, beyond which none begins a further e-mail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -166,7 +166,7 @@ class _Round:
             self._stop(crew, f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
         except Unreachable as error:
             if not held or not self._do_others_go_on(crew, sender, held):
-                self._stop(crew, crews.why_stopped(crew.relays, error))
+                self._stop(crew, crews.in_words(crew.relays, error))
         finally:
             with self._lock:
                 crew.senders.remove(sender)

@@ -1,4 +1,4 @@
-"""The source of a round: claims e-mails, hands them out one by one, and gives back what was not tried."""
+"""The source of a crew: claims e-mails, hands them out one by one, and gives back what was not tried."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ from workers.mail.models import Email, Rendering
 from workers.mail.sending import domains, leases
 
 BATCH = 50
-READ_AHEAD = 4 * 1024 * 1024  # bytes of content that are kept in memory
+READ_AHEAD = 4 * 1024 * 1024  # bytes of content that a source keeps in memory
 RENEWED = 0.25  # of a lease: when more has passed it is renewed
 
 
@@ -29,7 +29,7 @@ class Held:
 
 @dataclass(slots=True)
 class Allowance:
-    """How many e-mails the sources of a round may still claim together; None: any number."""
+    """How many e-mails the sources of a round may still claim together; None: any number. The round locks."""
 
     left: int | None
 

@@ -1,5 +1,6 @@
 -- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same one; none of a paused
--- kind, and none of another stream, whose relays are others; those of a higher priority first, then of the kind whose first one waits longest.
+-- kind, and none of another stream, whose relays are others; those of a higher priority first, then of the kind whose
+-- first one waits longest.
 --
 -- queues: each kind and priority of which something waits, with its first e-mail: one look into the index for each
 -- open:   those queues whose first e-mail is due. Of the patterns that fit the kind the longest says whether it is ours:
