@@ -23,7 +23,7 @@ from typing import Final
 FEW: Final = 3
 PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 60.0
-WORKS_FOR_S: Final = 60.0
+WORKS_FOR_S: Final = 60.0  # after an e-mail was accepted: a refusal since may well be another's fault
 MOST_DOMAINS: Final = 10_000  # that are remembered; the oldest are forgotten
 
 

@@ -17,14 +17,13 @@ from workers.mail.models import Email
 from workers.mail.sending import holds, leases
 from workers.mail.sending.blame import Blame, Suspects
 from workers.mail.sending.circuit_breaker import CircuitBreaker
-from workers.mail.sending.refusals import Refusals
+from workers.mail.sending.refusals import WORKS_FOR_S, Refusals
 from workers.mail.transports import relays as configured
 from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
 from workers.mail.transports.relays import Relay
 
 LONGEST_TURN_WAIT_S = 15.0
 LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less
-WORKS_FOR_S = 60.0  # after an e-mail was accepted: a refusal since may well be another's fault
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
 _refusals: dict[str, Refusals] = {}
 _suspects: dict[str, Suspects] = {}
