@@ -87,7 +87,7 @@ def test_only_so_many_are_remembered() -> None:
         suspects.accepted(NOW)
     assert refused(suspects, MOST_REMEMBERED) == Blame.EMAIL
     suspects.accepted(NOW)
-    assert [refused(suspects, 0), len(suspects._seen)] == [Blame.PERHAPS, MOST_REMEMBERED]
+    assert [refused(suspects, 0), len(suspects._at_last_refusal)] == [Blame.PERHAPS, MOST_REMEMBERED]
 
 
 def test_what_another_process_was_refused_is_an_attempt() -> None:

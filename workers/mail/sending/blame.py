@@ -11,7 +11,10 @@ What tells is whether the relay takes others. So an e-mail that was refused is a
 
 Of a reply that says that we are meant, only this is true: when the relay has accepted others since, it is an attempt.
 
-For the threads of one process. Another process asks once more.
+This module says what an e-mail pays, and remembers e-mails. When a relay is asked again, and which e-mails wait until
+then, says refusals.py, which remembers kinds and domains. Neither follows from the other.
+
+For the threads of one process, which may call at once. Another process asks once more.
 """
 
 from dataclasses import dataclass, field
@@ -34,12 +37,15 @@ class Blame(IntEnum):
 
 @dataclass(kw_only=True)
 class Suspects:
-    """The e-mails of this process that one relay has refused, and when it accepted one."""
+    """The e-mails of this process that one relay has refused, and when it accepted one.
 
-    accepted_at: datetime | None = None
-    _accepted: int = 0  # e-mails
-    _seen: dict[int, int] = field(default_factory=dict)  # how many were accepted before its last refusal; oldest first
-    _suspects: dict[int, int] = field(default_factory=dict)  # the same of those that nobody's words refused alone, once
+    By e-mail there are two numbers, each of what the relay had accepted at a moment: has it accepted more since?
+    """
+
+    accepted_at: datetime | None = None  # the last one
+    _accepted: int = 0  # e-mails, until now
+    _at_last_refusal: dict[int, int] = field(default_factory=dict)  # the oldest refusal first
+    _at_first_doubt: dict[int, int] = field(default_factory=dict)  # at a doubtful refusal, not among FEW in a row
     _in_a_row: set[int] = field(default_factory=set)  # refused since one was accepted, up to FEW
     _lock: Lock = field(default_factory=Lock)
 
@@ -50,21 +56,21 @@ class Suspects:
         before the relay accepted its last one: that is known also of what another process was refused.
         """
         with self._lock:
-            was_taken_since = self._seen.pop(email, self._accepted) < self._accepted
-            is_second = self._suspects.get(email, self._accepted) < self._accepted
-            self._seen[email] = self._accepted
+            was_taken_since = self._at_last_refusal.pop(email, self._accepted) < self._accepted
+            is_second = self._at_first_doubt.get(email, self._accepted) < self._accepted
+            self._at_last_refusal[email] = self._accepted
             if len(self._in_a_row) < FEW:
                 self._in_a_row.add(email)
             are_all_refused = len(self._in_a_row) >= FEW
             if are_all_refused:
                 for each in (*self._in_a_row, email):
-                    self._suspects.pop(each, None)
+                    self._at_first_doubt.pop(each, None)
             elif is_doubtful:
-                self._suspects.setdefault(email, self._accepted)
-            if len(self._seen) > MOST_REMEMBERED:
-                oldest = next(iter(self._seen))
-                del self._seen[oldest]
-                self._suspects.pop(oldest, None)
+                self._at_first_doubt.setdefault(email, self._accepted)
+            if len(self._at_last_refusal) > MOST_REMEMBERED:
+                oldest = next(iter(self._at_last_refusal))
+                del self._at_last_refusal[oldest]
+                self._at_first_doubt.pop(oldest, None)
             if is_doubtful and is_second and not are_all_refused:
                 return Blame.EMAIL
             is_alone = is_doubtful and not are_all_refused
@@ -73,7 +79,7 @@ class Suspects:
     def forget(self, email: int) -> None:
         """Know nothing of an e-mail that has all attempts ahead of it."""
         with self._lock:
-            self._suspects.pop(email, None)
+            self._at_first_doubt.pop(email, None)
 
     def accepted(self, now: datetime) -> None:
         """Note that the relay has accepted an e-mail."""

@@ -13,7 +13,9 @@ No words tell which: whether it takes others does. So others are tried before it
 So what a relay takes leaves within a minute, behind thousands that it does not take; and one that takes nothing is not
 asked for all at once, and then once a minute.
 
-For the threads of one process, with time, in seconds of a monotonic clock, as an argument.
+This module says when, and about what, a relay is asked again. What an e-mail pays for being refused says blame.py.
+
+For the threads of one process, which may call at once, with time, in seconds of a monotonic clock, as an argument.
 """
 
 from dataclasses import dataclass, field
