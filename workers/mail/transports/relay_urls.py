@@ -65,32 +65,37 @@ def fault(urls: Iterable[str]) -> str | None:
             found = parse(url)
         except InvalidRelay as error:
             return f"Relay {number} of WEIR_MAIL_RELAYS is malformed ({error}): write {EXAMPLES}."
-        own_name = found.name.partition("=")[0]
-        if own_name in names:
+        own = own_name(found.name)
+        if own in names:
             return (
-                f"Relay {number} of WEIR_MAIL_RELAYS, {own_name}, is named before: remove one of the two, or, if they "
+                f"Relay {number} of WEIR_MAIL_RELAYS, {own}, is named before: remove one of the two, or, if they "
                 "are two accounts, give each a name: NAME=URL."
             )
-        names.add(own_name)
+        names.add(own)
     return None
 
 
 def parse(url: str) -> RelayURL:
     """Return what the URL names. Raises InvalidRelay."""
-    own_name, url = _without_own_name(url.strip())
-    if own_name is None:
+    own, url = _without_own_name(url.strip())
+    if own is None:
         return _parse(url)
-    if not _OWN_NAME.fullmatch(own_name):
+    if not _OWN_NAME.fullmatch(own):
         raise InvalidRelay("before its = there must be a name of up to 30 letters, digits, _ and -, such as bulk")
     found = _parse(url)
-    return replace(found, name=f"{own_name}={found.name}")
+    return replace(found, name=f"{own}={found.name}")
+
+
+def own_name(name: str) -> str:
+    """Return the project's own part of a relay's name, or all of it, where there is none."""
+    return name.partition("=")[0]
 
 
 def _without_own_name(url: str) -> tuple[str | None, str]:
     """Return the name of the project's own, if there is one, and the URL behind it; a password may have a =, too."""
     before, separator, rest = url.partition("://")
-    own_name, equals, scheme = before.partition("=")
-    return (own_name, scheme + separator + rest) if equals else (None, url)
+    own, equals, scheme = before.partition("=")
+    return (own, scheme + separator + rest) if equals else (None, url)
 
 
 def _parse(url: str) -> RelayURL:
@@ -157,7 +162,7 @@ def _smtp(scheme: str, host: str, port: int, user: str, password: str) -> RelayU
         raise InvalidRelay("a user name needs a password behind a colon, and a password a user name")
     return RelayURL(
         kind=SMTP,
-        name=f"{_bracketed(host)}:{port}",
+        name=f"{bracketed(host)}:{port}",
         host=host,
         port=port,
         starts_tls=scheme == "smtp+starttls",
@@ -172,13 +177,14 @@ def _resend(scheme: str, host: str, port: int, key: str, password: str) -> Relay
         raise InvalidRelay("before its @ there must be the key of the API, and nothing else")
     if scheme == "resend+http" and not _is_loopback(host):
         raise InvalidRelay("without TLS it may name 127.0.0.1, ::1 or localhost only: others would read the key")
-    place = _bracketed(host) if port == PORTS[RESEND] and scheme == RESEND else f"{_bracketed(host)}:{port}"
+    place = bracketed(host) if port == PORTS[RESEND] and scheme == RESEND else f"{bracketed(host)}:{port}"
     return RelayURL(
         kind=RESEND, name=f"resend:{place}", host=host, port=port, is_tls=scheme == RESEND, secret=SecretStr(key)
     )
 
 
-def _bracketed(host: str) -> str:
+def bracketed(host: str) -> str:
+    """Return the host as it stands before a port."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -77,7 +77,7 @@ def named(name: str, among: Sequence[Relay]) -> Relay | None:
 
 def own_name(relay: Relay) -> str:
     """Return the project's own name of a relay, or the whole one, where it has none."""
-    return relay.name.partition("=")[0]
+    return relay_urls.own_name(relay.name)
 
 
 def routes_fault() -> str:
@@ -142,8 +142,7 @@ def backend_path() -> str:
 
 def server_name() -> str:
     """Return the mail server that the EMAIL_* settings name, as HOST:PORT: also the name of its site."""
-    host = f"[{settings.EMAIL_HOST}]" if ":" in settings.EMAIL_HOST else settings.EMAIL_HOST
-    return f"{host}:{settings.EMAIL_PORT}"
+    return f"{relay_urls.bracketed(settings.EMAIL_HOST)}:{settings.EMAIL_PORT}"
 
 
 def _of_email_settings() -> Relay:
@@ -166,14 +165,13 @@ def _relay(url: RelayURL) -> Relay:
             is_smtp=_is_smtp(url.path),
             _make=lambda: _backend(url.path),
         )
-    host = f"[{url.host}]" if ":" in url.host else url.host
     is_resend = url.kind == relay_urls.RESEND
     lifetime = Resend.key_lifetime if is_resend else EmailBackend.key_lifetime
     make = _resend if is_resend else _smtp
     return Relay(
         name=url.name,
         key_lifetime=lifetime,
-        place=f"{host}:{url.port}",
+        place=f"{relay_urls.bracketed(url.host)}:{url.port}",
         is_smtp=not is_resend,
         _make=lambda: make(url),
     )
