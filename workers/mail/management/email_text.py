@@ -49,7 +49,7 @@ def hold_data(hold: RelayHold) -> dict[str, object]:
 
 def number_text(number: int) -> str:
     """Return a number that was counted up to counts.MOST."""
-    return f"{number:,}+" if number >= counts.MOST else f"{number:,}"
+    return bounded_text(number, or_more=number >= counts.MOST)
 
 
 def numbers_text(states: Mapping[str, int], hour: Sent, day: Sent) -> dict[str, str]:
@@ -57,7 +57,7 @@ def numbers_text(states: Mapping[str, int], hour: Sent, day: Sent) -> dict[str, 
     sent = {"sent in the last hour": hour, "sent in the last day": day}
     return {
         **{state: number_text(number) for state, number in states.items()},
-        **{counted: sent_text(these.number, or_more=these.or_more) for counted, these in sent.items()},
+        **{counted: bounded_text(these.number, or_more=these.or_more) for counted, these in sent.items()},
     }
 
 
@@ -66,8 +66,8 @@ def sent_data(sent: Sent) -> dict[str, object]:
     return {"number": sent.number, "or_more": sent.or_more, "by_kind": dict(sorted(sent.by_kind.items()))}
 
 
-def sent_text(number: int, *, or_more: bool) -> str:
-    """Return a number of e-mails that were sent."""
+def bounded_text(number: int, *, or_more: bool) -> str:
+    """Return a number that was counted up to a bound."""
     return f"{number:,}+" if or_more else f"{number:,}"
 
 
@@ -197,8 +197,8 @@ def kinds_text(kinds: Sequence[KindNumbers]) -> str:
     for kind in kinds:
         numbers = (number_text(number) for number in (kind.waiting, kind.unknown, kind.failed))
         sent = (
-            sent_text(kind.sent_hour, or_more=kind.sent_hour_or_more),
-            sent_text(kind.sent_day, or_more=kind.sent_day_or_more),
+            bounded_text(kind.sent_hour, or_more=kind.sent_hour_or_more),
+            bounded_text(kind.sent_day, or_more=kind.sent_day_or_more),
         )
         ways = [terminal.printable(", then ".join(kind.relays))] if has_routes else []
         remark = "paused" if kind.paused_at else "" if kind.is_registered else "no app registers it"
