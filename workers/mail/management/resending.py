@@ -21,7 +21,7 @@ class Resend(Action):
     help = "send failed e-mails again, many at once, when what had them fail is mended"
     description = (
         "Send failed e-mails again, as they were rendered: those of a kind, with a reply, since a time. None that may "
-        "have arrived is among them: one that somebody left unsent is resolved by itself."
+        "have arrived is among them: one that somebody left unsent is resolved by itself. They do not expire any more."
     )
     examples = (
         'resend --kind order.shipped --reply "550 Not from here" --since 2h --dry-run',
