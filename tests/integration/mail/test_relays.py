@@ -1,5 +1,6 @@
 """Several relays, relays that know idempotency keys, and acceptances that come late."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -171,6 +172,50 @@ def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callab
     assert (state(email), email.provider_id) == ((State.SENT, 2), "id-1")
     assert first.keys == [f"{email.message_id.strip('<>')}/1"] * 2
     assert second.keys == []
+
+
+def test_a_relay_that_refuses_us_when_it_is_asked_is_asked_later_and_no_other_one_is(use: Callable[..., None]) -> None:
+    """That it does not take the question says nothing of the first attempt."""
+
+    def lose_then_refuse(number: int) -> Accepted:
+        return refuse_us(number) if number == 2 else lose_first(number)
+
+    first, second = Fake("first", lose_then_refuse, timedelta(days=1)), Fake("second", accept)
+    use(first, second)
+    email = ship()
+    for number in (1, 2):
+        due_now()
+        runner.send_due()
+        assert (state(email), email.phase, len(first.keys)) == ((State.PENDING, 1), Phase.BEGUN, number)
+        assert email.ask_until is not None
+    due_now()
+    runner.send_due()
+    assert (state(email)[0], email.relay, len(first.keys), second.keys) == (State.SENT, "first", 3, [])
+
+
+def test_one_whose_relay_cannot_be_asked_is_asked_later_and_holds_up_no_other(use: Callable[..., None]) -> None:
+    first, second = Fake("first", lose_first, timedelta(days=1)), Fake("second", accept)
+    use(first, second)
+    asked = ship()
+    runner.send_due()
+    first.new = unreachable  # type: ignore[method-assign]
+    other = ship()
+    due_now()
+    report = runner.send_due()
+    assert (report.sent, report.stopped_because) == (1, "")
+    assert (state(asked), asked.phase, state(other)) == ((State.PENDING, 1), Phase.BEGUN, (State.SENT, 1))
+    assert asked.ask_until is not None
+
+
+def test_one_that_is_asked_about_waits_for_no_relay_that_refuses_its_kind(use: Callable[..., None]) -> None:
+    """Its own relay is asked, whichever its kind goes by now."""
+    relay = Fake("first", accept)
+    use(relay)
+    email = ship()
+    routes.refusals("first").refused(email.kind, "", "553 no", time.monotonic())
+    assert routes.waits_s(relays.relays(), email) > 0.0
+    email.ask_until = timezone.now()
+    assert routes.waits_s(relays.relays(), email) == 0.0
 
 
 def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., None], settings: LazySettings) -> None:
