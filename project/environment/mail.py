@@ -78,7 +78,9 @@ class Email(Group):
     )
     WEIR_MAIL_RATE: Rate = Field(
         default="",
-        description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
+        description="How many e-mails the mail server takes, such as `10/s`, over all workers. Each relay of "
+        "`WEIR_MAIL_RELAYS` takes so many; those at the same host and port, together; one that begins with `django://` "
+        "has no rate.",
     )
     WEIR_MAIL_DOMAIN_RATE: Rate = Field(
         default="",
