@@ -3,10 +3,10 @@
 `die_at` names a step at which a process kills itself, with SIGKILL.
 """
 
-import os
 import random
 import signal
 import smtplib
+import threading
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -88,7 +88,7 @@ def keep_sending_but_stand_still(stop: Path) -> None:
 
     def stand_still(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
         leases.begin = begin
-        os.kill(os.getpid(), signal.SIGSTOP)
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # any other thread might be stopped, and later
         begin(email, relay, key_lifetime)
 
     leases.begin = stand_still

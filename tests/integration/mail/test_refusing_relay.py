@@ -6,6 +6,7 @@ from typing import ClassVar, NoReturn
 
 import pytest
 from django.conf import LazySettings
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -328,8 +329,8 @@ def test_good_emails_leave_at_once_behind_any_number_that_are_refused_at_one_dom
     *_, good = shipped([*(f"x{number}@out.example" for number in range(400)), "good@in.example"])
     assert runner.send_due().sent == 1
     assert Email.objects.get(pk=good).state == State.SENT
-    assert len(Choosy.asked) == refusals.FEW + 1
-    assert Email.objects.filter(state=State.PENDING, attempts=0, next_attempt_at__gt=Now()).count() == 400
+    assert len(set(Choosy.asked)) == refusals.FEW + 1
+    assert Email.objects.filter(state=State.PENDING, attempts=0, next_attempt_at__gt=F("created_at")).count() == 400
 
 
 @pytest.mark.parametrize("bad", ["x{}@d{}.example", "x{}@in.example"], ids=["many domains", "the same domain"])
