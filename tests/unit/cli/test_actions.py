@@ -74,7 +74,7 @@ def test_the_help_says_the_exit_statuses(name: str) -> None:
         ("emails list --state unknwon", "There is no state 'unknwon'. Did you mean unknown? The states are pending, "),
         (
             "emails resolv 7",
-            "There is no action 'resolv'. Did you mean resolve? The actions are list, show, resolve, cancel, ",
+            "There is no action 'resolv'. Did you mean resolve? The actions are list, show, resolve, resend, cancel, ",
         ),
         ("sites --verbosiyt 1 list", "there is no option --verbosiyt. Did you mean --verbosity? "),
         ("emails resolve 7 --arived --why x", "there is no option --arived. Did you mean --arrived? "),
