@@ -63,12 +63,6 @@ SCHEDULE = (
         queue="mail",
     ),
     Entry(
-        name="weir: expire e-mails",
-        task=task_names.EXPIRE_EMAILS,
-        every=timedelta(seconds=5),
-        queue="maintenance",
-    ),
-    Entry(
         name="weir: purge e-mails",
         task=task_names.PURGE_EMAILS,
         every=timedelta(minutes=10),

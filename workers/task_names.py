@@ -15,7 +15,6 @@ SETTLE_UNREAD = "unread.settle"
 PURGE_NOTIFICATIONS = "unread.purge"
 EXPIRE_NOTIFICATIONS = "unread.expire"
 SEND_EMAILS = "mail.send_emails"
-EXPIRE_EMAILS = "mail.expire"
 PURGE_EMAILS = "mail.purge"
 ROLL_UP = "history.rollup"
 PURGE_AUDIT = "audit.purge"
@@ -35,7 +34,6 @@ TICKS = frozenset(
         PURGE_NOTIFICATIONS,
         EXPIRE_NOTIFICATIONS,
         SEND_EMAILS,
-        EXPIRE_EMAILS,
         PURGE_EMAILS,
         ROLL_UP,
         PURGE_AUDIT,

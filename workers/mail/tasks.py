@@ -8,23 +8,25 @@ from workers.mail.maintenance import purge
 from workers.mail.sending import leases, runner
 
 TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
-EXPIRING_S = 2.0  # of every five seconds
+EXPIRING_S = 1.0  # before e-mails are sent: those that waited for longer than they could may be very many
 
 
 @shared_task(name=task_names.SEND_EMAILS)
 def send_emails() -> None:
-    """Send the e-mails that are due; safe to run twice, together, or late, and may be killed anywhere."""
+    """End the e-mails whose time is over, whatever they wait for, and send those that are due.
+
+    Safe to run twice, together, or late, and may be killed anywhere.
+    """
+    leases.end_expired(EXPIRING_S)
     if runner.send_due(at_most_s=TURN_S).is_out_of_time:
         outbox.wake_mailer()
 
 
-@shared_task(name=task_names.EXPIRE_EMAILS)
-def expire_emails() -> None:
-    """End e-mails whose time is over; safe to run twice, together, or late, and may be killed anywhere."""
-    leases.end_expired(EXPIRING_S)
-
-
 @shared_task(name=task_names.PURGE_EMAILS)
 def purge_emails() -> None:
-    """Delete old contents of e-mails; safe to run twice, together, or late, and may be killed anywhere."""
+    """Delete old contents of e-mails, and end those whose time is over, also where no mailer runs.
+
+    Safe to run twice, together, or late, and may be killed anywhere.
+    """
+    leases.end_expired(EXPIRING_S)
     purge.purge(within_s=purge.WITHIN_S)

@@ -96,7 +96,7 @@ def keep_sending_but_stand_still(stop: Path) -> None:
 
 
 def keep_expiring(stop: Path) -> None:
-    """End what has expired, again and again, as the schedule does."""
+    """End what has expired, again and again, as mailers do."""
     while goes_on(stop):
         leases.end_expired(1.0)
         close_old_connections()

@@ -21,10 +21,10 @@ from tests.waiting import wait_for
 from workers.mail import suppression
 from workers.mail.maintenance import operators
 from workers.mail.message import Message
-from workers.mail.models import Email
+from workers.mail.models import Email, PausedKind
 from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, outcomes, routes, runner
-from workers.mail.tasks import expire_emails
+from workers.mail.tasks import purge_emails, send_emails
 from workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses
 from workers.mail.transports.smtp import EmailBackend
 
@@ -42,6 +42,11 @@ def code(key: str = "17", **changes: Any) -> Email:
 def over(email: Email) -> None:
     """Have the time of this one be over since now."""
     assert Email.objects.filter(pk=email.pk).update(expires_at=Now())
+
+
+def expire_emails() -> None:
+    """End what has expired, as each task of a mailer does first."""
+    leases.end_expired(60.0)
 
 
 def claimed() -> Email:
@@ -304,6 +309,16 @@ def test_a_relay_that_knows_no_keys_is_never_asked_again() -> None:
     Email.objects.update(sending_since=Now() - HOUR)
     assert leases.end_silent() == 1
     assert state(email)[0] == State.UNKNOWN
+
+
+@pytest.mark.parametrize("task", [send_emails, purge_emails], ids=["a mailer", "no mailer"])
+def test_the_schedule_ends_what_nobody_may_send(task: Callable[[], None]) -> None:
+    """Its kind is paused, or no mailer runs."""
+    email = code()
+    over(email)
+    PausedKind.objects.create(kind=email.kind, who="Ada", why="x")
+    task()
+    assert state(email) == EXPIRED
 
 
 @pytest.mark.parametrize("way", [expire_emails, runner.send_due], ids=["the schedule", "a mailer"])
