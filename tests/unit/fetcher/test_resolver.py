@@ -191,7 +191,8 @@ def test_a_lookup_that_was_given_up_fails_unheard(
 
     asyncio.run(ask())
     gc.collect()
-    assert caplog.messages == []
+    ours = [record.message for record in caplog.records if not record.name.startswith("opentelemetry")]
+    assert ours == []  # the exporter of an earlier test may still look its collector up, by what this one patches
 
 
 def test_a_zone_that_hangs_holds_up_no_other_name(name_server: NameServer) -> None:
