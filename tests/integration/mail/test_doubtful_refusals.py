@@ -226,7 +226,7 @@ def test_what_both_relays_refuse_fails_when_both_have_accepted_another(monkeypat
     class First(Odd):
         bad = ("bad", "second")
 
-    # An attempt counts where both are asked in one try: with pauses that end apart, one after the other is.
+    # Both are asked in each try: their pauses end together.
     monkeypatch.setattr(refusals, "PAUSE_S", 0.001)
     monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 0.001)
     two(monkeypatch, First, Second)
@@ -247,6 +247,21 @@ def test_what_both_relays_refuse_fails_when_both_have_accepted_another(monkeypat
 
     wait_for(has_failed, 60, "the end")
     assert bad.attempts <= 5
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_both_relays_refuse_is_not_asked_about_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where their pauses end apart, so that each try comes to one of them."""
+    two(monkeypatch, Odd, Odd)
+    bad = ship("bad")
+    ship()
+
+    def has_failed() -> bool:
+        send(1)
+        return state(bad)[0] == State.FAILED
+
+    wait_for(has_failed, 120, "the end")
+    assert bad.last_reply.endswith("550 The moon is not full")
 
 
 class Away(ConnectedTransport):

@@ -76,6 +76,11 @@ class Suspects:
             is_alone = is_doubtful and not are_all_refused
             return Blame.PERHAPS if was_taken_since or was_due_before or is_alone else Blame.NOBODY
 
+    def has(self, email: int) -> bool:
+        """Tell whether this e-mail may be to blame: it was refused in words that name nobody, and not as all were."""
+        with self._lock:
+            return email in self._at_first_doubt
+
     def forget(self, email: int) -> None:
         """Know nothing of an e-mail that has all attempts ahead of it."""
         with self._lock:

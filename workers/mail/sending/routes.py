@@ -138,6 +138,8 @@ class Route:
             raise NotLately(f"{self.relay.name} is left alone for a while")
         wait_s = refusals(self.relay.name).enter(email.kind, _domain(email), now, is_new=not email.last_reply)
         if wait_s:
+            if suspects(self.relay.name).has(email.pk):  # it would be asked about by one relay at a time, for ever
+                self.blame = Blame.PERHAPS
             raise RefusedLately(refusals(self.relay.name).said, wait_s)
 
     def connect(self) -> None:
