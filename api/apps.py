@@ -1,9 +1,9 @@
 """The app `api`: what programs ask and change over HTTP."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class ApiConfig(AppConfig):
+class ApiConfig(weir_apps.WeirApp):
     """Owns the answers that are kept for repeated requests, and the task that deletes old ones."""
 
     name = "api"

@@ -1,9 +1,9 @@
 """The app `notifications`: notifications in the site, and unread numbers that equal their rows."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class NotificationsConfig(AppConfig):
+class NotificationsConfig(weir_apps.WeirApp):
     """Registers the system checks, and has deleted users be forgotten."""
 
     name = "notifications"

@@ -1,9 +1,9 @@
 """The app `ops`: what operators see of all rooms."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class OpsConfig(AppConfig):
+class OpsConfig(weir_apps.WeirApp):
     """Owns the operators' pages, and what machines read of the same numbers."""
 
     name = "ops"

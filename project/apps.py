@@ -1,16 +1,16 @@
-"""The app `project`: the environment, and what holds for each connection to PostgreSQL, whichever app opens it."""
+"""The app `project`: the environment, and what holds for each connection to Weir's database, whichever app opens it."""
 
 import gc
 from typing import Any
 
-from django.apps import AppConfig
+from django.db import DEFAULT_DB_ALIAS, router
 from django.db.backends.signals import connection_created
 
-from postgres import sessions
+from postgres import sessions, weir_apps
 
 
-class ProjectConfig(AppConfig):
-    """Configures sessions, and registers the system checks."""
+class ProjectConfig(weir_apps.WeirApp):
+    """Configures sessions, has Weir's queries go to its database, and registers the system checks."""
 
     name = "project"
 
@@ -20,10 +20,13 @@ class ProjectConfig(AppConfig):
 
         name_requests()
         connection_created.connect(_configure, dispatch_uid="weir")
+        router.routers.insert(0, weir_apps.WeirRouter())  # no setting of a project can leave it out
         gc.freeze()  # what was imported stays: no collection looks at it again, nor at the end, and forks share it
         gc.enable()
 
 
 def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
-    with connection.wrap_database_errors:
-        sessions.configure(connection.connection)
+    """Configure a session with Weir's database; any other is the project's, and may be no PostgreSQL."""
+    if connection.alias == DEFAULT_DB_ALIAS:
+        with connection.wrap_database_errors:
+            sessions.configure(connection.connection)

@@ -1,9 +1,9 @@
 """The app `ratelimit`: sites, and the slots that are reserved at them."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class RateLimitConfig(AppConfig):
+class RateLimitConfig(weir_apps.WeirApp):
     """Registers the system checks."""
 
     name = "ratelimit"

@@ -3,10 +3,12 @@
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, router
+from django.db.models import Model
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
@@ -15,6 +17,7 @@ from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.waiting import once_more_if_too_late
 
+ROOMS = ("api", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
 KINDS = ("acceptance", "integration", "unit")  # the slowest first
 # What `migrate` wrote stays; a table without a page has not been written to since it was truncated.
 EMPTY_WRITTEN_TABLES = """
@@ -103,6 +106,23 @@ def quick_flush() -> Iterator[None]:
     """Empty only what a test wrote to: Django's flush takes 0.2 s, most of it to write its own rows again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _test_case: empty_written_tables())
+        yield
+
+
+class NoOtherDatabase:
+    """Stands behind Weir's router, where a project's own would have Weir's tables read from a replica."""
+
+    def db_for_read(self, model: type[Model], **_hints: Any) -> None:
+        assert model.__module__.partition(".")[0] not in ROOMS, f"{model} is read where a project's router says"
+
+    db_for_write = db_for_read
+
+
+@pytest.fixture(scope="session", autouse=True)
+def weirs_queries_go_to_weirs_database() -> Iterator[None]:
+    """Have each query of Weir's fail, in any test, that a project's router may send elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(router, "routers", [*router.routers, NoOtherDatabase()])
         yield
 
 

@@ -1,11 +1,9 @@
 """The app `workers`: what all Celery tasks share, the schedule, and the heartbeats that prove that tasks run."""
 
-from django.apps import AppConfig
-
-from postgres import statements
+from postgres import statements, weir_apps
 
 
-class WorkersConfig(AppConfig):
+class WorkersConfig(weir_apps.WeirApp):
     """Owns the heartbeat."""
 
     name = "workers"

@@ -1,9 +1,9 @@
 """The app `tokens`: what programs show to use the API."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class TokensConfig(AppConfig):
+class TokensConfig(weir_apps.WeirApp):
     """Owns tokens, their admin page, and the command `tokens`."""
 
     name = "api.tokens"

@@ -1,9 +1,9 @@
 """The app `notifications.web`: what a web application shows its users of their notifications."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class BellConfig(AppConfig):
+class BellConfig(weir_apps.WeirApp):
     """Has views, a template tag and a script; its models are those of `notifications`."""
 
     name = "notifications.web"

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from django.apps import AppConfig
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models.signals import post_migrate
 
-from postgres import statements
+from postgres import statements, weir_apps
 
 
-class TimelineConfig(AppConfig):
+class TimelineConfig(weir_apps.WeirApp):
     """Owns the row that says so (gate.py)."""
 
     name = "postgres.timeline"

@@ -1,13 +1,13 @@
 """The app `project.logins`: how often a password may be tried, whichever page or code asks Django to check one."""
 
-from django.apps import AppConfig
 from django.contrib import admin
 from django.contrib.auth.signals import user_logged_in
 
+from postgres import weir_apps
 from workers.recovery.signals import postgresql_went_back
 
 
-class LoginsConfig(AppConfig):
+class LoginsConfig(weir_apps.WeirApp):
     """Gives the admin a form that says how long to wait, and remembers from where users have logged in."""
 
     name = "project.logins"

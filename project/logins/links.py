@@ -9,10 +9,12 @@ import secrets
 from datetime import timedelta
 from functools import partial
 from ipaddress import ip_address
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission, User
+from django.db import router
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -21,6 +23,7 @@ from project.logins.models import Link
 
 GOOD_FOR: Final = timedelta(minutes=1)
 OPERATOR: Final = "operator"  # the user that links sign in: it has no password, and may see the operators' pages
+Row = TypeVar("Row", bound=Model)
 _query = partial(statements.run_within, "project.logins")
 
 
@@ -44,7 +47,7 @@ def use(token: str) -> User | None:
     Of two requests with one token at the same time, one gets the user.
     """
     rows = _query("use_link", {"token_hash": _hash(token)}, row=UsedLink)
-    return get_user_model().objects.filter(pk=rows[0].user_id, is_active=True).first() if rows else None
+    return _written(get_user_model()).filter(pk=rows[0].user_id, is_active=True).first() if rows else None
 
 
 def forget_all(**_signal: object) -> None:
@@ -69,9 +72,14 @@ def operator() -> User:
     if is_new:
         user.set_unusable_password()
         user.save()
-    may_view = Permission.objects.get(content_type__app_label="ops", codename="view")
+    may_view = _written(Permission).get(content_type__app_label="ops", codename="view")
     user.user_permissions.add(may_view)
     return user
+
+
+def _written(model: type[Row]) -> QuerySet[Row]:
+    """Return the rows of a model that is not Weir's where they are written: a router may have others read a replica."""
+    return model._default_manager.using(router.db_for_write(model))  # noqa: SLF001  documented
 
 
 def _hash(token: str) -> bytes:

@@ -1,9 +1,9 @@
 """The app `audit`: who changed what, from which door, and why."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class AuditConfig(AppConfig):
+class AuditConfig(weir_apps.WeirApp):
     """Owns the audit trail, and the task that deletes what is old."""
 
     name = "workers.audit"

@@ -1,9 +1,9 @@
 """The app `fetches`: URLs that are fetched, each at the rate of its site."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class FetchesConfig(AppConfig):
+class FetchesConfig(weir_apps.WeirApp):
     """Registers the system checks, and what a step of PostgreSQL's clock changes."""
 
     name = "workers.fetches"

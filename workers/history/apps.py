@@ -1,9 +1,9 @@
 """The app `workers.history`: what was, minute by minute, and totals that only grow."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class HistoryConfig(AppConfig):
+class HistoryConfig(weir_apps.WeirApp):
     """Owns the tables of the history, and the task that fills them; registers the system checks."""
 
     name = "workers.history"

@@ -1,10 +1,11 @@
 """The app `mail`: an outbox of e-mails, and the processes that send them, each once."""
 
-from django.apps import AppConfig
 from django.utils.module_loading import autodiscover_modules
 
+from postgres import weir_apps
 
-class MailConfig(AppConfig):
+
+class MailConfig(weir_apps.WeirApp):
     """Registers the system checks and the kinds of e-mail."""
 
     name = "workers.mail"

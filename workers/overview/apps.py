@@ -1,9 +1,9 @@
 """The app `workers.overview`: one look at what all rooms do."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class OverviewConfig(AppConfig):
+class OverviewConfig(weir_apps.WeirApp):
     """Owns the command `status`."""
 
     name = "workers.overview"

@@ -1,9 +1,9 @@
 """The app `workers.processes`: which processes run, and which of them go on."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class ProcessesConfig(AppConfig):
+class ProcessesConfig(weir_apps.WeirApp):
     """Owns the table of processes."""
 
     name = "workers.processes"

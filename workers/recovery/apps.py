@@ -1,11 +1,10 @@
 """The app `recovery`: finds out that PostgreSQL has forgotten, and recovers from that."""
 
-from django.apps import AppConfig
-
+from postgres import weir_apps
 from postgres.timeline import gate
 
 
-class RecoveryConfig(AppConfig):
+class RecoveryConfig(weir_apps.WeirApp):
     """Owns what was done, makes Redis the witness, and has steps of PostgreSQL's clock settled."""
 
     name = "workers.recovery"

@@ -1,9 +1,9 @@
 """The app `workers.throttled`: Celery tasks that start only in a slot of their site."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class ThrottledConfig(AppConfig):
+class ThrottledConfig(weir_apps.WeirApp):
     """Owns the postponed tasks."""
 
     name = "workers.throttled"

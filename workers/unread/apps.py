@@ -1,9 +1,9 @@
 """The app `workers.unread`: tasks and commands that keep the unread numbers of `notifications`, which knows neither."""
 
-from django.apps import AppConfig
+from postgres import weir_apps
 
 
-class UnreadConfig(AppConfig):
+class UnreadConfig(weir_apps.WeirApp):
     """Owns the periodic tasks and the commands of unread numbers."""
 
     name = "workers.unread"

@@ -1,0 +1,109 @@
+"""Beside a replica: each query of Weir's goes to the primary, whatever a project's routers say.
+
+While any test runs, `tests.conftest.NoOtherDatabase` stands behind Weir's router, and fails what reaches it.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import router
+from django.db.models import Model
+from django.utils.connection import ConnectionDoesNotExist
+
+from api.tokens import actions as tokens
+from api.tokens.models import Token
+from notifications import inbox
+from postgres.weir_apps import WeirApp
+from project.checkout import CHECKOUT
+from project.logins import links
+from ratelimit.models import Site
+from tests.conftest import ROOMS
+from workers.audit.acting import of_shell
+from workers.fetches.enqueue import request_fetch
+from workers.orders import shipping
+from workers.orders.models import Order
+
+WEIRS = [model for model in apps.get_models(include_auto_created=True) if model.__module__.partition(".")[0] in ROOMS]
+
+
+class Greedy:
+    """Has all rows read from a replica, which the settings do not have: what is read there fails."""
+
+    def db_for_read(self, _model: type[Model], **_hints: Any) -> str:
+        return "elsewhere"
+
+    def db_for_write(self, _model: type[Model], **_hints: Any) -> str:
+        return "default"
+
+    def allow_migrate(self, _db: str, _app_label: str, **_hints: Any) -> bool:
+        return True
+
+
+@pytest.fixture
+def replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a project's router send all reads to a replica."""
+    monkeypatch.setattr(router, "routers", [router.routers[0], Greedy()])
+
+
+@pytest.mark.usefixtures("replica")
+@pytest.mark.parametrize("model", WEIRS, ids=lambda model: model._meta.label)
+def test_each_table_of_weirs_is_read_and_made_where_it_is_written(model: type[Model]) -> None:
+    """So is one that is added, if its app is a WeirApp."""
+    assert router.db_for_read(model) == router.db_for_write(model) == "default"
+    assert router.allow_migrate_model("default", model)
+    assert not router.allow_migrate_model("elsewhere", model)
+
+
+def test_each_app_of_weirs_says_that_it_is_one() -> None:
+    """Those with tables, at least."""
+    ours = [config for config in apps.get_app_configs() if config.name.partition(".")[0] in ROOMS]
+    assert [config.name for config in ours if config.models_module and not isinstance(config, WeirApp)] == []
+
+
+@pytest.mark.usefixtures("replica")
+@pytest.mark.django_db(transaction=True)
+def test_what_was_just_written_is_read() -> None:
+    """Also in the tables of others: who signs in by a link, and what they may do."""
+    assert inbox.notify(7, "k", "t", dedupe_key="once").pk == inbox.notify(7, "k", "t", dedupe_key="once").pk
+    first = request_fetch("http://a.example/", dedupe=True)
+    assert request_fetch("http://a.example/", dedupe=True).pk == first.pk
+    assert Site.objects.get().fetch_set.get().site.name == "a.example"
+    order = Order.objects.create(number="R-1", customer_email="kim@customers.example")
+    shipping.ship(order.pk)
+    assert order.shipped_email.state == "pending"
+    assert tokens.create(of_shell(), "program", ["fetches.add_fetch"]).token == Token.objects.get()
+    link = links.make("http://h")
+    user = links.use(link.rstrip("/").rpartition("/")[2])
+    assert user is not None
+    assert user.username == links.OPERATOR
+
+
+@pytest.mark.usefixtures("replica")
+@pytest.mark.django_db
+def test_the_replica_of_these_tests_answers_nobody() -> None:
+    """Or they would prove nothing."""
+    with pytest.raises(ConnectionDoesNotExist):
+        apps.get_model("auth.Group").objects.exists()
+
+
+def sources() -> Iterator[Path]:
+    for room in ROOMS:
+        yield from (path for path in (CHECKOUT / room).rglob("*.py"))
+
+
+def test_no_code_of_weirs_names_another_database() -> None:
+    """A name that stands in the code would pass any router by; one that is handed on is the caller's."""
+    named = [
+        f"{path.relative_to(CHECKOUT)}:{call.lineno}"
+        for path in sources()
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in {"using", "db_manager"}
+        and any(isinstance(argument, ast.Constant) for argument in call.args)
+    ]
+    assert named == []
