@@ -4,9 +4,11 @@ from django.urls import path, re_path
 
 from api import pages
 from api.v1 import api
+from postgres.own_commits import leave_commits_to
 
 urlpatterns = [
     path("problems/<slug:name>", pages.problem),
     path("", api.urls),
     re_path("", pages.nothing),
 ]
+leave_commits_to(urlpatterns)

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
-from django.db import DatabaseError, DataError, IntegrityError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.docs import Swagger
+from psycopg.errors import InFailedSqlTransaction
 
 from api.access import CHALLENGE, NEEDED
 from api.http import problems
@@ -108,8 +109,13 @@ def _not_stored(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
     return Problem(problems.INVALID, refused).response()
 
 
-@api.exception_handler(DatabaseError)
+# Not each error of a database is an outage: a statement that can never be executed is a fault of ours, which is logged.
+@api.exception_handler(OperationalError)
+@api.exception_handler(InterfaceError)
+@api.exception_handler(InternalError)  # such as a standby, which takes no writes
 @api.exception_handler(Unreachable)
 def _unavailable(_request: HttpRequest, error: Exception) -> HttpResponse:
+    if isinstance(error.__cause__, InFailedSqlTransaction):
+        raise error
     log.warning("api_unavailable", error=str(error))
     return Problem(problems.UNAVAILABLE, problems.UNAVAILABLE.meaning).response()

@@ -4,6 +4,7 @@ from django.urls import path
 
 from ops.metrics.views import metrics
 from ops.views import acting, audit, emails, fetches, overview, sites, unread
+from postgres.own_commits import leave_commits_to
 
 app_name = "ops"
 urlpatterns = [
@@ -24,3 +25,4 @@ urlpatterns = [
     path("unread/<slug:what>/", acting.unread, name="unread-act"),
     path("metrics", metrics),
 ]
+leave_commits_to(urlpatterns)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
+from django.urls import URLPattern
 
+from postgres.own_commits import leave_commits_to
 from postgres.short_paginator import ShortPaginator
 
 Row = TypeVar("Row", bound=Model)
@@ -20,11 +22,20 @@ else:
 
 
 class TableAdmin(TypedAdmin[Row]):
-    """The pages of a table that may have millions of rows: no page counts them all."""
+    """The pages of a table that may have millions of rows: no page counts them all.
+
+    Actions commit by themselves, and so no page gets a transaction of Django's; its forms have their own.
+    """
 
     paginator: ClassVar["type[Paginator[Any]]"] = ShortPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        patterns = self.get_urls()
+        leave_commits_to(patterns)
+        return patterns
 
 
 class ActionsAdmin(TableAdmin[Row]):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 
+from postgres.own_commits import commits_itself
 from workers.heartbeats import silent_queues
 
 FRESH_S = 1.0  # for so long an answer is given again
@@ -48,11 +49,13 @@ class _Health:
 _health = _Health()
 
 
+@commits_itself
 def livez(_request: HttpRequest) -> JsonResponse:
     """Answer 200: this process takes requests. For whatever restarts it; a database that is away is no reason to."""
     return JsonResponse({"process": "ok"})
 
 
+@commits_itself
 def healthz(_request: HttpRequest) -> JsonResponse:
     """Answer 200 when the database answers, else 503. Silent queues are reported, but are not this process' fault."""
     answer = _health.answer()

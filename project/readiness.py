@@ -18,6 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from postgres import statements
+from postgres.own_commits import commits_itself
 
 log = structlog.get_logger(__name__)
 
@@ -100,6 +101,7 @@ def _is_migrated() -> bool:
 _readiness = Readiness()
 
 
+@commits_itself
 def readyz(_request: HttpRequest) -> JsonResponse:
     """Answer 200 while this process can do its work, else 503 with a sentence: for what sends it requests."""
     reason = _readiness.reason()

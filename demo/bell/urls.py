@@ -3,6 +3,7 @@
 from django.urls import path
 
 from demo.bell import views
+from postgres.own_commits import leave_commits_to
 
 app_name = "demo"
 urlpatterns = [
@@ -10,3 +11,4 @@ urlpatterns = [
     path("rows/", views.rows, name="rows"),
     path("notify/", views.notify, name="notify"),
 ]
+leave_commits_to(urlpatterns)

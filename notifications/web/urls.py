@@ -3,6 +3,7 @@
 from django.urls import path
 
 from notifications.web import views
+from postgres.own_commits import leave_commits_to
 
 app_name = "bell"
 urlpatterns = [
@@ -11,3 +12,4 @@ urlpatterns = [
     path("read/", views.read, name="read"),
     path("read-all/", views.read_all, name="read-all"),
 ]
+leave_commits_to(urlpatterns)

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from postgres.own_commits import leave_commits_to
 from project.logins import views
 
 urlpatterns = [
@@ -9,3 +10,4 @@ urlpatterns = [
     path("out/", views.sign_out, name="sign-out"),
     path("with/<str:token>/", views.sign_in_by_link, name="sign-in-by-link"),
 ]
+leave_commits_to(urlpatterns)

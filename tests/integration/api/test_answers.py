@@ -4,9 +4,11 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DataError, IntegrityError, InterfaceError, InternalError, OperationalError, ProgrammingError
+from django.db.transaction import TransactionManagementError
 from django.test import Client
 from django.utils import timezone
+from psycopg.errors import InFailedSqlTransaction
 
 from api import idempotency
 from api.http import problems
@@ -190,13 +192,25 @@ def test_a_post_to_nowhere_is_not_refused_as_forged(program: Program) -> None:
     assert program.call("POST", "/fetches/", {}).status_code == 404
 
 
+def aborted() -> Exception:
+    """Return what Django raises for a statement in a transaction that has failed before."""
+    error = InternalError("current transaction is aborted")
+    error.__cause__ = InFailedSqlTransaction()
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
         (IntegrityError("a foreign key"), problems.INVALID),  # trying again helps nobody
         (DataError("out of range"), problems.INVALID),
         (OperationalError("away"), problems.UNAVAILABLE),
+        (InterfaceError("the connection is closed"), problems.UNAVAILABLE),
+        (InternalError("a standby takes no writes"), problems.UNAVAILABLE),
         (Unreachable("Redis is away"), problems.UNAVAILABLE),
+        (ProgrammingError("no such column"), problems.FAILED),  # which nobody puts right by waiting
+        (TransactionManagementError("within a transaction"), problems.FAILED),
+        (aborted(), problems.FAILED),
     ],
 )
 def test_what_servers_refuse(
