@@ -1,12 +1,12 @@
 """The API's URLs, below /api/: its operations, its document, the page about it, and one about each kind of problem."""
 
-from django.urls import path, re_path
+from django.urls import URLPattern, URLResolver, path, re_path
 
 from api import pages
 from api.v1 import api
 from postgres.own_commits import leave_commits_to
 
-urlpatterns = [
+urlpatterns: list[URLPattern | URLResolver] = [
     path("problems/<slug:name>", pages.problem),
     path("", api.urls),
     re_path("", pages.nothing),
