@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import psycopg
 from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 # A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
 # was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.
@@ -68,3 +69,14 @@ def configure(session: psycopg.Connection[Any]) -> None:
     }
     with psycopg.Cursor(session) as cursor:
         cursor.execute(_SET, values, prepare=False)
+
+
+def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
+    """Return a second connection to the same database, for who has one already; the caller closes it.
+
+    Never one of a pool: where all who have its last connections wait there for a second, none comes. And a session that
+    goes back to a pool keeps its locks.
+    """
+    copy = database.copy()
+    copy.settings_dict["OPTIONS"].pop("pool", None)
+    return copy

@@ -8,19 +8,21 @@ refuses to read them.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
 from psycopg.pq import TransactionStatus
 from psycopg.rows import RowFactory, RowMaker, no_result, tuple_row
 from typing_extensions import TypeVar
+
+from postgres import sessions
 
 Row = TypeVar("Row", bound=tuple[Any, ...], default=tuple[object, ...])
 
@@ -94,9 +96,24 @@ def guard(gate: Gate) -> None:
     _gate[:] = [gate]
 
 
+def is_in_transaction() -> bool:
+    """Tell whether what is executed now would be committed, or rolled back, with what a caller does.
+
+    That of a Django TestCase does not count: it stands for the database as it is outside of transactions, as it does
+    for `atomic(durable=True)`.
+    """
+    if not connections[DEFAULT_DB_ALIAS].in_atomic_block:
+        return False
+    try:
+        with transaction.atomic(durable=True, savepoint=False):
+            return False
+    except RuntimeError:
+        return True
+
+
 def refuse_transaction(what: str) -> None:
     """Raise TransactionManagementError if a transaction is open; its text names `what` must not run in one."""
-    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
+    if is_in_transaction():
         raise TransactionManagementError(
             f"{what} must commit by itself: call it outside transaction.atomic(), "
             "for example in transaction.on_commit()."
@@ -121,13 +138,16 @@ def run(
     (`django.db.Error`). WrongColumns comes after the commit.
     """
     refuse_transaction(f"{package}/sql/{name}.sql")
+    alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # that of a TestCase
     try:
-        return run_within(package, name, parameters, row=row, prepare=prepare)
+        with alone():
+            return run_within(package, name, parameters, row=row, prepare=prepare)
     except OperationalError as error:
         if not _came_late(error):
             raise
     _gate[0].read_clock()
-    return run_within(package, name, parameters, row=row, prepare=prepare)
+    with alone():
+        return run_within(package, name, parameters, row=row, prepare=prepare)
 
 
 def run_within(
@@ -169,8 +189,8 @@ def own_transaction(package: str) -> Iterator[Query]:
     the time of the block. Database errors are Django's.
     """
     callers = connections[DEFAULT_DB_ALIAS]
-    is_open = callers.in_atomic_block or not callers.get_autocommit()
-    database = callers.copy() if is_open else callers
+    is_open = is_in_transaction() or not (callers.in_atomic_block or callers.get_autocommit())
+    database = sessions.another(callers) if is_open else callers
     try:
         database.ensure_connection()
         with database.wrap_database_errors, _raw(database).transaction():

@@ -35,6 +35,7 @@ _DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE
 _ALL_SENTINELS_S, _ONE_SENTINEL_S = 1.4, 0.5
 _ONCE = Retry(NoBackoff(), 0)  # redis-py would try each Sentinel four times
 _WORDS = {"true": True, "false": False, "none": None}
+_POOL = {"true": True, "false": False}  # of Django's sizes; others are no text, and stand in the settings
 
 
 def malformed(name: str, url: str) -> str | None:
@@ -103,7 +104,7 @@ def database(url: str) -> dict[str, Any]:
 
     Several hosts may be separated by commas. A path that begins with two slashes names the folder of a Unix socket,
     and in it the database. Query parameters become OPTIONS, which Django hands to libpq, unless they are Django's own
-    (`conn_max_age`); `host` and `port` are those of the connection.
+    (`conn_max_age`, `pool`); `host` and `port` are those of the connection.
     """
     parts = _database_parts(url)
     hosts, ports = zip(*_hosts(parts), strict=True)
@@ -118,7 +119,11 @@ def database(url: str) -> dict[str, Any]:
         "HOST": str(options.pop("host", folder or ",".join(hosts))),
         "PORT": str(options.pop("port", ",".join(ports) if any(ports) else "")),
         **{key.upper(): _WORDS.get(str(options[key]).lower(), options[key]) for key in djangos},
-        "OPTIONS": {key: value for key, value in options.items() if key not in djangos},
+        "OPTIONS": {
+            key: _POOL.get(str(value).lower(), value) if key == "pool" else value
+            for key, value in options.items()
+            if key not in djangos
+        },
     }
 
 
@@ -240,6 +245,10 @@ def _database_fault(url: str) -> str | None:
         return _UNREADABLE
     if "@" in _database_parts(url).path:  # the / stands in a password, and the host is the rest of that
         return _UNREADABLE
+    if not isinstance(configured["OPTIONS"].get("pool", False), bool):
+        return (
+            "its pool must be true or false; sizes are set by DATABASES['default']['OPTIONS']['pool'] in the settings"
+        )
     return None if configured["NAME"] or "service" in configured["OPTIONS"] else "it names no database"
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from django.conf import settings
 from django.db import Error, connection
 
-from postgres import statements
+from postgres import sessions, statements
 from project.doctor.findings import Verdict, good, wrong
 
 GIVEN_UP_AFTER_MS: Final = 500
@@ -55,7 +55,7 @@ def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict
 def ask() -> Verdict:
     """Look whether a session is another one while a second connection has a transaction open."""
     limits = _query("limits", {}, row=Limits)[0]
-    other = connection.copy()
+    other = sessions.another(connection)
     try:
         with other.cursor() as cursor:
             cursor.execute("BEGIN")

@@ -4,11 +4,14 @@ import socket
 import socketserver
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from postgres import sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,3 +99,16 @@ def test_no_statement_is_compiled() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SHOW jit")
         assert cursor.fetchone() == ("off",)
+
+
+def test_a_second_connection_waits_for_none_of_a_pool() -> None:
+    """Where all who have the last ones wait for a second, none comes."""
+    pooled: Any = connection.copy()
+    pooled.settings_dict["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 1, "timeout": 1}
+    try:
+        with pooled.cursor() as first, closing(sessions.another(pooled)) as other, other.cursor() as second:
+            pids = [cursor.execute("SELECT pg_backend_pid()").fetchone() for cursor in (first, second)]
+        assert len(set(pids)) == 2
+    finally:
+        pooled.close()
+        pooled.close_pool()

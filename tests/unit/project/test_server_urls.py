@@ -45,9 +45,10 @@ BARE = {
         ),
         (
             "postgresql:///orders?conn_max_age=60&ATOMIC_REQUESTS=True&conn_health_checks=false&pool=true",
-            {"CONN_MAX_AGE": 60, "ATOMIC_REQUESTS": True, "CONN_HEALTH_CHECKS": False, "OPTIONS": {"pool": "true"}},
+            {"CONN_MAX_AGE": 60, "ATOMIC_REQUESTS": True, "CONN_HEALTH_CHECKS": False, "OPTIONS": {"pool": True}},
         ),
         ("postgresql:///orders?conn_max_age=None", {"CONN_MAX_AGE": None}),
+        ("postgresql:///orders?pool=False", {"OPTIONS": {"pool": False}}),
         ("postgresql:///?service=weir", {"NAME": "", "OPTIONS": {"service": "weir"}}),
     ],
 )
@@ -99,6 +100,12 @@ def test_good_urls_have_no_fault(variable: str, url: str) -> None:
         ("DATABASE_URL", "postgresql://weir:s3cret@h:1:2/orders", "is malformed (its host or port cannot be read;"),
         ("DATABASE_URL", "postgresql://weir:s3cret@a,[b/orders", "is malformed (its host or port cannot be read;"),
         ("DATABASE_URL", "postgresql://weir:s3cret/x@h/orders", "is malformed (its host or port cannot be read;"),
+        ("DATABASE_URL", "postgresql://weir:s3cret@h/orders?pool=1", "is malformed (its pool must be true or false;"),
+        (
+            "DATABASE_URL",
+            "postgresql://weir:s3cret@h/orders?pool=none",
+            "is malformed (its pool must be true or false; ",
+        ),
         ("REDIS_URL", "s3cret@h", "is malformed (it must begin with redis://)"),
         ("REDIS_URL", ":s3cret@h", "is malformed (it must begin with redis://)"),
         ("REDIS_URL", "amqp://:s3cret@h", "is malformed (it must begin with redis://)"),

@@ -1,0 +1,5 @@
+"""Connections come from a pool of psycopg's."""
+
+from project.settings import *  # noqa: F403  a project's settings are taken over so
+
+DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 8, "timeout": 10}  # noqa: F405
