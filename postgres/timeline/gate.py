@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.range import TimestamptzRange
 from typing_extensions import TypeVar
 
@@ -184,9 +185,9 @@ def look() -> Seen:
     return seen
 
 
-def begin() -> None:
+def begin(database: BaseDatabaseWrapper | None = None) -> None:
     """Write the row where it is missing, with a number beyond all that any process may remember."""
-    statements.run_within("postgres.timeline", "begin", {"number": known_number() + JUMP})
+    statements.run_within("postgres.timeline", "begin", {"number": known_number() + JUMP}, database=database)
 
 
 def _only(rows: list[Row]) -> Row:

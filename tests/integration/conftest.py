@@ -42,9 +42,9 @@ from workers.fetches.models import Fetch
 from workers.mail.sending import routes
 
 # What a process of a test begins with: Django, on the database of the tests.
-PREAMBLE = """
+PREAMBLE = f"""
 import os, sys
-os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = "{settings.SETTINGS_MODULE}"
 from django.conf import settings
 settings.DATABASES["default"]["NAME"] = os.environ["WEIR_TEST_DATABASE"]
 import django

@@ -4,12 +4,17 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import psycopg
+from django.apps import apps
 from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.commands import migrate
-from django.db import DatabaseError, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+
+from postgres import sessions, weir_apps
 
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
 POLL_S = 0.5
@@ -41,32 +46,53 @@ class Command(migrate.Command):
     2. A migration that does not get a lock at once is rolled back, and tried again after a pause.
     3. One that is no transaction cannot be rolled back. It has concurrent operations only (CONTRIBUTING.md), which hold
        up nobody: it may wait, and take, as long as it needs.
+    4. Where tests go without migrations, Weir's tables are made by theirs all the same, before all others: functions,
+       constraints and rows belong to them, which no model tells.
+
+    For any other database than Weir's it is Django's.
     """
 
+    _before: Limits | None = None
+
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
-        if options["check_unapplied"]:
-            return super().handle(*args, **options)  # which only looks
+        if options["check_unapplied"] or options["database"] != DEFAULT_DB_ALIAS:
+            return super().handle(*args, **options)  # which only looks, or is not ours
         if settings.WEIR_TRANSACTION_POOLING:
             raise CommandError(
                 "migrate needs a session of its own, which a pooler of transactions does not give: have DATABASE_URL "
                 "name PostgreSQL itself, and WEIR_TRANSACTION_POOLING be false, for this command."
             )
         self._database = connections[options["database"]]
-        lock = self._database.copy()  # a session of its own: migrations begin and end transactions
+        lock = sessions.another(self._database)  # a session of its own: migrations begin and end transactions
         before = self._before = _limits(self._database)
         try:
             while not _took(lock):
                 time.sleep(POLL_S)
+            if not all(map(_has_migrations, weir_apps.labels())):
+                self._migrate_weirs()
             return self._until_done(*args, **options)
         finally:
             lock.close()
             _set_limits(self._database, before)
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
-        if migration and action.endswith("_start"):
+        if self._before and migration and action.endswith("_start"):
             within = Limits(LOCK_TIMEOUT, self._before.statement_timeout)
             _set_limits(self._database, within if migration.atomic else UNLIMITED)
         super().migration_progress_callback(action, migration, fake)
+
+    def _migrate_weirs(self) -> None:
+        """Make Weir's tables by their migrations, and before them, by their models, those that they refer to."""
+        users = apps.get_app_config(settings.AUTH_USER_MODEL.partition(".")[0])
+        self.verbosity = 0
+        self.sync_apps(self._database, {"contenttypes", "auth", users.label})
+        others = {label: None for label in apps.app_configs if not weir_apps.is_weirs(label)}
+        without, settings.MIGRATION_MODULES = settings.MIGRATION_MODULES, others
+        try:
+            executor = MigrationExecutor(self._database)
+            executor.migrate(executor.loader.graph.leaf_nodes())
+        finally:
+            settings.MIGRATION_MODULES = without
 
     def _until_done(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  as above
         give_up_at = time.monotonic() + GIVE_UP_AFTER_S
@@ -108,6 +134,11 @@ class Command(migrate.Command):
                 " WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace"
             )
             return [name for (name,) in cursor.fetchall()]
+
+
+def _has_migrations(label: str) -> bool:
+    """Tell whether the settings leave the app its migrations."""
+    return MigrationLoader.migrations_module(label)[0] is not None
 
 
 def _lacks_rights(error: BaseException) -> bool:

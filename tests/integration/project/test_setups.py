@@ -1,0 +1,78 @@
+"""Weir in a project with ordinary settings of its own: a team's tests pass with each set-up, and checks know it."""
+
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from project.checkout import CHECKOUT
+from tests import setups
+from tests.servers import database_url, redis_url
+from tests.setups import team_tests
+
+SETUPS = ["project.settings", *(f"tests.setups.{name}" for _, name, _ in pkgutil.iter_modules(setups.__path__))]
+SETUPS.remove(team_tests.__name__)
+TESTS = len(re.findall(r"def test_", Path(team_tests.__file__).read_text()))
+OF_TESTS = "weir.W001"  # Django's runner puts another backend for e-mails in the place of the project's
+WARNED = {"tests.setups.cache_in_redis": "weir.W011"}
+
+pytestmark = pytest.mark.usefixtures("embedded_servers")
+
+
+def run(*arguments: str, setup: str) -> str:
+    """Run Python with the settings of the set-up; returns what it writes."""
+    variables = {
+        "DATABASE_URL": database_url(f"team_{setup.rpartition('.')[2]}"),
+        "REDIS_URL": redis_url(),
+        "DJANGO_SECRET_KEY": "of a test",
+        "DJANGO_SETTINGS_MODULE": setup,
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=CHECKOUT,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_the_tests_of_a_team_pass(setup: str) -> None:
+    """In two processes, each with a copy of the database; checks warn of what has a price, and of no more."""
+    said = run("manage.py", "test", team_tests.__name__, "--no-input", "--parallel=2", setup=setup)
+    assert f"Ran {TESTS} tests" in said
+    assert set(re.findall(r"weir\.[EW]\d+", said)) == {OF_TESTS, *filter(None, [WARNED.get(setup)])}
+
+
+def test_they_pass_in_one_process() -> None:
+    """On the database itself."""
+    assert f"Ran {TESTS} tests" in run("manage.py", "test", team_tests.__name__, "--no-input", setup=SETUPS[0])
+
+
+def test_they_pass_by_pytest_without_migrations() -> None:
+    """Which pytest-django does in another way than Django."""
+    alone = ("-p", "no:cacheprovider", "-c", os.devnull, "--rootdir=.", "--noconftest")
+    said = run("-m", "pytest", *alone, "--nomigrations", team_tests.__file__, setup="project.settings")
+    assert f"{TESTS} passed" in said
+
+
+def test_no_setting_asks_for_a_migration_of_weirs() -> None:
+    """The keys of Weir's tables are those that its migrations made."""
+    assert "No changes detected" in run(
+        "manage.py", "makemigrations", "--check", "--dry-run", setup="tests.setups.auto_field"
+    )
+
+
+def test_another_database_gets_no_table_of_weirs() -> None:
+    """And is migrated as by Django."""
+    said = run("manage.py", "migrate", "--database=legacy", setup="tests.setups.second_database")
+    assert "ratelimit.0001_initial... OK" in said  # as Django has it: applied, and nothing made
+    assert "auth.0001_initial... OK" in said
