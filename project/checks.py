@@ -1,11 +1,14 @@
-"""System checks of the environment."""
+"""System checks of the environment, and of what a project's settings mean for Weir."""
 
 import os
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's name
+from django.db import router
 
+from project import neighbours
 from project.environment.unknown import unknown
 from workers.tracing import spans
 
@@ -26,3 +29,34 @@ def spans_can_be_exported(**_kwargs: Any) -> list[CheckMessage]:
         return []
     message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: {lacks}."
     return [Warning(message, hint='Install the extra: pip install "weir[otel]"', id="weir.W006")]
+
+
+@register
+def sessions_are_read_where_they_are_written(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W010: DATABASE_ROUTERS should not have a replica say who is signed in, and what they may do."""
+    in_tables = settings.SESSION_ENGINE.endswith(("db", "cached_db"))
+    names = [settings.AUTH_USER_MODEL, *(["sessions.Session"] if in_tables else [])]
+    read = {name: router.db_for_read(apps.get_model(name)) for name in names}
+    late = [name for name in names if read[name] != router.db_for_write(apps.get_model(name))]
+    if not late:
+        return []
+    places = " and ".join(f"{name} from {read[name]!r}" for name in late)
+    message = (
+        f"DATABASE_ROUTERS reads {places}: while that is behind, who has signed in is asked to do so again, and who "
+        "has signed out, or lost a right, is still let in."
+    )
+    hint = "Have the router return None for the apps auth and sessions."
+    return [Warning(message, hint=hint, id="weir.W010")]
+
+
+@register
+def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W011: a cache should not share its database of Redis, which `cache.clear()` empties."""
+    return [
+        Warning(
+            f"CACHES[{alias!r}] is the Redis database of {variable}: cache.clear() deletes {what} there.",
+            hint="Give the cache a database of its own, such as redis://HOST:6379/1.",
+            id="weir.W011",
+        )
+        for alias, variable, what in neighbours.shared()
+    ]

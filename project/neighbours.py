@@ -1,0 +1,64 @@
+"""Which of a project's caches lie in a Redis database that has something of Weir's."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.conf import settings
+
+from notifications.link import urls as several
+
+LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+_QUEUES: Final = "the messages that wait in the queues"
+_COUNTERS: Final = "Weir's counters, which are then counted anew from all rows"
+
+
+class Shared(NamedTuple):
+    """A cache, the variable that names the same database, and what is lost."""
+
+    alias: str
+    variable: str
+    what: str
+
+
+def shared() -> Iterator[Shared]:
+    """Yield the caches that share a database: with the queues, or else with the counters."""
+    queues, counters = _places(settings.CELERY_BROKER_URL), _places(settings.REDIS_URL)
+    for alias, cache in settings.CACHES.items():
+        places = _of_cache(cache)
+        if places & queues:
+            variable = "REDIS_URL" if places & counters else "CELERY_BROKER_URL"
+            yield Shared(alias, variable, _QUEUES)
+        elif places & counters:
+            yield Shared(alias, "REDIS_URL", _COUNTERS)
+
+
+def _of_cache(cache: dict[str, Any]) -> set[tuple[str, str]]:
+    location = cache.get("LOCATION") or ""
+    urls = re.split("[;,]", location) if isinstance(location, str) else location
+    options = cache.get("OPTIONS") or {}
+    return {place for url in urls for place in _places(str(url), str(options.get("db", 0)))}
+
+
+def _places(urls: str, database: str = "0") -> set[tuple[str, str]]:
+    """Return the servers that the URLs name, of Redis or in Kombu's spelling, each with the number of the database."""
+    if several.kind_of(urls):
+        servers = several.parse(urls)
+        return {(f"{host}:{port}", str(servers.database)) for host, port in servers.hosts}
+    return {place for url in urls.split(";") if (place := _place(url.strip(), database))}
+
+
+def _place(url: str, database: str) -> tuple[str, str] | None:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or 6379
+    except ValueError:
+        return None
+    query = dict(parse_qsl(parts.query))
+    if parts.scheme in {"unix", "redis+socket"}:
+        return unquote(parts.path), query.get("db") or query.get("virtual_host") or database
+    if parts.scheme not in {"redis", "rediss", "sentinel"}:
+        return None
+    server = "localhost" if host in LOOPBACK else host
+    return f"{server}:{port}", query.get("db") or parts.path.strip("/") or database
