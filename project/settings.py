@@ -105,6 +105,8 @@ WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # whose word on a request's scheme and client `project.asgi` takes
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = bool(WEIR_TLS_PROXIES)
 SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$", "^healthz$", "^metrics$"]  # asked from beside it, without TLS
+WEIR_WEB_REQUESTS = env.WEIR_WEB_REQUESTS
+WEIR_WEB_MAX_BODY = env.WEIR_WEB_MAX_BODY
 SECURE_HSTS_SECONDS = int(env.WEIR_HSTS_MAX_AGE)
 # Subdomains, and the lists that browsers come with, are for the domain's owner to decide, and not for this host.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
@@ -251,4 +253,5 @@ WEIR_LIVENESS_DIR = env.WEIR_LIVENESS_DIR
 
 # --- Logs -----------------------------------------------------------------------------------------------------------
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the one that is believed
 OTEL_EXPORTER_OTLP_ENDPOINT = env.OTEL_EXPORTER_OTLP_ENDPOINT

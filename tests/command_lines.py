@@ -131,6 +131,8 @@ def _check_uvicorn(arguments: list[str]) -> None:
     context = uvicorn.main.make_context("uvicorn", arguments)
     module, _, name = context.params["app"].partition(":")
     getattr(importlib.import_module(module), name)
+    if context.params["http"] != "project.front.server:Protocol":
+        raise NoSuchCommandError("heads would have no bound: add --http project.front.server:Protocol")
     if context.params["proxy_headers"]:
         raise NoSuchCommandError("uvicorn would believe whoever connects from 127.0.0.1: add --no-proxy-headers")
 

@@ -55,14 +55,22 @@ def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
     return url()
 
 
-def forked(port: int, environment: Mapping[str, str], output: IO[bytes], *, start_new_session: bool = False) -> Forked:
+def forked(
+    port: int, environment: Mapping[str, str], output: IO[bytes], *, options: str = "", start_new_session: bool = False
+) -> Forked:
     """Start a web process in less time: as a fork of this one, which has imported most of what it needs."""
-    words = shlex.split(_line().replace("${HOST:-127.0.0.1}", HOST).replace("${PORT:-8000}", str(port)))
-    return Forked("-m", *words, environment=environment, output=output, start_new_session=start_new_session)
+    line = _line().replace("${HOST:-127.0.0.1}", HOST).replace("${PORT:-8000}", str(port))
+    return Forked(
+        "-m",
+        *shlex.split(f"{line} {options}"),
+        environment=environment,
+        output=output,
+        start_new_session=start_new_session,
+    )
 
 
 @contextmanager
-def on_test_database(log: Path, **environment: str) -> Iterator[str]:
+def on_test_database(log: Path, *, options: str = "", **environment: str) -> Iterator[str]:
     """Run a web process with the database and the Redis of this process; yields its address."""
     port = free_port()
     its = {
@@ -74,7 +82,7 @@ def on_test_database(log: Path, **environment: str) -> Iterator[str]:
         **environment,
     }
     with log.open("wb") as output:
-        process = forked(port, its, output)
+        process = forked(port, its, output, options=options)
     try:
         wait_for(lambda: web_answers(HOST, port), 60, f"the web process: {log}")
         yield f"http://{HOST}:{port}"

@@ -1,0 +1,88 @@
+"""The answer to a request: sent beside what makes it, so that no thread and no connection waits for its reader."""
+
+import asyncio
+from collections import deque
+from typing import Final, Self
+
+from project.front.refusals import Message, NotTaken, Send
+from project.front.room import NoRoom, Share
+
+MOST_BYTES: Final = 2 * 1024 * 1024  # that are made ahead of a client
+
+
+class Answer:
+    """What is left to send, and the task that sends it."""
+
+    def __init__(self, send: Send, share: Share) -> None:
+        self._send = send
+        self._share = share
+        self._left: deque[tuple[Message, int]] = deque()  # with what is held for it
+        self._size = 0
+        self._moved = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_made = False
+
+    async def send(self, message: Message) -> None:
+        """Take a message over; wait while much is left. Raises CancelledError, by which Django knows of no client."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._send_all())
+        size = len(message.get("body", b""))
+        while not self._task.done():
+            if (is_held := self._hold(size)) or not self._left:
+                self._left.append((message, size if is_held else 0))
+                self._moved.set()
+                return
+            await self._move()
+        raise asyncio.CancelledError
+
+    async def all_sent(self) -> None:
+        """Wait until the client has it. Raises NotTaken."""
+        self._is_made = True
+        self._moved.set()
+        if self._task is not None:
+            await self._task
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Send nothing more: all is sent, or something went wrong. Raises NotTaken, if that did."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled() and isinstance(self._task.exception(), NotTaken):
+            raise NotTaken
+
+    def _hold(self, size: int) -> bool:
+        if self._size + size > MOST_BYTES:
+            return False
+        try:
+            self._share.take(size)
+        except NoRoom:
+            return False
+        self._size += size
+        return True
+
+    async def _move(self) -> None:
+        """Wait for the other side. Never do both wait: one waits where much is left, one where nothing is."""
+        self._moved.clear()
+        await self._moved.wait()
+
+    async def _send_all(self) -> None:
+        try:
+            async with asyncio.timeout(None) as deadline:
+                while self._left or not self._is_made:
+                    if not self._left:
+                        await self._move()
+                        continue
+                    message, held = self._left.popleft()
+                    with self._share.waiting(deadline):
+                        await self._send(message)
+                    self._size -= held
+                    self._share.give_back(held)
+                    self._moved.set()
+        except TimeoutError:  # others need the room
+            raise NotTaken from None
+        finally:
+            self._moved.set()

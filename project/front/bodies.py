@@ -1,0 +1,74 @@
+"""The body of a request: read to its end before a thread waits for it, in a bounded time."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from project.front.refusals import Message, Receive, Refused
+from project.front.room import NoRoom, Share
+
+MOST_S: Final = 10.0
+BUSY: Final = "There are too many requests at once: try again when Retry-After is over."
+
+
+class Disconnected(Exception):
+    """The client has gone before its body was whole."""
+
+
+def is_without_body(headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a head says that no body comes."""
+    return b"transfer-encoding" not in headers and headers.get(b"content-length", b"0").strip(b"0") == b""
+
+
+async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, share: Share) -> bytes:
+    """Return the body, of at most so many bytes. Raises Refused and Disconnected."""
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit():
+        raise Refused(400, "Content-Length is no number.")
+    if len(length) > len(str(most)) or int(length) > most:
+        raise _too_large(most)
+    try:
+        async with asyncio.timeout(MOST_S) as deadline:
+            with share.waiting(deadline):
+                return await _whole(receive, most, share)
+    except NoRoom:
+        raise Refused(503, BUSY, 1) from None
+    except TimeoutError:
+        if share.gave_way:
+            raise Refused(503, BUSY, 1) from None
+        raise Refused(408, f"The body did not come within {MOST_S:g} seconds.") from None
+
+
+async def _whole(receive: Receive, most: int, share: Share) -> bytes:
+    parts: list[bytes] = []
+    came, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part = message.get("body", b"")
+        came += len(part)
+        if came > most:
+            raise _too_large(most)
+        share.take(len(part))
+        parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """Return what gives the whole body, and then what else comes: that the client has gone."""
+    left = [body]
+
+    async def given() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        while (message := await receive())["type"] == "http.request":
+            pass  # what was not read
+        return message
+
+    return given
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"A body has {most:,} bytes at most.")

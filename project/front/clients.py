@@ -1,0 +1,44 @@
+"""Who the client of a request is: what connects, or what a proxy of WEIR_TLS_PROXIES says that it stands for.
+
+Of the addresses in `X-Forwarded-For`, the last that is no such proxy is the client's. What is no address of a host is
+not believed: the request counts under the peer's then. Nor is that a client of a proxy elsewhere is on this host.
+"""
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any, Final, cast
+
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from project.front.refusals import Application, Receive, Scope, Send
+
+_PEER: Final = "weir.peer"
+
+
+class KnownClients:
+    """An ASGI application that hands on requests to another one with the client, and the scheme, that is believed."""
+
+    def __init__(self, other: Application, proxies: Sequence[str]) -> None:
+        self._other = other
+        self._told: Any = ProxyHeadersMiddleware(cast("Any", self._checked), trusted_hosts=list(proxies))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[_PEER] = scope.get("client")
+        await self._told(scope, receive, send)
+
+    async def _checked(self, scope: Scope, receive: Receive, send: Send) -> None:
+        peer, client = scope[_PEER], scope.get("client")
+        if client and client is not peer and not _is_credible(client[0], peer[0]):
+            scope["client"] = peer
+        await self._other(scope, receive, send)
+
+
+def _is_credible(client: str, peer: str) -> bool:
+    try:
+        said, connects = ip_address(client), ip_address(peer)
+    except ValueError:
+        return False
+    said, connects = (getattr(address, "ipv4_mapped", None) or address for address in (said, connects))
+    if said.is_unspecified or said.is_multicast:
+        return False
+    return not said.is_loopback or connects.is_loopback

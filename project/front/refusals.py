@@ -1,0 +1,46 @@
+"""How a request is refused in front of Django: as a problem below /api/, and elsewhere in a sentence."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from api.front import problem
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass
+class Refused(Exception):
+    """A request is refused; nothing was done."""
+
+    status: int
+    sentence: str
+    retry_after_s: int = 0
+
+
+class NotTaken(Exception):
+    """The client does not take what it is sent."""
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path as Django's URLs have it: below the prefix of an application that is mounted somewhere."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path") or "")
+
+
+async def refuse(refused: Refused, scope: Scope, send: Send) -> None:
+    """Answer, and have the server close the connection: the rest of the body may still be on its way."""
+    headers, body = problem(path_of(scope), refused.status, refused.sentence) or (
+        {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},
+        f"{refused.sentence}\n".encode(),
+    )
+    headers |= {"Connection": "close", "Content-Length": str(len(body))}
+    if refused.retry_after_s:
+        headers["Retry-After"] = str(refused.retry_after_s)
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refused.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,76 @@
+"""Room: the bytes that this process holds for all of its clients together: bodies that come, and answers that go.
+
+Where there is none, who waits for its client gives way, and of these the one that has waited for longest: a quick
+client waits for milliseconds.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Self
+
+EACH: Final = 64 * 1024  # what a server may hold of any request that is not yet read
+
+
+class NoRoom(Exception):
+    """There is none, and nobody gives way; or this one had to."""
+
+
+class Room:
+    """So many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+        self.waiting: dict[Share, asyncio.Timeout] = {}  # those that wait for their clients, by when they began
+
+
+class Share:
+    """What one request holds of the room, while its block lasts."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._size = 0
+        self.gave_way = False
+
+    def __enter__(self) -> Self:
+        self.take(EACH)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.give_back(self._size)
+
+    def take(self, more: int) -> None:
+        """Hold so many bytes more. Raises NoRoom."""
+        room = self._room
+        while room.held + more > room.most and not self.gave_way:
+            oldest = next(iter(room.waiting), self)
+            if oldest is self:
+                raise NoRoom
+            oldest._give_way()  # noqa: SLF001  of its own kind
+        if self.gave_way:
+            raise NoRoom
+        room.held += more
+        self._size += more
+
+    def give_back(self, less: int) -> None:
+        """Hold so many bytes less."""
+        less = min(less, self._size)  # who gave way has none
+        self._room.held -= less
+        self._size -= less
+
+    @contextmanager
+    def waiting(self, deadline: asyncio.Timeout) -> Iterator[None]:
+        """Wait for the client in this block, by this deadline, or until others need the room."""
+        self._room.waiting[self] = deadline
+        try:
+            yield
+        finally:
+            self._room.waiting.pop(self, None)
+
+    def _give_way(self) -> None:
+        deadline = self._room.waiting.pop(self)
+        self.give_back(self._size)
+        self.gave_way = True
+        if not deadline.expired():
+            deadline.reschedule(0.0)  # which has long been

@@ -1,0 +1,52 @@
+"""For uvicorn: `--http project.front.server:Protocol`. A head has MOST_S, and so many connections may wait for one.
+
+uvicorn itself waits for a head for ever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
+connection open as well. Of those without a request, the one that has waited longest is closed where there are too many.
+"""
+
+import asyncio
+from typing import Any, ClassVar, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from workers.fetches.fetcher.http import descriptors
+
+MOST_S: Final = 10.0
+MOST_WAITING: Final = 500
+
+descriptors.raise_limit()
+
+
+class Protocol(H11Protocol):
+    """A connection, with a deadline while no request of it is answered."""
+
+    _waiting: ClassVar[dict["Protocol", asyncio.TimerHandle]] = {}  # by when they began
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401  as uvicorn has it
+        super().connection_made(transport)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._no_more()
+
+    def _look(self) -> None:
+        """Begin or end the wait for a head. What comes meanwhile does not begin it anew."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._no_more()
+        elif self not in self._waiting:
+            self._waiting[self] = self.loop.call_later(MOST_S, self.transport.abort)
+            if len(self._waiting) > MOST_WAITING:
+                next(iter(self._waiting)).transport.abort()
+
+    def _no_more(self) -> None:
+        if (deadline := self._waiting.pop(self, None)) is not None:
+            deadline.cancel()

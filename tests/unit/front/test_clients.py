@@ -1,0 +1,55 @@
+"""Who the client is, by what connects and by what a proxy says."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from project.front.clients import KnownClients
+from tests.unit.front.asgi import Client, Counting, ask, scope
+
+PROXIES = ["10.0.0.0/8", "127.0.0.1"]
+
+
+def client_of(peer: str, *told: bytes) -> str:
+    seen: list[Any] = []
+    application = Counting()
+    application.may_end.set()
+
+    async def noting(asked: Any, receive: Any, send: Any) -> None:
+        seen.append(asked["client"])
+        await application(asked, receive, send)
+
+    async def asked() -> None:
+        headers = [(b"x-forwarded-for", value) for value in told]
+        await ask(KnownClients(noting, PROXIES), scope("/", *headers, client=peer), Client([b""]))
+
+    asyncio.run(asked())
+    return str(seen[0][0])
+
+
+@pytest.mark.parametrize(
+    ("peer", "told", "believed"),
+    [
+        ("203.0.113.1", [b"8.8.8.8"], "203.0.113.1"),
+        ("10.5.5.5", [], "10.5.5.5"),
+        ("10.5.5.5", [b"203.0.113.9"], "203.0.113.9"),
+        ("10.5.5.5", [b"8.8.8.8, 203.0.113.9"], "203.0.113.9"),
+        ("10.5.5.5", [b"8.8.8.8", b"203.0.113.9"], "203.0.113.9"),
+        ("10.5.5.5", [b"203.0.113.9:1234"], "203.0.113.9"),
+        ("10.5.5.5", [b"[2001:db8::9]:1234"], "2001:db8::9"),
+        ("10.5.5.5", [b"garbage, 10.5.5.6"], "10.5.5.5"),
+        ("10.5.5.5", [b"garbage"], "10.5.5.5"),
+        ("10.5.5.5", [b"8.8.8.8, "], "10.5.5.5"),
+        ("10.5.5.5", [b"203.0.113.9\xff"], "10.5.5.5"),
+        ("10.5.5.5", [b"127.0.0.1, 10.5.5.6"], "10.5.5.5"),
+        ("10.5.5.5", [b"::1"], "10.5.5.5"),
+        ("10.5.5.5", [b"::ffff:127.0.0.1"], "10.5.5.5"),
+        ("10.5.5.5", [b"0.0.0.0"], "10.5.5.5"),
+        ("10.5.5.5", [b"224.0.0.1"], "10.5.5.5"),
+        ("127.0.0.1", [b"127.0.0.1"], "127.0.0.1"),
+        ("127.0.0.1", [b"::1"], "::1"),
+    ],
+)
+def test_only_an_address_that_a_proxy_states_is_believed(peer: str, told: list[bytes], believed: str) -> None:
+    assert client_of(peer, *told) == believed

@@ -1,0 +1,69 @@
+"""What no head may have, under any server; and who is alive."""
+
+import asyncio
+import json
+
+import pytest
+
+from project.front import heads
+from tests.unit.front.asgi import Client, Counting, ask, scope
+
+BIG = b"x" * (heads.MOST_BYTES + 1)
+LENGTH, CHUNKED = (b"content-length", b"3"), (b"transfer-encoding", b"chunked")
+
+
+def status_of(path: str, *headers: tuple[bytes, bytes]) -> int:
+    async def asked() -> Client:
+        application = Counting()
+        application.may_end.set()
+        client = Client([b""])
+        await ask(heads.CheckedHeads(application), scope(path, *headers), client)
+        return client
+
+    return asyncio.run(asked()).status
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "headers"),
+    [
+        (200, "/page", []),
+        (200, "/page", [LENGTH]),
+        (200, "/page", [CHUNKED]),
+        (400, "/page", [LENGTH, CHUNKED]),
+        (400, "/page", [CHUNKED, LENGTH]),
+        (400, "/livez", [CHUNKED, LENGTH]),
+        (400, "/page", [LENGTH, LENGTH]),
+        (431, "/page", [(b"cookie", BIG)]),
+        (431, "/page", [(b"x", b"")] * (heads.MOST_BYTES // 5 + 1)),
+        (431, f"/{BIG.decode()}", []),
+        (431, "/api/v1/fetches", [(b"cookie", BIG)]),
+    ],
+)
+def test_a_head_is_checked(status: int, path: str, headers: list[tuple[bytes, bytes]]) -> None:
+    assert status_of(path, *headers) == status
+
+
+def test_livez_asks_nobody() -> None:
+    """Wherever the application is mounted; a page of a longer name is another one."""
+
+    async def nobody(*_arguments: object) -> None:
+        raise AssertionError
+
+    async def asked() -> Client:
+        client = Client()
+        mounted = {**scope("/weir/livez"), "root_path": "/weir"}
+        await ask(heads.CheckedHeads(nobody), mounted, client)
+        return client
+
+    client = asyncio.run(asked())
+    assert (client.status, json.loads(client.sent[1]["body"])) == (200, {"process": "ok"})
+    assert status_of("/livez/more") == 200
+
+
+def test_a_client_that_takes_no_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "MOST_S", 0.1)
+
+    async def asked() -> None:
+        await ask(heads.CheckedHeads(Counting()), scope("/livez"), Client(reads=False))
+
+    asyncio.run(asyncio.wait_for(asked(), 10))
