@@ -1,11 +1,12 @@
 """System checks of the environment, and of what a project's settings mean for Weir."""
 
 import os
+from ipaddress import ip_network
 from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's name
+from django.core.checks import CheckMessage, Tags, Warning, register  # noqa: A004  Django's name
 from django.db import router
 
 from project import neighbours
@@ -13,6 +14,7 @@ from project.environment.unknown import unknown
 from workers.tracing import spans
 
 UNKNOWN_VARIABLE = "weir.W003"
+WIDEST = {4: 24, 6: 64}  # the networks in which every host may be a proxy, by the version of IP
 
 
 @register
@@ -60,3 +62,17 @@ def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
         )
         for alias, variable, what in neighbours.shared()
     ]
+
+
+@register(Tags.security, deploy=True)
+def proxies_are_few(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W008: every host of a network in WEIR_TLS_PROXIES is believed, and a client in it is taken for a proxy."""
+    wide = [text for text in settings.WEIR_TLS_PROXIES if _is_wide(text)]
+    hint = "Name the proxies, or have none but them reach the web process, and set X-Forwarded-For anew."
+    sentence = "WEIR_TLS_PROXIES has {}, of which every host may say whom it stands for."
+    return [Warning(sentence.format(text), hint=hint, id="weir.W008") for text in wide]
+
+
+def _is_wide(text: str) -> bool:
+    network = ip_network(text)
+    return network.prefixlen < WIDEST[network.version]

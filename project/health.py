@@ -47,6 +47,9 @@ class _Health:
         return self._last
 
 
+_health = _Health()
+
+
 @commits_itself
 def livez(_request: HttpRequest) -> JsonResponse:
     """Answer 200: this process takes requests. For whatever restarts it; a database that is away is no reason to."""

@@ -6,7 +6,6 @@ requests all come from this host.
 """
 
 from hmac import compare_digest
-from ipaddress import ip_address
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, exposition
 from prometheus_client.openmetrics import exposition as openmetrics
 
+from ops.clients import is_local
 from ops.metrics.scrape import Busy, Scraper
 
 _scraper = Scraper()
@@ -33,16 +33,9 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         if scheme.lower() == "bearer" and compare_digest(shown.strip().encode("latin-1", "replace"), wanted.encode()):
             return None
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
-    if settings.WEIR_METRICS_FOR_LOOPBACK and _is_loopback(request.META.get("REMOTE_ADDR", "")):
+    if settings.WEIR_METRICS_FOR_LOOPBACK and is_local(request):
         return None
     return HttpResponse(status=404)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:  # of a Unix socket there is none
-        return False
 
 
 def _answer(accept: str) -> HttpResponse:

@@ -8,14 +8,12 @@ import hashlib
 import secrets
 from datetime import timedelta
 from functools import partial
-from ipaddress import ip_address
 from typing import Final, NamedTuple, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission, User
 from django.db import router
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
 from django.urls import reverse
 
 from postgres import statements
@@ -53,16 +51,6 @@ def use(token: str) -> User | None:
 def forget_all(**_signal: object) -> None:
     """Make all links void: PostgreSQL has forgotten which were used."""
     Link.objects.all().delete()
-
-
-def is_local(request: HttpRequest) -> bool:
-    """Tell whether the request comes from this host."""
-    try:
-        address = ip_address(request.META.get("REMOTE_ADDR", ""))
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
 
 
 def operator() -> User:

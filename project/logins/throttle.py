@@ -13,12 +13,13 @@ import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from typing import Final, NamedTuple
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
+from ops.clients import client_of
 from postgres import statements
 
 
@@ -63,12 +64,9 @@ def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: obj
 
 def network_of(request: HttpRequest) -> str:
     """Return the client's address, of which IPv6 gives each subscriber very many: there its network. Empty if none."""
-    try:
-        address = ip_address(request.META.get("REMOTE_ADDR", ""))
-    except ValueError:
+    address = client_of(request)
+    if address is None:
         return ""
-    if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or address
     bits = IPV6_NETWORK if isinstance(address, IPv6Address) else address.max_prefixlen
     return str(ip_network((address, bits), strict=False))
 

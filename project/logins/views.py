@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET
 
+from ops.clients import is_local
 from ops.pages import guarded
 from project.logins import links
 from project.logins.gate import SignInForm
@@ -36,7 +37,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @sensitive_variables("token")
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Sign the operator in by a link that was made in a shell of this host, and go on to the first page."""
-    if not links.is_local(request):
+    if not is_local(request):
         return _refused(request, "Such a link works on the host where it was made, and nowhere else.")
     if (user := links.use(token)) is None:
         return _refused(request, "A link works once, and for one minute. A new one: python manage.py sign_in_link")

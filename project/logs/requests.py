@@ -1,6 +1,7 @@
 """The correlation id of a web request: that of `X-Request-ID`, or a new one. The answer has it in the same header.
 
-django-structlog's middleware logs the request. What it calls `request_id` is a new id for each request.
+django-structlog's middleware logs the request, with the address of its client. What it calls `request_id` is a new id
+for each request.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 from django_structlog import signals
 
+from ops.clients import client_of
 from workers.tracing import correlation
 
 HEADER = "X-Request-ID"
@@ -26,6 +28,8 @@ def _bind(request: HttpRequest, **_signal: object) -> None:
     # What another header than a safe one says is left out, also of the log.
     correlation.bind(correlation.safe(request.headers.get(HEADER)) or made["request_id"])
     structlog.contextvars.unbind_contextvars("request_id")  # one thing has one name
+    # By itself, django-structlog believes any header that names an address.
+    structlog.contextvars.bind_contextvars(ip=str(client_of(request) or ""))
 
 
 def _answer(response: HttpResponse, **_signal: object) -> None:

@@ -264,3 +264,18 @@ def test_a_sender_with_a_name_or_a_domain_in_any_script_is_in_order(settings: La
     for sender in ("The shop <shop@example.com>", "shop@b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"):
         settings.DEFAULT_FROM_EMAIL = sender
         assert weir_messages() == []
+
+
+@pytest.mark.parametrize(
+    ("networks", "wide"),
+    [
+        ([], []),
+        (["10.0.0.5", "10.0.0.0/24", "fd00:5::/64"], []),
+        (["10.0.0.0/23", "10.0.0.5", "fd00::/8"], ["10.0.0.0/23", "fd00::/8"]),
+    ],
+)
+def test_networks_of_very_many_proxies_are_told(settings: LazySettings, networks: list[str], wide: list[str]) -> None:
+    """weir.W008: each host of such a network is believed."""
+    settings.WEIR_TLS_PROXIES = networks
+    found = [message for message in run_checks(include_deployment_checks=True) if message.id == "weir.W008"]
+    assert [message.msg.split()[2].rstrip(",") for message in found] == wide

@@ -1,0 +1,23 @@
+"""Who the client of a request is, for all that counts, allows or logs by address.
+
+`project.front.clients` has decided it: what any header says is looked at there, and nowhere else.
+"""
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from django.http import HttpRequest
+
+
+def client_of(request: HttpRequest) -> IPv4Address | IPv6Address | None:
+    """Return the client's address; None for one that has none, as on a Unix socket."""
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Tell whether the request comes from this host."""
+    client = client_of(request)
+    return client is not None and client.is_loopback
