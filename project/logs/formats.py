@@ -1,5 +1,6 @@
 """How a log line looks, by WEIR_LOG_FORMAT: JSON for machines; text, and text in colours, for people."""
 
+import logging
 import os
 import re
 from typing import Any, Literal
@@ -14,6 +15,8 @@ HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
 
 # What stands in a path, and signs in who asks for it (project.logins.urls).
 _TOKEN = re.compile(r"(/sign-in/with/)[^/\s]+")
+
+_FAULTS = (400, 500)  # the statuses of answers that are the clients' fault, as Django's lines have them
 
 Format = Literal["json", "text", "colour"]
 
@@ -76,9 +79,26 @@ def _before(form: Format) -> list[Any]:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        _clients_faults,
         _without_tokens,
         *([structlog.processors.TimeStamper(fmt="iso", utc=True)] if form == "json" else _times_of_text()),
     ]
+
+
+def _clients_faults(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Have Django say in one line, and as a warning, what is wrong with a request: anybody can send one.
+
+    Such as a host that is not allowed, for which it would write an error with a traceback.
+    """
+    record = event.get("_record")
+    if record is not None and record.name.startswith("django.") and _FAULTS[0] <= _status(record) < _FAULTS[1]:
+        event.pop("exc_info", None)
+        event["level"] = "warning"
+    return event
+
+
+def _status(record: logging.LogRecord) -> int:
+    return int(getattr(record, "status_code", 0))
 
 
 def _without_tokens(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
