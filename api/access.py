@@ -4,7 +4,7 @@
 2. The request takes a slot of the token's site, as every request to a site does: no two processes give the same one.
 3. The token must have the scope that the operation takes.
 
-`api.front` has read the body by then, of a request with an Authorization header; nothing has parsed it.
+`project.front` has read the body by then, of a request with an Authorization header; nothing has parsed it.
 """
 
 import math

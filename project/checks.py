@@ -6,7 +6,7 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Tags, Warning, register  # noqa: A004  Django's name
+from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
 from django.db import router
 
 from project import neighbours
@@ -62,6 +62,15 @@ def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
         )
         for alias, variable, what in neighbours.shared()
     ]
+
+
+@register
+def bounds_of_web_are_positive(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E021: a web process that takes nothing answers nothing, also where a settings module sets it so."""
+    names = ("WEIR_WEB_REQUESTS", "WEIR_WEB_MAX_BODY")
+    sentence = "{} must be greater than 0, but is {}."
+    wrong = [(name, value) for name in names if (value := getattr(settings, name)) <= 0]
+    return [Error(sentence.format(*found), id="weir.E021") for found in wrong]
 
 
 @register(Tags.security, deploy=True)

@@ -29,6 +29,7 @@ from project.environment.values import (
     Unit,
     UserKeyName,
 )
+from project.environment.web import Web
 
 # Without a key of its own a checkout still starts on the embedded servers; a real database refuses it (`secret_key`).
 INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
@@ -75,24 +76,6 @@ class Django(Group):
         default="",
         description="The collector that spans are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`. Needs the extra "
         "`otel`; the other variables of OpenTelemetry hold, too ([how to](../how-to/trace-and-log.md)).",
-    )
-
-
-class Web(Group):
-    """What each web process takes on at once, whoever asks ([how to](../how-to/use-real-servers.md#what-comes-in))."""
-
-    title = "The web process"
-
-    WEIR_WEB_REQUESTS: PositiveCount = Field(
-        default=20,
-        description="Requests that one web process answers at once, each with a thread and up to one connection to "
-        "PostgreSQL. Others wait a second for their turn, and get 503 with `Retry-After` then. Health pages do not "
-        "count.",
-    )
-    WEIR_WEB_MAX_BODY: Annotated[PositiveCount, Unit("bytes")] = Field(
-        default=2 * 2**20,
-        description="The largest body of a request, but for those to the API, which has its own limit: 2 MiB. Raise it "
-        "where a page of yours takes larger files. A web process may hold four such bodies in memory.",
     )
 
 
@@ -281,6 +264,7 @@ class Retention(Group):
 
 GROUPS: tuple[type[Group], ...] = (
     Django,
+    Web,
     Servers,
     Pace,
     Fetches,
