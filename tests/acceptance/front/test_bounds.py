@@ -169,7 +169,9 @@ def test_heads_without_end_are_cut_off(start_web: StartWeb) -> None:
     with ExitStack() as stack:
         kept = stack.enter_context(connected(web.url))
         kept.sendall(head("GET /livez"))
-        assert b'"ok"' in kept.recv(65_536)
+        received = b""
+        while b'"ok"' not in received:
+            received += kept.recv(65_536)
         kept.sendall(b"GET / HT")
         half = [stack.enter_context(connected(web.url)) for _ in range(100)]
         for one in half:
