@@ -1,32 +1,41 @@
-"""A scheduler for beat that may run several times: one holds a lease and ticks, the others stand by."""
+"""A scheduler for beat that may run several times: one holds a lease and ticks, the others stand by.
 
+What is due goes by PostgreSQL's clock, which is told with each renewal of the lease: no step of this host's is seen.
+"""
+
+import math
 import os
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import structlog
 from celery import platforms
 from celery.beat import ScheduleEntry, SchedulingError
+from celery.schedules import schedule
 from celery.signals import beat_init
 from django.db import Error, connection
+from django.db.models import QuerySet
 from django_celery_beat.models import PeriodicTask
-from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
+from django_celery_beat.schedulers import DatabaseScheduler
 
 from postgres import statements
 from workers import broker_link, task_names, ticks
-from workers.processes import presence
+from workers.processes import entries, presence
+from workers.processes.entries import clock
 from workers.processes.turning import BEAT
 
 log = structlog.get_logger(__name__)
 
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
-CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock may be ahead of this one's
+CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another host's clock may be ahead of PostgreSQL's
 LEASE_S: Final = 6.0  # a beat renews its lease once a second
 SURE_FOR_S: Final = 5.0  # for so long after it has asked for that, a beat that is held up knows that it holds the lease
 TURN_S: Final = 1.0  # in which a beat sends what is due, before it renews the lease
+READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
+SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
 OLDER_LOCK: Final = 0x57656972  # "Weir" in ASCII: the advisory lock of the version before, whose beats know no lease
 
 _query = partial(statements.run, "workers")
@@ -55,13 +64,10 @@ class _MayBeLost(Exception):
     """The lease may be another's by now."""
 
 
-class Entry(ModelEntry):  # type: ignore[misc]  # as below
-    """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile."""
+class _Taken(NamedTuple):
+    """The lease was taken, or renewed, at this time of PostgreSQL's clock."""
 
-    def save(self) -> None:
-        """Save that in one round trip. Far from PostgreSQL, several for each message take longer than beat has."""
-        sent = {"last_run_at": self.model.last_run_at, "total_run_count": self.model.total_run_count}
-        PeriodicTask.objects.filter(pk=self.model.pk).update(**sent)
+    now: datetime
 
 
 class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
@@ -71,11 +77,16 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     seconds. A beat that ends, or cannot reach the broker, gives it up at once, and takes it again when it can.
     """
 
-    Entry = Entry
+    Entry = entries.Entry
     producer = None  # Celery's would wait for the broker for ever, with the lease: `apply_entry` brings its own
     _has_lease = False
     _is_cut_off = False
-    _sure_until = 0.0  # of time.monotonic()
+    _is_stuck = False  # it had the lease, and has sent nothing since
+    # Of time.monotonic():
+    _sure_until = 0.0
+    _read_at = -math.inf  # the schedule
+    _sent_at = 0.0  # a task, or taken the lease
+    _shortest_s = math.inf  # of the intervals of the schedule
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin as a standby."""
@@ -91,8 +102,9 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         Celery's tick sends one of them. Each would cost a look at the lease and at the schedule, for which a beat
         that is far from PostgreSQL has no time.
         """
-        self._presence.show_life()
-        self._presence.turn(holds=int(self._has_lease))
+        if not self._is_stuck:
+            self._presence.show_life()
+            self._presence.turn(holds=int(self._has_lease))
         self._has_looked = False
         try:
             if not self._holds_lease():
@@ -101,6 +113,8 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             interval, ends_at = 0.0, time.monotonic() + TURN_S
             while not interval and time.monotonic() < ends_at:
                 interval = super().tick(*args, **kwargs)
+            if not self._has_sent_lately():
+                return 2 * STANDBY  # another beat that stands by goes first
         except broker_link.Unreachable as error:
             self._give_way(error)
             return STANDBY
@@ -115,9 +129,41 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if self._has_looked:
             return False
         self._has_looked = True
-        return bool(super().schedule_changed())
+        known = self._last_timestamp
+        is_old = time.monotonic() > self._read_at + READ_EVERY_S
+        # The time of the last change is that of a web process' clock.
+        return super().schedule_changed() or is_old or (known is not None and known != self._last_timestamp)
 
-    def apply_entry(self, entry: ModelEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
+    def all_as_schedule(self) -> dict[str, entries.Entry]:
+        """Read the schedule."""
+        found: dict[str, entries.Entry] = super().all_as_schedule()
+        every_s = (entry.schedule.seconds for entry in found.values() if isinstance(entry.schedule, schedule))
+        self._read_at, self._shortest_s = time.monotonic(), min(every_s, default=math.inf)
+        return found
+
+    def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
+        """Return all tasks, also those that are due at other hours of the day than it is by this host's clock."""
+        enabled: QuerySet[PeriodicTask] = PeriodicTask.objects.enabled()
+        return enabled
+
+    def reserve(self, entry: entries.Entry) -> entries.Entry:
+        """Note that a task is sent. The schedule is told, too, of which the heap may have to be made anew."""
+        reserved: entries.Entry = super().reserve(entry)
+        self._schedule[reserved.name] = reserved
+        return reserved
+
+    def sync(self) -> None:
+        """Save when tasks were sent; what PostgreSQL does not take is saved later."""
+        try:
+            for name in list(self._dirty):
+                if entry := self._schedule.get(name):
+                    entry.save()
+                self._dirty.discard(name)
+        except Error as error:
+            log.warning("beat_cannot_save", error=str(error))
+            connection.close()
+
+    def apply_entry(self, entry: entries.Entry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
         """Send a task that is due, but no tick for which enough others wait.
 
         Raises Unreachable where the broker is, and _MayBeLost where another beat may send it.
@@ -128,20 +174,22 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             # It is due still, also where the schedule is saved and read again before the broker is back.
             entry.model.last_run_at = entry.last_run_at
             entry.model.total_run_count = entry.total_run_count
+            self._schedule[entry.name] = entry
             raise
 
-    def _send(self, entry: ModelEntry) -> None:
+    def _send(self, entry: entries.Entry) -> None:
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
-        if self._is_superfluous(entry):
-            return
-        with broker_link.producer() as own:
-            try:
-                self.apply_async(entry, producer=own, advance=False)
-            except SchedulingError as error:
-                if isinstance(error.__context__, broker_link.errors()):
-                    raise error.__context__ from None
-                log.exception("beat_cannot_send", task=entry.task)
+        if not self._is_superfluous(entry):
+            with broker_link.producer() as own:
+                try:
+                    self.apply_async(entry.to_send(), producer=own, advance=False)
+                except SchedulingError as error:
+                    if isinstance(error.__context__, broker_link.errors()):
+                        raise error.__context__ from None
+                    log.exception("beat_cannot_send", task=entry.task)
+                    return
+        self._sent_at, self._is_stuck = time.monotonic(), False
 
     def close(self) -> None:
         """Close the scheduler, and give up the lease."""
@@ -167,13 +215,23 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._give_up()
 
     def _forget_the_future(self) -> None:
-        """Have tasks that ran last in the future run last now: the clock was set back, and they would wait for it."""
-        now = self.app.now()
+        """Have tasks that ran last in the future run last now: a clock was set back, and they would wait for it."""
+        now = clock.now()
         if ahead := [entry for entry in self.schedule.values() if entry.last_run_at > now + CLOCK_TOLERANCE]:
             log.warning("beat_clock_set_back", tasks=len(ahead))
             for entry in ahead:
-                entry.last_run_at = now
+                entry.ran_at(now)
+                self._dirty.add(entry.name)
             self._heap = None
+
+    def _has_sent_lately(self) -> bool:
+        """Tell so; or leave the lease, where nothing is sent that should be: this beat does not find what is due."""
+        if time.monotonic() <= self._sent_at + self._shortest_s + SENDS_WITHIN_S:
+            return True
+        log.error("beat_sends_nothing")
+        self._is_stuck = True
+        self._give_up()
+        return False
 
     def _stand_by(self) -> None:
         self._has_lease = False
@@ -198,7 +256,10 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
             self._sure_until = time.monotonic() + SURE_FOR_S
             parameters = {"holder": self._holder, "lease": LEASE_S, "older_lock": OLDER_LOCK}
-            has_it = bool(_query("beat/take", parameters))
+            has_it = False
+            for taken in _query("beat/take", parameters, row=_Taken):
+                has_it = True
+                clock.set(taken.now)
         except Error as error:
             log.warning("beat_lost_lease", error=str(error))
             connection.close()
@@ -207,6 +268,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if has_it and not self._has_lease:
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False
+            self._sent_at, self._read_at = time.monotonic(), -math.inf  # what another has sent is not known here
         elif self._has_lease and not has_it:
             log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")
             self._stand_by()

@@ -1,17 +1,15 @@
 """A broker that is frozen, or gone: processes go on to turn, and stop when they are asked to."""
 
-import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-import redis
 
 from demo.fakes import sites
-from project import embedded
+from tests.acceptance.broker_faults import frozen, gone
 from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
 from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
@@ -24,26 +22,6 @@ END_WITHIN_S = 10
 AWAY_FOR_S = SILENT_AFTER_S + 4.0
 SITES = 6
 Fault = Callable[[Cluster], AbstractContextManager[None]]
-
-
-@contextmanager
-def frozen(cluster: Cluster) -> Iterator[None]:
-    """Freeze the cluster's broker for the time of the block."""
-    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as client:
-        pid = client.info("server")["process_id"]
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-@contextmanager
-def gone(cluster: Cluster) -> Iterator[None]:
-    """Have no broker for the time of the block."""
-    cluster.stop_broker()
-    yield
-    cluster.start_broker()
 
 
 @pytest.mark.parametrize(("fault", "lasts_s"), [(frozen, 0.0), (frozen, AWAY_FOR_S), (gone, AWAY_FOR_S)])

@@ -17,7 +17,6 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
-from django_celery_beat.schedulers import ModelEntry
 from structlog.testing import capture_logs
 
 from project.celery import app
@@ -25,6 +24,7 @@ from tests.integration.conftest import Eventually, Process, StartPython
 from workers import beat, broker_link, task_names
 from workers.beat import STANDBY, LeasedScheduler
 from workers.models import BeatLease
+from workers.processes.entries import Entry
 from workers.ticks import MOST_WAITING
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -142,8 +142,8 @@ def ticks_of_an_outage() -> Iterator[redis.Redis]:
 def test_ticks_that_no_worker_takes_do_not_pile_up(beats: list[Any], ticks_of_an_outage: redis.Redis) -> None:
     """An hour without workers leaves a handful of ticks behind, and one line in the log; tasks of others are sent."""
     second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
-    tick = ModelEntry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="ticks"), app=app)
-    other = ModelEntry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
+    tick = Entry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="ticks"), app=app)
+    other = Entry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
     assert beats[0].tick() >= 0  # it has the lock
     with capture_logs() as logs:
         for _ in range(MOST_WAITING + 20):

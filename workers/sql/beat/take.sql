@@ -1,5 +1,5 @@
--- Take the lease of the beat that ticks, for `lease` seconds, or renew it. Returns a row where `holder` has it now, and
--- none where another beat has it. A lease that ends later than any that is taken now is of a clock that was set back: it
+-- Take the lease of the beat that ticks, for `lease` seconds, or renew it. Returns the time where `holder` has it now, and
+-- no row where another beat has it. A lease that ends later than any that is taken now is of a clock that was set back: it
 -- has ended. A beat of the version before has no lease, but an advisory lock (`older_lock`), and does not see this row:
 -- while it ticks, no beat takes the lease, and the one that has it loses it. This goes with the next version
 -- (docs/how-to/upgrade.md).
@@ -17,4 +17,4 @@ SET holder = %(holder)s, lease_until = clock_timestamp() + make_interval(secs =>
 WHERE taken.holder = %(holder)s
     OR taken.lease_until < clock_timestamp()
     OR taken.lease_until > clock_timestamp() + make_interval(secs => %(lease)s::float8)
-RETURNING id
+RETURNING clock_timestamp() AS now

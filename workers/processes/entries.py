@@ -1,0 +1,64 @@
+"""The entries of beat's schedule: what is due goes by PostgreSQL's clock, and no step of this host's own is seen."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from django.db.models.functions import Now
+from django_celery_beat.models import PeriodicTask
+from django_celery_beat.schedulers import ModelEntry
+
+
+@dataclass(kw_only=True, slots=True)
+class DatabaseClock:
+    """The time that PostgreSQL has told last, and what has passed since then."""
+
+    _told: datetime | None = None
+    _told_at: float = 0.0  # of time.monotonic()
+
+    def set(self, told: datetime) -> None:
+        """Note what PostgreSQL has just told."""
+        self._told, self._told_at = told, time.monotonic()
+
+    def now(self) -> datetime:
+        """Return the time; this host's, as long as PostgreSQL has told none."""
+        if self._told is None:
+            return datetime.now(UTC)
+        return self._told + timedelta(seconds=time.monotonic() - self._told_at)
+
+
+clock = DatabaseClock()  # of this process, which beat sets
+
+
+class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no types
+    """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile."""
+
+    def __init__(self, model: PeriodicTask, app: Any = None) -> None:  # noqa: ANN401  as above
+        super().__init__(model, app=app)
+        if due := getattr(self, "schedule", None):  # without one, it is disabled
+            due.nowfun = lambda: clock.now().astimezone(due.tz)
+
+    def _default_now(self) -> datetime:
+        return clock.now()
+
+    def save(self) -> None:
+        """Save that in one round trip. Far from PostgreSQL, several for each message take longer than beat has.
+
+        What another beat has sent later stays; unless that was noted by a clock that has been set back.
+        """
+        sent = {"last_run_at": self.model.last_run_at, "total_run_count": self.model.total_run_count}
+        later = {"last_run_at__gt": self.model.last_run_at, "last_run_at__lte": Now()}
+        PeriodicTask.objects.filter(pk=self.model.pk).exclude(**later).update(**sent)
+
+    def ran_at(self, moment: datetime) -> None:
+        """Have it have run last at this moment."""
+        self.last_run_at = self.model.last_run_at = moment
+
+    def to_send(self) -> Self:
+        """Return the entry as it is sent: Celery would count the time in which it expires by this host's clock."""
+        if not isinstance(seconds := self.options.get("expires"), int | float):
+            return self
+        made = type(self)(self.model)
+        made.options["expires"] = clock.now() + timedelta(seconds=seconds)
+        return made
