@@ -1,9 +1,17 @@
-"""Two defects of Kombu 5.7, corrected: a lost broker ends a worker, and `amqps` compares a wrong name."""
+"""What Kombu and Celery do with the broker, corrected.
 
+In Kombu 5.7, a lost broker ends a worker, and `amqps` compares a wrong name. Celery takes the broker's URL from the
+environment, in which nothing has TLS verified, where the settings say another.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import amqp
+from celery.app.utils import Settings
 from kombu.transport import TRANSPORT_ALIASES, pyamqp, redis
+
+from project.environment import urls
 
 
 class QoS(redis.QoS):
@@ -45,3 +53,15 @@ def patch_kombu() -> None:
     """Have Kombu use these classes for all connections that are opened from now on. May be called twice."""
     redis.Channel.QoS = QoS
     TRANSPORT_ALIASES["amqps"] = f"{__name__}:{VerifiedTLS.__name__}"
+
+
+def take_url_from_settings() -> None:
+    """Have Celery's connections go where the settings say, also those of a team, with TLS verified."""
+    configuration: Any = Settings
+    configuration.broker_url = property(lambda of: _verified(of.first("broker_url", "broker_host")))
+    configuration.broker_read_url = property(lambda of: _verified(of.get("broker_read_url")) or of.broker_url)
+    configuration.broker_write_url = property(lambda of: _verified(of.get("broker_write_url")) or of.broker_url)
+
+
+def _verified(url: str | Sequence[str] | None) -> str | None:
+    return urls.verified(url if isinstance(url, str) else ";".join(url)) if url else None

@@ -5,7 +5,7 @@ import os
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
 
-from project.broker import patch_kombu
+from project.broker import patch_kombu, take_url_from_settings
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
@@ -15,6 +15,7 @@ from workers.tracing.messages import carry_correlation_ids
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 patch_kombu()
+take_url_from_settings()
 leave_when_silent()
 log_what_tasks_print()
 carry_correlation_ids()

@@ -145,15 +145,8 @@ REDIS_URL = env.REDIS_URL.get_secret_value() or f"unix://{embedded.valkey_socket
 
 WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX or "weir"
 
-
-def _broker_url() -> str:
-    """Return the broker's URL, in which each server with TLS is verified; empty where Celery can use none."""
-    url = urls.broker(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL) or ""
-    return ";".join(map(urls.with_verified_tls, url.split(";")))
-
-
 # --- Celery ---------------------------------------------------------------------------------------------------------
-CELERY_BROKER_URL = _broker_url()
+CELERY_BROKER_URL = urls.verified(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL)
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     **transports.options(CELERY_BROKER_URL, env.WEIR_REDIS_PREFIX),
     **urls.broker_options(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL),

@@ -102,7 +102,9 @@ class Servers(Group):
         "of unread numbers, and Celery's messages.",
     )
     CELERY_BROKER_URL: Annotated[ServerURL, Shown("`REDIS_URL`")] = Field(
-        default=SecretStr(""), description="Celery's broker, where that is another. A cluster is none."
+        default=SecretStr(""),
+        description="Celery's broker, where that is another. A cluster is none. "
+        "`BROKER_URL`, `CELERY_BROKER_READ_URL` and `CELERY_BROKER_WRITE_URL`, which only Celery reads, are refused.",
     )
     WEIR_REDIS_PREFIX: Annotated[RedisPrefix, Shown("none, but `weir` for unread numbers")] = Field(
         default="",

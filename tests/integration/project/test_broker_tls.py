@@ -1,6 +1,7 @@
 """A broker over TLS must prove who it is before it gets the password: who reads our messages can have any task run."""
 
 import contextlib
+import os
 import socket
 import ssl
 import subprocess
@@ -8,13 +9,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kombu import Connection
-from kombu.exceptions import OperationalError
 
-from tests.unit.project.test_deployment_files import load_settings
+from tests.forked import Forked
+from tests.integration.conftest import Eventually
+from tests.integration.project.conftest import Procfile
+from workers.models import Heartbeat
 
 SELF_SIGNED = (
     "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
@@ -60,27 +61,98 @@ def server(tmp_path: Path) -> Iterator[Server]:
         thread.join()
 
 
-def connect(url: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connect to the broker that a variable names, as Celery does; it fails in any case."""
-    monkeypatch.setenv(variable, url)
-    loaded = load_settings()
-    options = loaded["CELERY_BROKER_TRANSPORT_OPTIONS"]
-    link: Any = Connection(loaded["CELERY_BROKER_URL"], transport_options=options)
-    with link as broker, pytest.raises(OperationalError):
-        broker.default_channel.close()
+# Opens the connections that Celery's app has for itself, and sends a message as web code does.
+ASK = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import project.checkout
+project.checkout.CHECKOUT = Path(sys.argv[1])  # with its .env
+import django
+django.setup()
+from kombu.exceptions import OperationalError
+from project.celery import app
+from workers.publish import publish
+for connection in app.connection_for_read(), app.connection_for_write():
+    try:
+        connection.default_channel.close()
+    except OperationalError as error:
+        print(error)
+print(publish("fetches.sweep"))
+"""
+SETTINGS = "from project.settings import *\n"
 
 
-@pytest.mark.parametrize("variable", ["REDIS_URL", "CELERY_BROKER_URL"])
-def test_a_server_with_a_certificate_of_its_own_gets_no_password(
-    variable: str, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing at all is said to it."""
-    connect(f"rediss://:{SECRET}@localhost:{server.port}/0", variable, monkeypatch)
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A way to name the broker: in the environment, in the file .env, at the end of the settings; `{}` is the URL."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    env_file: str = ""
+    settings: str = ""
+
+
+WAYS = {
+    "REDIS_URL": Way(environment={"REDIS_URL": "{}"}),
+    "CELERY_BROKER_URL": Way(environment={"CELERY_BROKER_URL": "{}"}),
+    "several": Way(environment={"CELERY_BROKER_URL": "{};{}"}),
+    ".env": Way(env_file="CELERY_BROKER_URL={}\n"),
+    "settings": Way(settings="CELERY_BROKER_URL = '{}'\n"),
+    "settings, by list": Way(settings="CELERY_BROKER_URL = ['{}']\n"),
+    "settings, to read and to write": Way(settings="CELERY_BROKER_READ_URL = CELERY_BROKER_WRITE_URL = '{}'\n"),
+}
+
+
+def ask(way: Way, url: str, folder: Path) -> str:
+    """Return what a process says whose broker is named this way."""
+    (folder / ".env").write_text(way.env_file.replace("{}", url))
+    (folder / "team_settings.py").write_text(SETTINGS + way.settings.replace("{}", url))
+    clean = {name: text for name, text in os.environ.items() if name not in {"REDIS_URL", "CELERY_BROKER_URL"}}
+    environment = {
+        **clean,
+        "DJANGO_SETTINGS_MODULE": "team_settings",
+        "REDIS_URL": "redis://127.0.0.1:1/0",  # nobody
+        **{name: text.replace("{}", url) for name, text in way.environment.items()},
+    }
+    asking = Forked("-c", ASK, str(folder), environment=environment)
+    told, _ = asking.communicate()
+    return str(told)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_with_a_certificate_of_its_own_gets_no_password(way: str, server: Server, tmp_path: Path) -> None:
+    """Nothing at all is said to it, by any connection of Celery's app, however the broker is named."""
+    told = ask(WAYS[way], f"rediss://:{SECRET}@localhost:{server.port}/0", tmp_path)
+    assert told.count("certificate verify failed") >= 2, told
+    assert told.splitlines()[-1] == "False"
     assert b"".join(server.told) == b""
 
 
-def test_a_ca_of_ones_own_is_named_in_the_url(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that this CA vouches for is told the password."""
-    url = f"rediss://:{SECRET}@localhost:{server.port}/0?ssl_ca_certs={server.certificate}"
-    connect(url, "REDIS_URL", monkeypatch)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_ca_of_ones_own_is_named_in_the_url(way: str, server: Server, tmp_path: Path) -> None:
+    """A server that this CA vouches for is told the password: so each way leads to it."""
+    ask(WAYS[way], f"rediss://:{SECRET}@localhost:{server.port}/0?ssl_ca_certs={server.certificate}", tmp_path)
     assert SECRET.encode() in b"".join(server.told)
+
+
+@pytest.mark.parametrize("name", ["worker", "beat"])
+def test_workers_and_beat_verify_too(name: str, server: Server, procfile: Procfile, eventually: Eventually) -> None:
+    """By the Procfile's lines, with a broker that is named in the environment."""
+    procfile.start(name, CELERY_BROKER_URL=f"rediss://:{SECRET}@localhost:{server.port}/0")
+    eventually(lambda: "certificate verify failed" in procfile.said(name), "a refusal", seconds=60)
+    assert b"".join(server.told) == b""
+
+
+def test_a_socket_is_found_by_workers_and_web_code(procfile: Procfile, eventually: Eventually) -> None:
+    """Kombu has another spelling than REDIS_URL: Celery is told that one, also where the environment has the other."""
+    url = procfile.environment["REDIS_URL"]
+    named = {"CELERY_BROKER_URL": url, "REDIS_URL": "redis://127.0.0.1:1/0"}
+    procfile.start("worker", **named)
+    asking = Forked(
+        "-c",
+        "import django; django.setup()\nfrom workers.publish import publish\n"
+        "from project.celery import app\napp.send_task('workers.heartbeat', args=('default',), queue='default')",
+        environment={**procfile.environment, **named, "DJANGO_SETTINGS_MODULE": "project.settings"},
+    )
+    asking.communicate()
+    eventually(Heartbeat.objects.filter(queue="default").exists, "a heartbeat", seconds=60)

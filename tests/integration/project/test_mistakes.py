@@ -209,6 +209,18 @@ SET = [
         "CELERY_BROKER_URL is malformed (no broker is spoken to by ftp://): write redis://:PASSWORD@HOST:6379/0.",
         1,
     ),
+    *(
+        (
+            "sites",
+            {name: "redis://:word@mq.example/0"},
+            (
+                f"{name} must not be set: by it some of the processes, or some of their connections, would use another "
+                "broker than the others. CELERY_BROKER_URL, or else REDIS_URL, names the broker of all."
+            ),
+            1,
+        )
+        for name in ("BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
+    ),
     (
         "sites",
         {"WEIR_DEFAULT_RATE": "often"},
