@@ -158,7 +158,6 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker 
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_RESULT_EXPIRES = None
 CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child, and a worker that is to stop must not
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"

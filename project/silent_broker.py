@@ -5,6 +5,9 @@ afterwards that it is to end. Each question takes the time-out of a socket. So w
 broker, too, over a connection of its own. Where that says nothing three times, the thread cuts all of the process'
 connections to the broker, again and again: what waits there gets an error at once, and the worker goes on to its end.
 
+Nor does it wait for its children for long. Where the broker refuses to note that a task has ended, the worker may read
+no more of what they say, and each would wait for half a minute to be heard: here, for five seconds.
+
 Messages that it had not begun stay unacknowledged then. The broker delivers them again after their visibility time-out,
 and sweep finds what Weir sent long before that.
 """
@@ -18,6 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 import structlog
+from billiard import pool as billiard_pool
 from celery.signals import worker_shutting_down
 from kombu.transport import redis
 
@@ -28,6 +32,7 @@ log = structlog.get_logger(__name__)
 ASK_EVERY_S = 1.0
 ASK_TIMES = 3  # a second or so each
 CUT_EVERY_S = 0.1
+HEARD_WITHIN_S = 5.0  # what a child says, else it ends unheard: its message is delivered again
 
 _pools: WeakSet[Any] = WeakSet()  # of redis-py's connections
 _lock = threading.Lock()
@@ -38,6 +43,10 @@ _make_pool = _channel._get_pool  # noqa: SLF001  Kombu tells nobody of its conne
 def leave_when_silent() -> None:
     """Have workers of this process leave a silent broker when they stop. May be called twice."""
     _channel._get_pool = _noted_pool  # noqa: SLF001  as above
+    heard: Any = billiard_pool  # billiard ships no types
+    heard.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = int(
+        HEARD_WITHIN_S / heard.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_INTERVAL
+    )
     worker_shutting_down.connect(_watch, dispatch_uid="weir")
 
 

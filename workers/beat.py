@@ -6,6 +6,7 @@ What is due goes by PostgreSQL's clock, which is told with each renewal of the l
 import math
 import os
 import time
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -140,6 +141,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         every_s = (entry.schedule.seconds for entry in found.values() if isinstance(entry.schedule, schedule))
         self._read_at, self._shortest_s = time.monotonic(), min(every_s, default=math.inf)
         return found
+
+    def install_default_entries(self, data: Mapping[str, entries.Entry]) -> None:
+        """Have old results deleted once a day, where there is a store of results that does not do so by itself."""
+        if self.app.conf.result_backend and not self.app.backend.supports_autoexpire:
+            super().install_default_entries(data)
 
     def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
         """Return all tasks, also those that are due at other hours of the day than it is by this host's clock."""

@@ -1,16 +1,19 @@
 """What befalls a cluster's broker for the time of a block: it hangs, is gone, or refuses to write."""
 
 import os
-import resource
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 import redis
 
 from project import embedded
 from tests.acceptance.conftest import Cluster
 from tests.waiting import wait_for
+
+FLAP_S = 0.3
 
 
 @contextmanager
@@ -34,18 +37,39 @@ def gone(cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def refusing(cluster: Cluster) -> Iterator[None]:
-    """It answers what only reads, and MISCONF to all else: it could not write its files."""
+    """It answers what only reads, and MISCONF to all else: it could not save its data."""
     with _client(cluster) as client:
-        of_files = resource.prlimit(_pid(cluster), resource.RLIMIT_FSIZE)
-        resource.prlimit(_pid(cluster), resource.RLIMIT_FSIZE, (0, of_files[1]))
+        client.set("to be saved", 1)
+        client.config_set("rdb-key-save-delay", 1_000_000)  # in microseconds
         client.config_set("save", "3600 1")
         client.bgsave()
+        for saving in psutil.Process(_pid(cluster)).children():
+            saving.kill()
         wait_for(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 10, "MISCONF")
         try:
             yield
         finally:
-            resource.prlimit(_pid(cluster), resource.RLIMIT_FSIZE, of_files)
             client.config_set("save", "")
+
+
+@contextmanager
+def refusing_at_times(cluster: Cluster) -> Iterator[None]:
+    """As `refusing`, but every other moment it takes what it is told: its disk is nearly full."""
+    ends = threading.Event()
+
+    def flap() -> None:
+        with _client(cluster) as client:
+            while not ends.wait(FLAP_S):
+                client.config_set("save", "" if client.config_get("save")["save"] else "3600 1")
+
+    thread = threading.Thread(target=flap, daemon=True)
+    with refusing(cluster):
+        thread.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            thread.join()
 
 
 def _client(cluster: Cluster) -> redis.Redis:

@@ -1,0 +1,77 @@
+"""What a team sets for its own tasks, and Weir's have of their own: time limits, and how long results live."""
+
+from pathlib import Path
+
+import pytest
+import redis
+from celery.backends.redis import RedisBackend
+from django_celery_beat.models import PeriodicTask
+
+from project.celery import app
+from tests.integration.conftest import Eventually
+from tests.integration.project.conftest import Procfile
+from workers import beat, task_names
+from workers.models import Heartbeat
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TEAM = "from project.settings import *\n"
+# A task of Weir's that takes longer than the team's limit, and one of the team's that must not.
+TASKS = """
+import time
+from celery import shared_task
+from workers import heartbeats
+
+@shared_task
+def slow():
+    time.sleep(8)
+
+def slow_beat(queue):
+    time.sleep(4)
+    beat(queue)
+
+beat, heartbeats.beat = heartbeats.beat, slow_beat
+"""
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        "CELERY_TASK_TIME_LIMIT = 1",
+        "CELERY_TASK_SOFT_TIME_LIMIT = 1",
+        "CELERY_TASK_ANNOTATIONS = {'*': {'time_limit': 1}}",
+    ],
+)
+def test_limits_of_a_team_are_none_of_weirs(
+    limits: str, procfile: Procfile, tmp_path: Path, eventually: Eventually
+) -> None:
+    """A task of Weir's goes on to its end, and the next begins; one of the team's is ended."""
+    (tmp_path / "team_settings.py").write_text(f"{TEAM}{limits}\nINSTALLED_APPS += ['team']\n")
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "__init__.py").touch()
+    (tmp_path / "team" / "tasks.py").write_text(TASKS)
+    procfile.start("worker", PYTHONPATH=str(tmp_path), DJANGO_SETTINGS_MODULE="team_settings")
+    url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
+    with app.connection_for_write(url) as connection:
+        for queue in ("default", "ticks"):
+            app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default", connection=connection)
+        app.send_task("team.tasks.slow", queue="default", connection=connection)
+    eventually(lambda: Heartbeat.objects.count() == 2, "two heartbeats", seconds=40)
+    eventually(lambda: "TimeLimitExceeded" in procfile.said("worker"), "the end of the team's task", seconds=40)
+
+
+def test_results_of_a_team_expire(own_broker: redis.Redis) -> None:
+    """After a day, which is Celery's default: the Redis that has them must not evict."""
+    path = own_broker.connection_pool.connection_kwargs["path"]
+    RedisBackend(app=app, url=f"socket://{path}").store_result("a task", "result", "SUCCESS")
+    [key] = own_broker.keys("*celery-task-meta-*")
+    assert 0 < own_broker.ttl(key) <= 86_400
+
+
+def test_nothing_cleans_up_where_there_are_no_results() -> None:
+    """Celery's daily task is for stores of results that do not expire them."""
+    scheduler = beat.LeasedScheduler(app=app)
+    try:
+        assert not PeriodicTask.objects.filter(task="celery.backend_cleanup").exists()
+    finally:
+        scheduler.close()
