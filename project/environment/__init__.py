@@ -13,7 +13,7 @@ from dotenv import dotenv_values, load_dotenv
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
-from project.environment import secret_key, urls
+from project.environment import secret_key, transports, urls
 from project.environment.mistakes import UnreadableVariables, sentences
 from project.environment.variables import Variables
 
@@ -72,7 +72,7 @@ def _validated(values: Mapping[str, str]) -> tuple[Variables | None, str]:
     except ValidationError as error:
         return None, "\n".join(sentences(error, Variables.model_fields))
     broker, redis = found.CELERY_BROKER_URL.get_secret_value(), found.REDIS_URL.get_secret_value()
-    return found, secret_key.refusal(found) or urls.refusal(broker, redis) or urls.other_brokers(values) or ""
+    return found, secret_key.refusal(found) or urls.refusal(broker, redis) or transports.other_brokers(values) or ""
 
 
 def given() -> dict[str, str]:

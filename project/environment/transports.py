@@ -1,6 +1,7 @@
-"""What Kombu is told of the broker's connections: their time-outs, and how one that says nothing is given up."""
+"""What Kombu is told of the broker: which one, time-outs, and how a connection that says nothing is given up."""
 
 import socket
+from collections.abc import Mapping
 from typing import Any, Final
 
 from postgres import sessions
@@ -9,10 +10,22 @@ from project.environment.urls import split_url
 ANSWER_TIMEOUT_S: Final = 10
 CONNECT_TIMEOUT_S: Final = 3
 HEARTBEAT_S: Final = 10  # of AMQP: a worker that heard nothing for two of them connects anew
+# What Celery reads of the environment by itself: its command the first, the others in each process.
+_OTHER_BROKERS = ("BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
 # A publisher tries twice, at once: web code does not wait for a dead broker, as the sweep finds what was not sent.
 # (Kombu's own default is 6 s of trying.) Workers reconnect by other settings.
 _RETRIES: Final = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 _AMQP: Final = {"amqp", "amqps", "pyamqp"}
+
+
+def other_brokers(variables: Mapping[str, str]) -> str | None:
+    """Return the sentence about a variable by which Celery alone would use another broker; None without one."""
+    if not (name := next((name for name in _OTHER_BROKERS if variables.get(name)), None)):
+        return None
+    return (
+        f"{name} must not be set: by it some of the processes, or some of their connections, would use another broker "
+        "than the others. CELERY_BROKER_URL, or else REDIS_URL, names the broker of all."
+    )
 
 
 def is_amqp(url: str) -> bool:

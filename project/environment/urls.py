@@ -4,7 +4,6 @@ No sentence quotes anything of a URL, because a URL that cannot be taken apart m
 """
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -35,8 +34,6 @@ _DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE
 # Web code waits 1.5 s at most for a broker that is away, and so for all its Sentinels where none answers.
 _ALL_SENTINELS_S, _ONE_SENTINEL_S = 1.4, 0.5
 _ONCE = Retry(NoBackoff(), 0)  # redis-py would try each Sentinel four times
-# What Celery reads of the environment by itself: its command the first, the others in each process.
-_OTHER_BROKERS = ("BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
 _WORDS = {"true": True, "false": False, "none": None}
 _POOL = {"true": True, "false": False}  # of Django's sizes; others are no text, and stand in the settings
 
@@ -99,16 +96,6 @@ def refusal(url: str, redis_url: str) -> str | None:
     return (
         "CELERY_BROKER_URL must be set: REDIS_URL names a cluster, or Sentinels with TLS or query parameters of Redis, "
         "which Celery cannot use as its broker."
-    )
-
-
-def other_brokers(variables: Mapping[str, str]) -> str | None:
-    """Return the sentence about a variable by which Celery alone would use another broker; None without one."""
-    if not (name := next((name for name in _OTHER_BROKERS if variables.get(name)), None)):
-        return None
-    return (
-        f"{name} must not be set: by it some of the processes, or some of their connections, would use another broker "
-        "than the others. CELERY_BROKER_URL, or else REDIS_URL, names the broker of all."
     )
 
 
