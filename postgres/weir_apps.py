@@ -1,10 +1,13 @@
 """What Weir's own apps have in common, whatever a project's settings say: their database, and their keys."""
 
+from functools import cache
 from typing import Any, Final
 
 from django.apps import AppConfig, apps
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import Model
+from django.db.utils import ConnectionRouter
+from django.utils.functional import cached_property
 
 # Beat's tables are another package's. Beat and `sync_schedule` write them, and read what they wrote.
 _OF_BEAT: Final = "django_celery_beat"
@@ -20,7 +23,7 @@ class WeirRouter:
     """Has each query of Weir's tables go to `default`, where Weir's own statements go.
 
     A standby may be seconds behind, or stand still: what was just written there is not seen. A queue that is read there
-    is not the queue. Asked before all of DATABASE_ROUTERS (`first`), so that these decide about a project's own tables.
+    is not the queue. Asked before all of DATABASE_ROUTERS, so that these decide about a project's own tables.
     """
 
     def db_for_read(self, model: type[Model], **_hints: Any) -> str | None:
@@ -32,11 +35,33 @@ class WeirRouter:
         return db == DEFAULT_DB_ALIAS if is_weirs(app_label) else None
 
 
+@cache
+def labels() -> frozenset[str]:
+    """Return the labels of Weir's apps, and of the one that has the schedule's tables: of all that are installed.
+
+    Known from the start: a test may have fewer apps for a while (`available_apps`).
+    """
+    ours = [label for label, config in apps.app_configs.items() if isinstance(config, WeirApp)]
+    return frozenset([*ours, _OF_BEAT])
+
+
 def is_weirs(label: str) -> bool:
     """Tell whether the app with this label is one of Weir's, or has the schedule's tables."""
-    return label == _OF_BEAT or isinstance(apps.app_configs.get(label), WeirApp)
+    return label in labels()
 
 
-def labels() -> list[str]:
-    """Return the labels of the apps of which `is_weirs` is true."""
-    return [label for label in apps.app_configs if is_weirs(label)]
+def ask_first() -> None:
+    """Have WeirRouter asked before all of DATABASE_ROUTERS: no setting can leave it out, also not one of a single test.
+
+    Django makes the list of routers anew where a test overrides that setting. Called when all apps are known.
+    """
+    labels()
+    django: Any = ConnectionRouter
+    of_settings = django.routers.func
+
+    def routers(self: ConnectionRouter) -> list[object]:
+        return [WeirRouter(), *of_settings(self)]
+
+    django.routers = cached_property(routers)
+    django.routers.__set_name__(ConnectionRouter, "routers")
+    vars(router).pop("routers", None)

@@ -3,7 +3,7 @@
 import gc
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, router
+from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.signals import connection_created
 
 from postgres import sessions, weir_apps
@@ -20,7 +20,7 @@ class ProjectConfig(weir_apps.WeirApp):
 
         name_requests()
         connection_created.connect(_configure, dispatch_uid="weir")
-        router.routers.insert(0, weir_apps.WeirRouter())  # no setting of a project can leave it out
+        weir_apps.ask_first()
         gc.freeze()  # what was imported stays: no collection looks at it again, nor at the end, and forks share it
         gc.enable()
 

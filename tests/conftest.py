@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection, router
+from django.db import connection
 from django.db.models import Model
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
+from postgres import weir_apps
 from project import embedded
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
@@ -109,20 +110,19 @@ def quick_flush() -> Iterator[None]:
         yield
 
 
-class NoOtherDatabase:
-    """Stands behind Weir's router, where a project's own would have Weir's tables read from a replica."""
-
-    def db_for_read(self, model: type[Model], **_hints: Any) -> None:
-        assert model.__module__.partition(".")[0] not in ROOMS, f"{model} is read where a project's router says"
-
-    db_for_write = db_for_read
-
-
 @pytest.fixture(scope="session", autouse=True)
 def weirs_queries_go_to_weirs_database() -> Iterator[None]:
-    """Have each query of Weir's fail, in any test, that a project's router may send elsewhere."""
+    """Have each query of Weir's fail, in any test, that a project's router would have sent elsewhere."""
+    asked = weir_apps.WeirRouter.db_for_read
+
+    def answer(weirs: weir_apps.WeirRouter, model: type[Model], **hints: Any) -> str | None:
+        database = asked(weirs, model, **hints)
+        assert database or model.__module__.partition(".")[0] not in ROOMS, f"{model} is read where others say"
+        return database
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(router, "routers", [*router.routers, NoOtherDatabase()])
+        patch.setattr(weir_apps.WeirRouter, "db_for_read", answer)
+        patch.setattr(weir_apps.WeirRouter, "db_for_write", answer)
         yield
 
 

@@ -1,6 +1,6 @@
 """Beside a replica: each query of Weir's goes to the primary, whatever a project's routers say.
 
-While any test runs, `tests.conftest.NoOtherDatabase` stands behind Weir's router, and fails what reaches it.
+While any test runs, what Weir's router leaves to others fails: `tests.conftest`.
 """
 
 import ast
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import LazySettings
 from django.db import router
 from django.db.models import Model
 from django.utils.connection import ConnectionDoesNotExist
@@ -56,6 +57,15 @@ def test_each_table_of_weirs_is_read_and_made_where_it_is_written(model: type[Mo
     assert router.db_for_read(model) == router.db_for_write(model) == "default"
     assert router.allow_migrate_model("default", model)
     assert not router.allow_migrate_model("elsewhere", model)
+
+
+def test_a_test_that_sets_routers_of_its_own_has_weirs_before_them(settings: LazySettings) -> None:
+    """Then, and when it has ended: Django makes the list anew."""
+    settings.DATABASE_ROUTERS = [f"{__name__}.Greedy"]
+    assert router.db_for_read(Order) == "default"
+    assert router.db_for_read(apps.get_model("auth.Group")) == "elsewhere"
+    settings.DATABASE_ROUTERS = []
+    assert router.db_for_read(Order) == "default"
 
 
 def test_each_app_of_weirs_says_that_it_is_one() -> None:
