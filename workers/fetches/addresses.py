@@ -25,8 +25,12 @@ from django.conf import settings
 
 Network = IPv4Network | IPv6Network
 
-# Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052) and IPv4-compatible (RFC 4291).
-_EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+# What a translator makes an IPv4 address of, so that the host there is the one at that address: NAT64 (RFC 6052, by
+# which it is as globally reachable as the other), and the operating system itself, of IPv4-mapped ones (RFC 4291).
+_NAT64 = IPv6Network("64:ff9b::/96")
+TRANSLATED = (_NAT64, IPv6Network("::ffff:0:0/96"))
+# Networks whose last 32 bits are an IPv4 address: those, and IPv4-compatible (RFC 4291).
+_EMBEDDING = (*TRANSLATED, IPv6Network("::/96"))
 # ISATAP (RFC 5214) marks such addresses in any network: the bits before them are these, whatever the universal bit.
 _ISATAP = 0x00005EFE
 _UNIVERSAL_BIT = 0x02000000
@@ -124,23 +128,24 @@ def _refusal(text: str, allowed: tuple[Network, ...]) -> str | None:
     if is_in(text, allowed):
         return None
     address = ip_address(text.partition("%")[0])
-    return _reason(_embedded(address)) or _reason(address)
+    return _reason(_embedded(address)) or (None if address in _NAT64 else _reason(address))
 
 
 @lru_cache(maxsize=10_000)
 def is_in(text: str, allowed: tuple[Network, ...]) -> bool:
-    """Tell whether the address, or the IPv4 address that it means, is in one of the networks."""
+    """Tell whether the address, or the IPv4 address that a translator makes of it, is in one of the networks.
+
+    Any other IPv6 address may end in whatever its owner likes: what it ends in can forbid it, and allows nothing.
+    """
     address = ip_address(text.partition("%")[0])
-    return any(
-        one in network for one in (address, _embedded(address)) for network in allowed if network.version == one.version
-    )
+    is_translated = any(address in network for network in TRANSLATED)
+    meant = (address, _embedded(address)) if is_translated else (address,)
+    return any(one in network for one in meant for network in allowed)
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     if isinstance(address, IPv4Address):
         return address
-    if address.ipv4_mapped:
-        return address.ipv4_mapped
     is_isatap = (int(address) >> 32) & 0xFFFFFFFF & ~_UNIVERSAL_BIT == _ISATAP
     if (is_isatap or any(address in network for network in _EMBEDDING)) and int(address) > 1:  # :: and ::1: themselves
         return IPv4Address(int(address) & 0xFFFFFFFF)

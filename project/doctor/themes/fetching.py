@@ -9,7 +9,7 @@ from django.db import Error
 
 from project.doctor.findings import Check, Level, Verdict, good, warning
 from ratelimit.models import Site
-from workers.fetches.addresses import ports
+from workers.fetches.addresses import TRANSLATED, ports
 
 DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"
@@ -48,6 +48,8 @@ def open_ports(number: int) -> Verdict:
 
 
 def _why(network: Network) -> str:
+    if isinstance(network, IPv6Network) and any(network.subnet_of(outer) for outer in TRANSLATED):
+        network = IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))  # what it leads to
     if network.prefixlen < (WIDEST_V4 if network.version == 4 else WIDEST_V6):  # noqa: PLR2004  IPv4
         return "which is a large part of all addresses: name your own networks only"
     if any(network.version == inner.version and network.overlaps(inner) for inner in INNERMOST):

@@ -227,6 +227,9 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
             [("warning", "for development only")] * 2,
         ),
         (fetching.networks([ip_network("fd00::/8")]), [("warning", "name your own")]),
+        (fetching.networks([ip_network("64:ff9b::/96")]), [("warning", "name your own")]),  # by NAT64: all of IPv4
+        (fetching.networks([ip_network("64:ff9b::a00:0/104")]), [("good", "64:ff9b::a00:0/104.")]),
+        (fetching.networks([ip_network("64:ff9b::7f00:0/112")]), [("warning", "development only")]),
     ],
 )
 def test_a_check_may_say_several_things(verdicts: list[Verdict], told: list[tuple[str, str]]) -> None:

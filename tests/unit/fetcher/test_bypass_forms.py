@@ -59,6 +59,12 @@ def test_no_answer_of_a_name_server_passes(answers: tuple[str, ...], monkeypatch
     assert any(f"allowed.example resolves to {address} is " in said for address in answers)
 
 
+def test_an_answer_by_dns64_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is all that a host without IPv4 gets for most names (RFC 6147)."""
+    answer_all_names(monkeypatch, "64:ff9b::808:808")
+    asyncio.run(look_up("http://allowed.example/"))
+
+
 def test_the_table_has_no_form_twice() -> None:
     """What is counted are different forms, each with its own name."""
     assert max(Counter(form.url for form in FORMS).values()) == 1

@@ -32,6 +32,8 @@ PUBLIC = (
     "2a00:1450:4001:82a::200e",
     "2606:4700::5efe:8.8.8.8",  # ISATAP with a public address
     "2606:4700::1:5efe:a00:1",  # not ISATAP, but nearly
+    "64:ff9b::8.8.8.8",  # NAT64 with a public address: RFC 6052, 3.1
+    "64:ff9b::172.15.255.255",
 )
 
 REFUSED = (
@@ -91,6 +93,12 @@ REFUSED = (
     "::8.8.8.8",
     # NAT64 (RFC 6052, RFC 8215)
     "64:ff9b::10.0.0.1",
+    "64:ff9b::172.16.0.0",
+    "64:ff9b::192.0.0.170",
+    "64:ff9b::",
+    "64:ff9b::1",
+    "64:ff9b:0:0:0:1:808:808",  # just above it
+    "64:ff9a:ffff:ffff:ffff:ffff:808:808",  # just below
     "64:ff9b:1::8.8.8.8",
     # 6to4 (RFC 3056, retired by RFC 7526)
     "2002:7f00:1::1",
@@ -173,6 +181,38 @@ def test_an_allowed_network_exempts_nothing_else(address: str, allowed: list[str
     """An exemption goes as far as its network, and never over to the other IP version by its prefix alone."""
     with pytest.raises(AddressRefused):
         check_address(address, networks(allowed))
+
+
+@pytest.mark.parametrize("universal_bit", ["", "200:"])
+@pytest.mark.parametrize(
+    "prefix",
+    ["fd12:3456::", "fe80::", "fec0::", "2001:db8::", "ff02::", "2001:0:1::", "2002:a01:1::", "64:ff9b:1::", "3fff::"],
+)
+def test_an_address_that_ends_in_an_allowed_one_is_not_that_one(prefix: str, universal_bit: str) -> None:
+    """Whoever owns a name can have its address end as they like: ISATAP's form is possible in any network."""
+    address = f"{prefix}{universal_bit}5efe:10.1.0.9"
+    with pytest.raises(AddressRefused):
+        Allowed(networks=networks(["10.1.0.0/16"])).check(address, 80)
+
+
+@pytest.mark.parametrize("address", ["2606:4700::5efe:8.8.8.8", "2606:4700::8.8.8.8"])
+def test_a_public_address_that_ends_in_an_allowed_one_has_no_other_ports(address: str) -> None:
+    allowed = Allowed(networks=networks(["8.8.8.0/24"]))
+    allowed.check(address, 443)
+    with pytest.raises(AddressRefused, match="port 22 is not allowed"):
+        allowed.check(address, 22)
+
+
+@pytest.mark.parametrize("prefix", ["::", "64:ff9b:1::", "::ffff:0:"])
+def test_only_what_a_translator_makes_of_an_allowed_address_is_allowed(prefix: str) -> None:
+    """Neither IPv4-compatible addresses, nor local NAT64, whose form only its operator knows."""
+    with pytest.raises(AddressRefused):
+        check_address(f"{prefix}10.1.0.9", networks(["10.1.0.0/16"]))
+
+
+def test_nat64_has_the_ports_of_the_public_internet() -> None:
+    with pytest.raises(AddressRefused, match="port 6379 is not allowed"):
+        Allowed().check("64:ff9b::8.8.8.8", 6379)
 
 
 def test_blank_networks_are_no_networks() -> None:
