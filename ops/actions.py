@@ -146,10 +146,10 @@ class Resolve(Decision):
     )
 
 
-class Correct(Resolve):
+class Redirect(Resolve):
     """To which address from now on."""
 
-    to = forms.CharField(label="To", required=False, max_length=320, help_text="Its recipient; empty: as it was.")
+    to = forms.CharField(label="To", max_length=320, help_text="Its recipient from now on, who can read it.")
     field_order = ("to", "why", "seen")
 
 
@@ -250,13 +250,14 @@ FETCHES: Final = {
 
 def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Resolve) -> Deed:
     def do(actor: Actor, email_id: int, values: Values) -> None:
-        to = values.get("to") or None
-        emails.resolve(actor, email_id, act, why=values["why"], to=to, seen=values["seen"])
+        emails.resolve(actor, email_id, act, why=values["why"], to=values.get("to"), seen=values["seen"])
 
-    return Deed(title=title, explains=explains, action=emails.RESOLVE[act], form=form, do=do)
+    action = emails.REDIRECT if form is Redirect else emails.RESOLVE[act]
+    return Deed(title=title, explains=explains, action=action, form=form, do=do)
 
 
-ACTS: Final = {act.value.replace(" ", "-"): act for act in emails.RESOLVE}
+ACTS: Final = {act.value.replace(" ", "-"): act for act in emails.RESOLVE} | {"redirect": Act.CORRECT}
+ANEW: Final = "It is rendered by the templates and data of today. One that has ended does not expire any more."
 EMAIL: Final = {
     "arrived": _email(Act.ARRIVED, "It arrived", "An unknown e-mail counts as sent."),
     "resend": _email(
@@ -266,12 +267,8 @@ EMAIL: Final = {
     ),
     "give-up": _email(Act.GIVE_UP, "Leave it unsent", "It is not sent again, and nobody knows whether it arrived."),
     "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
-    "correct": _email(
-        Act.CORRECT,
-        "Render it anew",
-        "With the templates and data of today. One that has ended does not expire any more.",
-        Correct,
-    ),
+    "correct": _email(Act.CORRECT, "Render it anew", ANEW),
+    "redirect": _email(Act.CORRECT, "Send it to another address", ANEW, Redirect),
 }
 KIND: Final = {
     "pause": Deed(

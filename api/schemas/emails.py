@@ -99,7 +99,13 @@ class NewResolution(Body):
         ),
     ]
     why: Why
-    to: Annotated[Text | None, Field(max_length=320, description="with `correct`: another recipient")] = None
+    to: Annotated[
+        Text | None,
+        Field(
+            max_length=320,
+            description="with `correct`: another recipient, which takes the scope mail.redirect_email, too",
+        ),
+    ] = None
 
 
 class Resolved(Answer):

@@ -17,6 +17,7 @@ CHANGE_SITES: Final = sites.MAY_CHANGE
 ASK_ROBOTS: Final = sites.ASK_ROBOTS.permission
 SEE_EMAILS: Final = "mail.view_email"
 RESOLVE_EMAILS: Final = emails.MAY_ACT
+REDIRECT_EMAILS: Final = emails.MAY_REDIRECT
 SEE_NOTIFICATIONS: Final = "notifications.view_notification"
 ADD_NOTIFICATIONS: Final = "notifications.add_notification"
 CHANGE_NOTIFICATIONS: Final = "notifications.change_notification"
@@ -32,6 +33,7 @@ SCOPES: Final[Mapping[str, str]] = {
     ASK_ROBOTS: "have robots.txt asked for again",
     SEE_EMAILS: "see all e-mails, with their recipients",
     RESOLVE_EMAILS: "say what became of e-mails, cancel them, pause and resume kinds",
+    REDIRECT_EMAILS: "beside `mail.resolve_email`: have an e-mail go to another address, and so read it",
     SEE_NOTIFICATIONS: "see the notifications and unread numbers of all users",
     ADD_NOTIFICATIONS: "notify users",
     CHANGE_NOTIFICATIONS: "mark notifications of any user as read and as unread",

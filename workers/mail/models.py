@@ -25,6 +25,7 @@ HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
 NOT_BEGUN = (State.PENDING, State.CLAIMED)
 # Ends that say that something went wrong, or that somebody did not want it.
 UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED)
+_SAYS_WHY = ~Q(who="") & ~Q(why="")
 
 
 class Act(models.TextChoices):
@@ -134,7 +135,10 @@ class Email(Traced):
 
     class Meta:
         verbose_name = "e-mail"
-        permissions: ClassVar = [("resolve_email", "Can say what became of an e-mail, cancel it, and pause kinds")]
+        permissions: ClassVar = [
+            ("resolve_email", "Can say what became of an e-mail, cancel it, and pause kinds"),
+            ("redirect_email", "Can have an e-mail that may be resolved go to another address, and so read it"),
+        ]
         constraints: ClassVar = [
             # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="email_kind_key_unique"),
@@ -222,9 +226,7 @@ class Resolution(models.Model):
     claimed_by = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(condition=~Q(who="") & ~Q(why=""), name="resolution_says_who_and_why"),
-        ]
+        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="resolution_says_who_and_why")]
 
     def __str__(self) -> str:
         return f"{self.who}: {self.done.label}"
@@ -290,9 +292,7 @@ class MailAct(models.Model):
 
     class Meta:
         verbose_name = "act"
-        constraints: ClassVar = [
-            models.CheckConstraint(condition=~Q(who="") & ~Q(why=""), name="mail_act_says_who_and_why"),
-        ]
+        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="mail_act_says_who_and_why")]
         # What was done about a kind, or an address.
         indexes: ClassVar = [models.Index(fields=["about", "id"], name="mail_act_about")]
 

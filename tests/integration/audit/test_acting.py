@@ -111,6 +111,7 @@ def test_only_one_who_may(site: str) -> None:
         lambda: fetches.cancel(stranger, 1),
         lambda: fetches.retry(stranger, Fetch.objects.all(), {}),
         lambda: emails.resolve(stranger, 1, Act.ARRIVED, why="It did."),
+        lambda: emails.resolve(stranger, 1, Act.CORRECT, why="It is.", to="kim@example.com"),
         lambda: kinds.pause(stranger, "order.shipped", why="It is wrong."),
         lambda: kinds.resume(stranger, "order.shipped", why="It is right."),
         lambda: addresses.suppress(stranger, "kim@example.com", why="Asked."),

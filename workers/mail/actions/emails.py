@@ -1,8 +1,8 @@
 """What operators say of e-mails, and have done with them, each with a reason and an entry in the audit trail.
 
 E-mails have records of their own, too: resolving writes down what was known at that moment. The audit trail is kept
-when a recipient is forgotten, so it has no address: reasons are redacted. Raises acting.Refused where the actor may
-not, or says no reason.
+when a recipient is forgotten, so it has no address: reasons are redacted, and of another recipient it has the hashes.
+Raises acting.Refused where the actor may not, or says no reason.
 """
 
 from collections.abc import Mapping
@@ -11,15 +11,17 @@ from typing import Final
 from django.db import transaction
 
 from workers.audit import acting
-from workers.audit.acting import Action, Actor, State
-from workers.mail import addresses, resolving
+from workers.audit.acting import Action, Actor
+from workers.mail import addresses, resolving, suppression
 from workers.mail.models import Act, Email
 
 MAY_ACT: Final = "mail.resolve_email"
+MAY_REDIRECT: Final = "mail.redirect_email"  # beside MAY_ACT: whoever names the recipient can read what it says
 RESOLVE: Final[Mapping[Act, Action]] = {
     act: Action(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
     for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP, Act.CANCEL, Act.CORRECT)
 }
+REDIRECT: Final = Action("emails.redirect", MAY_REDIRECT, wants_reason=True)
 
 
 def resolve(
@@ -34,20 +36,28 @@ def resolve(
 ) -> Email:
     """Say what became of an e-mail, or what is to become of it, as resolving.resolve does.
 
+    `to` is a right of its own, also where it is the address that the e-mail has: nobody is told whether it is.
+
     `seen` is the version that the actor has looked at. Raises acting.Changed where it has ended again since: a refused
     one that was sent again may be unknown by now, and to send that again is another decision.
     """
     action = RESOLVE[act]
     action.allow(actor, why)
+    if to is not None:
+        action = REDIRECT
+        action.allow(actor, why)
     with transaction.atomic():
         looked_at = Email.objects.select_for_update().get(pk=email_id)
         if seen is not None and seen != version_of(looked_at):
             raise acting.Changed(f"E-mail {email_id} was sent or resolved meanwhile: look at it again.")
-        before = _state_of(email_id)
+        before = _state_of(looked_at)
         email = resolving.resolve(email_id, act, actor.name, why, to=to, may_be_late=may_be_late)
         reason = addresses.redacted(addresses.redacted(why, looked_at.recipient), email.recipient)
         # A correction of one that waits has an entry, too, though neither its state nor its phase changes.
-        action.record(actor, f"e-mail {email_id}", reason, before=before, after=_state_of(email_id))
+        after = _state_of(email)
+        if to is not None:
+            before, after = _with_recipient(before, looked_at), _with_recipient(after, email)
+        action.record(actor, f"e-mail {email_id}", reason, before=before, after=after)
         return email
 
 
@@ -56,5 +66,9 @@ def version_of(email: Email) -> str:
     return acting.version({"ended_at": email.ended_at})
 
 
-def _state_of(email_id: int) -> State:
-    return Email.objects.values("state", "phase").get(pk=email_id)
+def _state_of(email: Email) -> Mapping[str, object]:
+    return {"state": email.state, "phase": email.phase}
+
+
+def _with_recipient(state: Mapping[str, object], email: Email) -> Mapping[str, object]:
+    return {**state, "recipient": suppression.address_hash(email.recipient)}

@@ -1,0 +1,160 @@
+"""Another recipient is another right: whoever names the recipient of an e-mail can read what it says."""
+
+import hashlib
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from tests.integration.fetches.test_admin import act, page
+from tests.integration.mail.shipments import ship
+from tests.integration.mail.test_admin import client_of
+from tests.integration.mail.test_emails_command import told
+from tests.programs import Program, token
+from workers.audit import acting
+from workers.audit.acting import Actor
+from workers.audit.models import Door, Entry
+from workers.mail.actions import emails
+from workers.mail.models import Act, Email
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+RESOLVE, REDIRECT = "mail.resolve_email", "mail.redirect_email"
+OLD, NEW = "kim@example.com", "Mallory <MALLORY@Elsewhere.example>"
+RIGHTS = [(RESOLVE,), (REDIRECT,), ("mail.view_email", "ops.view", RESOLVE), (REDIRECT, "mail.change_email")]
+LISTED, SHOWN = "admin:mail_email_changelist", "admin:mail_email_change"
+RESET = "https://shop.example/reset?token=4711"
+
+
+@pytest.fixture
+def email() -> Email:
+    """Return one that waits, for OLD, with what only its reader may know."""
+    sent = ship()
+    values = {"recipient": OLD, "recipient_name": "Kim", "subject": "Your code is 123456", "context": {"url": RESET}}
+    Email.objects.filter(pk=sent.pk).update(**values)
+    return Email.objects.get(pk=sent.pk)
+
+
+def hashed(address: str) -> str:
+    return hashlib.sha256(address.encode()).hexdigest()
+
+
+def was_redirected(email: Email) -> bool:
+    """Tell whether it was, with an entry of both addresses, neither of which can be read there."""
+    if Email.objects.get(pk=email.pk).recipient == OLD:
+        assert not Entry.objects.filter(action__startswith="emails.").exists()
+        return False
+    entry = Entry.objects.get(action__startswith="emails.")
+    assert (entry.action, entry.target) == ("emails.redirect", f"e-mail {email.pk}")
+    assert (entry.before or {})["recipient"] == hashed(OLD)
+    assert (entry.after or {})["recipient"] == hashed("mallory@elsewhere.example")
+    assert not [part for part in ("kim@", "mallory@") if part in str(vars(entry)).lower()]
+    return True
+
+
+def by_action(email: Email, rights: tuple[str, ...]) -> None:
+    actor = Actor(name="ada", door=Door.API, may=rights.__contains__)
+    emails.resolve(actor, email.pk, Act.CORRECT, why=f"Not {OLD}.", to=NEW)
+
+
+def by_api(email: Email, rights: tuple[str, ...]) -> int:
+    scopes = [right for right in rights if right != "mail.change_email"]
+    wanted = {"act": "correct", "why": f"Not {OLD}.", "to": NEW}
+    answer = Program(token(*scopes)).call("POST", f"/emails/{email.pk}/resolutions", wanted)
+    status: int = answer.status_code
+    return status
+
+
+def by_page(email: Email, rights: tuple[str, ...]) -> int:
+    user = User.objects.create_user("ada")
+    for right in {"ops.view", *rights}:
+        app, codename = right.split(".")
+        user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    browser, path = Client(), f"/emails/{email.pk}/redirect/"
+    browser.force_login(user)
+    values = {"seen": emails.version_of(email), "to": NEW, "why": f"Not {OLD}."}
+    assert browser.post(f"/emails/{email.pk}/correct/", {**values, "seen": "?"}).status_code in {403, 409}
+    return browser.post(path, values).status_code
+
+
+@pytest.mark.parametrize("rights", RIGHTS, ids=str)
+def test_nobody_redirects_with_less_than_both_rights(email: Email, rights: tuple[str, ...]) -> None:
+    """By whatever door; and nobody is told whether an address is the one that the e-mail has."""
+    with pytest.raises(acting.NotPermitted, match="lacks the permission mail"):
+        by_action(email, rights)
+    assert by_api(email, rights) == 403
+    assert by_page(email, rights) == 403
+    with pytest.raises(acting.NotPermitted):
+        emails.resolve(
+            Actor(name="ada", door=Door.API, may=rights.__contains__), email.pk, Act.CORRECT, why="Is it?", to=OLD
+        )
+    assert not was_redirected(email)
+
+
+def test_with_both_rights_an_email_goes_to_another_address(email: Email) -> None:
+    by_action(email, (RESOLVE, REDIRECT))
+    assert was_redirected(email)
+
+
+def test_a_token_with_both_scopes_redirects(email: Email) -> None:
+    assert by_api(email, (RESOLVE, REDIRECT)) == 201
+    assert was_redirected(email)
+
+
+def test_a_user_with_both_rights_redirects_on_the_page(email: Email) -> None:
+    assert by_page(email, (RESOLVE, REDIRECT)) == 302
+    assert was_redirected(email)
+
+
+def test_a_command_redirects(email: Email) -> None:
+    """Who has a shell may do everything."""
+    told("correct", email.pk, "--to", NEW, "--why", f"Not {OLD}.")
+    assert was_redirected(email)
+
+
+def test_who_may_only_resolve_has_it_rendered_anew_for_the_same_address(email: Email) -> None:
+    emails.resolve(Actor(name="ada", door=Door.API, may={RESOLVE}.__contains__), email.pk, Act.CORRECT, why="A typo.")
+    assert Email.objects.get(pk=email.pk).recipient == OLD
+    entry = Entry.objects.get()
+    assert (entry.action, entry.before) == ("emails.correct", {"phase": "", "state": "pending"})
+
+
+def test_who_may_only_resolve_sees_neither_whom_an_email_is_for_nor_what_it_says(email: Email) -> None:
+    """On no page of the admin: the list, the e-mail's, the confirmation; and all else of it, which resolving takes."""
+    client = client_of("resolve_email")
+    shown = [page(client, LISTED), page(client, SHOWN, email.pk), act(client, "admin:mail_email", "cancel", email.pk)]
+    for text in shown:
+        assert not [secret for secret in (OLD, "Kim", "123456", RESET) if secret in text]
+        assert "order.shipped" in text
+    assert email.message_id.strip("<>") in shown[1]
+
+
+def test_who_may_view_sees_all_of_it(email: Email) -> None:
+    client = client_of("view_email", "resolve_email")
+    assert all(text in page(client, SHOWN, email.pk) for text in (OLD, "Kim", "123456", RESET))
+    for text in (page(client, LISTED), act(client, "admin:mail_email", "cancel", email.pk)):
+        assert OLD in text
+        assert "123456" in text
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    ["recipient", "recipient__startswith", "recipient_name__exact", "subject__contains", "context__url__startswith"],
+)
+def test_nobody_guesses_what_they_may_not_see_by_filters_in_the_url(email: Email, lookup: str) -> None:
+    """Django allows any column of the table there."""
+    values = {"recipient": OLD, "recipient_name": "Kim", "subject": "123456", "context": "https://shop."}
+    query = {lookup: values[lookup.partition("__")[0]]}
+    url = reverse(LISTED, query=query)
+    asked, allowed = client_of("resolve_email").get(url), Client()
+    assert asked.status_code == 400
+    allowed.force_login(User.objects.create_superuser("root"))
+    assert str(email.pk) in page(allowed, LISTED, **query)
+
+
+def test_nobody_guesses_an_address_by_the_search(email: Email) -> None:
+    client = client_of("resolve_email")
+    assert "0 e-mails" in page(client, LISTED, q=OLD[:3])
+    assert "1 e-mail" in page(client, LISTED, q=email.key)
+    assert "1 e-mail" in page(client, LISTED, q=email.message_id)
