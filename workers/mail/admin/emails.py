@@ -8,22 +8,21 @@ from django.contrib import admin, messages
 from django.contrib.admin import helpers
 from django.db import transaction
 from django.db.models import Model, QuerySet
+from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.functional import cached_property
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
-from postgres import planner
-from postgres.short_paginator import ShortPaginator
 from workers.audit import acting
 from workers.audit.acting_admin import ActingAdmin
-from workers.mail import addresses, kinds, resolving
+from workers.mail import addresses, resolving
 from workers.mail.actions import emails as of_emails
 from workers.mail.admin import previews
+from workers.mail.admin.finding import IndexedPaginator, KindFilter, may_see
 from workers.mail.admin.reasons import MAY_ACT, Reason
 from workers.mail.models import Act, Email, Resolution
 from workers.mail.reports import searching
@@ -60,38 +59,12 @@ class ResolutionInline(ResolutionTabularInline):
         return False
 
 
-class IndexedPaginator(ShortPaginator):
-    """Counts by indexes: where PostgreSQL believes that many match, it would read the table until it has found them."""
-
-    @cached_property
-    def count(self) -> int:
-        """Return how many there are, up to the bound."""
-        with transaction.atomic():
-            planner.by_indexes()
-            return super().count
-
-
-class KindFilter(admin.SimpleListFilter):
-    """The kinds that apps have registered: to ask which ones there are in the table would read all of it."""
-
-    title = parameter_name = "kind"
-
-    def lookups(
-        self,
-        request: HttpRequest,  # noqa: ARG002  Django's signature
-        model_admin: "admin.ModelAdmin[Email]",  # noqa: ARG002  as above
-    ) -> list[tuple[str, str]]:
-        """Return the kinds."""
-        return [(name, name) for name in kinds.names()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Email]) -> QuerySet[Email]:  # noqa: ARG002  as above
-        """Return those of the kind."""
-        return queryset.filter(kind=self.value()) if self.value() else queryset
-
-
 @admin.register(Email)
 class EmailAdmin(ActingAdmin[Email]):
-    """Lists the e-mails, the newest first. None is edited; operators with the permission resolve them."""
+    """Lists the e-mails, the newest first. None is edited; operators with the permission resolve them.
+
+    Whoever may only resolve them neither sees the columns `finding.FOR_READERS`, nor finds e-mails by them.
+    """
 
     list_display = (
         "id",
@@ -164,16 +137,26 @@ class EmailAdmin(ActingAdmin[Email]):
         may_read = {"may_read": request.user.has_perm(previews.MAY_READ)}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **may_read})
 
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """Return the columns that the user may see."""
+        return [name for name in super().get_list_display(request) if may_see(request, str(name))]
+
+    def get_fields(self, request: HttpRequest, obj: Email | None = None) -> list[Any]:
+        """Return the fields that the user may see."""
+        return [name for name in super().get_fields(request, obj) if may_see(request, str(name))]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Allow what Django does, which is any column of its own in the URL of a list, but for those not seen."""
+        return may_see(request, lookup.partition(LOOKUP_SEP)[0]) and super().lookup_allowed(lookup, value, request)
+
     def get_search_results(
-        self,
-        request: HttpRequest,  # noqa: ARG002  Django's signature
-        queryset: QuerySet[Email],
-        search_term: str,
+        self, request: HttpRequest, queryset: QuerySet[Email], search_term: str
     ) -> tuple[QuerySet[Email], bool]:
-        """Search by what indexes find: how the address begins, the key, the Message-ID."""
+        """Search by what indexes find: how the address begins, for who may see it, the key, the Message-ID."""
         if not search_term:
             return queryset, False
-        return searching.matching(queryset, search_term.strip().strip("\"'")), False
+        text = search_term.strip().strip("\"'")
+        return searching.matching(queryset, text, by_address=may_see(request, "recipient")), False
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
         """Apps add them to the outbox."""
@@ -252,6 +235,7 @@ class EmailAdmin(ActingAdmin[Email]):
             "allowed": resolving.ALLOWED[act],
             "most": MOST_RESOLVED if len(emails) > MOST_RESOLVED else None,
             "form": reason,
+            "may_read": request.user.has_perm(previews.MAY_READ),
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
             "back": request.get_full_path(),
         }
