@@ -11,9 +11,10 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
-from django.db import router
-from django.db.models import Model, QuerySet
+from django.db import router, transaction
+from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
 from postgres import statements
@@ -25,6 +26,10 @@ Row = TypeVar("Row", bound=Model)
 _query = partial(statements.run_within, "project.logins")
 
 
+class NotOurs(Exception):
+    """There is a user OPERATOR, and Weir has not made it; the text says what to do."""
+
+
 class UsedLink(NamedTuple):
     """A link that was good, and is no more."""
 
@@ -32,7 +37,10 @@ class UsedLink(NamedTuple):
 
 
 def make(base: str) -> str:
-    """Return a link that signs the user OPERATOR in, who is created if there is none, to the pages at `base`."""
+    """Return a link that signs the user OPERATOR in, who is created if there is none, to the pages at `base`.
+
+    Raises NotOurs.
+    """
     token = secrets.token_urlsafe(32)
     parameters = {"token_hash": _hash(token), "user": operator().pk, "good_for": GOOD_FOR}
     _query("make_link", parameters)
@@ -54,15 +62,37 @@ def forget_all(**_signal: object) -> None:
 
 
 def operator() -> User:
-    """Return the user OPERATOR, with the permission to see the operators' pages."""
+    """Return the user OPERATOR, who is created with the permission to see the operators' pages if there is none.
+
+    A user who is there gains nothing: anybody may have registered this name first. Raises NotOurs for one that Weir
+    has not made.
+    """
     users = get_user_model()
-    user, is_new = users.objects.get_or_create({}, **{users.USERNAME_FIELD: OPERATOR})
-    if is_new:
-        user.set_unusable_password()
-        user.save()
-    may_view = _written(Permission).get(content_type__app_label="ops", codename="view")
-    user.user_permissions.add(may_view)
+    with transaction.atomic(using=router.db_for_write(users)):  # no user is left without the permission
+        found = {users.USERNAME_FIELD: OPERATOR}
+        user, is_new = users.objects.get_or_create({"password": make_password(None)}, **found)
+        if is_new:
+            user.user_permissions.add(_may_view().get())
+    if not is_new and (differs := _differs(user)):
+        raise NotOurs(
+            f"There is a user {OPERATOR!r} that {differs}, which Weir's own never is: no link signs in as that user. "
+            "Rename or delete that user, or sign in as one of your own."
+        )
     return user
+
+
+def _differs(user: User) -> str:
+    """Return in what a user differs from the one that Weir makes, "" if in nothing."""
+    if user.has_usable_password():
+        return "has a password"
+    if user.is_superuser or user.is_staff:
+        return "is staff"
+    may_view = user.is_active and _may_view().filter(Q(user=user) | Q(group__user=user)).exists()
+    return "" if may_view else "may not see the operators' pages"
+
+
+def _may_view() -> QuerySet[Permission]:
+    return _written(Permission).filter(content_type__app_label="ops", codename="view")
 
 
 def _written(model: type[Row]) -> QuerySet[Row]:

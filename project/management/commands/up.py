@@ -61,7 +61,7 @@ class Command(ExactCommand):
         self._say("")
         self._say(self.style.SUCCESS("Weir is running. Ctrl-C stops it."))
         for name, text in (
-            ("pages", f"{links.make(base)} (once, within a minute; later: {python} sign_in_link)"),
+            ("pages", _pages(base, f"{python} sign_in_link")),
             *_bell(base),
             ("admin", f"{base}/admin/ (make a user: {python} createsuperuser)"),
             ("fetch", f"{python} fetch https://example.com"),
@@ -73,6 +73,14 @@ class Command(ExactCommand):
         ):
             self._say(f"  {name:<8} {text}")
         self._say("")
+
+
+def _pages(base: str, later: str) -> str:
+    """Return a link to the operators' pages, or why there is none."""
+    try:
+        return f"{links.make(base)} (once, within a minute; later: {later})"
+    except links.NotOurs as error:
+        return f"{base}/: {error}"
 
 
 def _bell(base: str) -> list[tuple[str, str]]:

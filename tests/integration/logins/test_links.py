@@ -1,11 +1,13 @@
 """Links that sign in: once, within a minute, from this host."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.contrib.auth.models import User
-from django.core.management import call_command
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
@@ -13,6 +15,7 @@ from django.test import Client
 
 from project.logins import links
 from project.logins.models import Link
+from project.management.commands import up
 from tests.integration.conftest import InThreads
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,6 +107,69 @@ def test_the_operator_may_look_and_nothing_else() -> None:
     assert user.get_all_permissions() == {"ops.view"}
     assert not user.has_usable_password()
     assert not user.is_staff
+
+
+def _registers() -> User:
+    return User.objects.create_user(links.OPERATOR, "mallory@elsewhere.example", "mallorys-password-1")
+
+
+def _by_another_service() -> User:
+    """Return one who signs in by another service, and so has no password here."""
+    return User.objects.create_user(links.OPERATOR, "mallory@elsewhere.example")
+
+
+def _may_look(*, is_staff: bool = False, is_superuser: bool = False) -> User:
+    user = User.objects.create_user(links.OPERATOR, is_staff=is_staff, is_superuser=is_superuser)
+    user.user_permissions.add(Permission.objects.get(content_type__app_label="ops", codename="view"))
+    return user
+
+
+def _has_got_a_password() -> User:
+    user = links.operator()
+    user.set_password("somebodys-password-1")
+    user.save()
+    return user
+
+
+def _may_look_no_more() -> User:
+    links.operator().user_permissions.clear()
+    return User.objects.get()
+
+
+def _is_closed() -> User:
+    links.operator()
+    User.objects.update(is_active=False)
+    return User.objects.get()
+
+
+SOMEBODYS = [
+    *(_registers, _by_another_service, _has_got_a_password, _may_look_no_more, _is_closed),
+    *(partial(_may_look, is_staff=True), partial(_may_look, is_superuser=True)),
+]
+
+
+@pytest.mark.parametrize("made", SOMEBODYS)
+def test_somebodys_user_of_that_name_gains_nothing(made: Callable[[], User]) -> None:
+    """Neither by the command nor by `up`, which say so in a sentence; and nobody is signed in as that user."""
+    rights = made().get_all_permissions()
+    with pytest.raises(CommandError, match=r"There is a user 'operator' that .*: no link signs in as that user"):
+        call_command("sign_in_link", port=8123)
+    assert up._pages(BASE, "python manage.py sign_in_link").startswith(f"{BASE}/: There is a user")
+    assert not Link.objects.exists()
+    assert User.objects.get().get_all_permissions() == rights
+
+
+def test_the_operator_of_an_earlier_release_is_signed_in() -> None:
+    """It was made so, and may have been given more since."""
+    user = _may_look()
+    user.user_permissions.add(Permission.objects.get(codename="change_site"))
+    assert links.operator() == user
+    assert user.get_all_permissions() == {"ops.view", "ratelimit.change_site"}
+
+
+def test_links_that_are_made_at_once_are_of_one_operator(in_threads: InThreads) -> None:
+    assert len(set(in_threads(4, lambda _n: links.operator().pk))) == 1
+    assert User.objects.get().get_all_permissions() == {"ops.view"}
 
 
 def test_the_command_prints_a_link_that_works(capsys: pytest.CaptureFixture[str]) -> None:

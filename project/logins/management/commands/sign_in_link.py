@@ -1,7 +1,7 @@
 import os
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from project.logins import links
 from workers.cli.actions import ExactCommand
@@ -25,4 +25,7 @@ class Command(ExactCommand):
         )
 
     def handle(self, *_args: object, **options: Any) -> None:
-        self.stdout.write(links.make(f"http://127.0.0.1:{options['port']}"))
+        try:
+            self.stdout.write(links.make(f"http://127.0.0.1:{options['port']}"))
+        except links.NotOurs as error:
+            raise CommandError(str(error)) from error
