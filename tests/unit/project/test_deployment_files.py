@@ -341,8 +341,36 @@ def test_compose_hands_out_each_password_where_it_is_needed() -> None:
     for name in [*PROCESSES, "migrate"]:
         role = "owner" if name == "migrate" else "app"
         assert known[name]["DATABASE_URL"].startswith(f"postgresql://weir_{role}:${{POSTGRES_{role.upper()}_PASSWORD:?")
-        assert {password: known[name][password] for password in PASSWORDS} == dict.fromkeys(PASSWORDS, "")
+        assert not known[name].keys() & {*PASSWORDS}
     assert known["web"]["REDIS_URL"].startswith("redis://:${REDIS_PASSWORD:?")
+
+
+def test_compose_hands_out_each_variable_where_it_is_read() -> None:
+    """`web` has all, as operators type commands there; nobody has a file of them, and secrets have few readers."""
+    known = {name: service["environment"].keys() for name, service in services().items()}
+    read = variables_listed().keys()
+    others = {f"OTEL_{name}" for name in ("EXPORTER_OTLP_HEADERS", "RESOURCE_ATTRIBUTES", "SERVICE_NAME")}
+    others |= {"OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"}
+    mail = {name for name in read if re.match("EMAIL_|WEIR_MAIL_(?!CONTENT_RETENTION)|DEFAULT_FROM", name)}
+    fetches = {name for name in read if re.match("WEIR_FETCH_(?!RETENTION)|WEIR_OBEY", name)}
+
+    assert not [name for name, service in services().items() if "env_file" in service]
+    assert known["web"] == (read | others) - {"WEIR_HOME"}
+    assert {name for name in known if known[name] & mail} == {"web", "worker", "mailer"}
+    assert {name for name in known if known[name] & fetches} == {"web", "worker", "ticks", "maintenance", "fetcher"}
+    for name in [*PROCESSES, "migrate"]:
+        assert known[name] <= known["web"]
+        assert known[name] & mail in (set(), mail)
+        assert known[name] & fetches in (set(), fetches)
+    key = {name: service["environment"].get("DJANGO_SECRET_KEY") for name, service in services().items()}
+    assert {name for name, value in key.items() if value} == {"web", "worker", "mailer"}
+    assert {name for name in known if "WEIR_METRICS_TOKEN" in known[name]} == {"web"}
+
+
+def test_compose_publishes_on_this_host_only() -> None:
+    """A port without an address is one of all networks, also behind a firewall of the host (ufw)."""
+    published = [port for service in services().values() for port in service.get("ports", [])]
+    assert published == ["127.0.0.1:${PORT:-8000}:8000"]
 
 
 def test_compose_servers_are_reached_by_weir_alone() -> None:
