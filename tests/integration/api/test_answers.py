@@ -1,5 +1,6 @@
 """What answers have beside their bodies, how long they are kept, and what pages there are."""
 
+import json
 import re
 from datetime import timedelta
 
@@ -134,6 +135,17 @@ def test_the_page_about_the_document_loads_nothing_from_elsewhere() -> None:
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
     for path in re.findall(r"""(?:src|href)=["'](/[^"']+)""", text):
         assert Client().get(path).status_code == 200, path
+
+
+def test_the_page_about_the_document_shows_no_other_one() -> None:
+    """Swagger UI's DOMPurify has known holes: what it cleans is never a stranger's document."""
+    strange = "https://evil.example/api.json"
+    page = Client().get("/api/docs", {"url": strange, "configUrl": strange}).content.decode()
+    [written] = re.findall(r'id="swagger-settings"[^>]*>(.*?)</script>', page, re.DOTALL)
+    settings = json.loads(written)
+    assert settings["url"] == "/api/openapi.json"
+    assert not settings.get("queryConfigEnabled")
+    assert "evil.example" not in page
 
 
 def test_each_kind_of_problem_stands_in_the_reference() -> None:
