@@ -30,7 +30,12 @@ NOT_RUN = [
     NotRun(REAL, "DATABASE_URL=postgresql://weir:PASSWORD@db.example.com:5432/weir", "These are the reader's servers."),
     NotRun(REAL, "WEIR_TLS_PROXIES=10.0.0.5", "There is no proxy; test_tls_proxy.py has one."),
     NotRun(REAL, "location / {", "There is no nginx."),
-    NotRun(REAL, "export DJANGO_SECRET_KEY=along-random-text REDIS_PASSWORD=lettersanddigits", "There is no Docker."),
+    NotRun(
+        REAL,
+        'export DJANGO_SECRET_KEY=$(python3 -c "import secrets; print(secrets.token_urlsafe(50))") '
+        "REDIS_PASSWORD=lettersanddigits",
+        "There is no Docker.",
+    ),
 ]
 HARDEN = "docs/how-to/harden.md"
 KUBERNETES = "docs/how-to/run-on-kubernetes.md"

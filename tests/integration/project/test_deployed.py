@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import subprocess
 import sys
 
@@ -35,9 +36,9 @@ def check(**variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def documented_variables(db: None) -> dict[str, str]:  # noqa: ARG001  asked for its effect
-    """Return them, with the servers of the tests."""
+    """Return them, with the servers of the tests, and a key of one's own."""
     servers = {"DATABASE_URL": database_url(str(connection.settings_dict["NAME"])), "REDIS_URL": redis_url()}
-    return documented() | servers
+    return documented() | servers | {"DJANGO_SECRET_KEY": secrets.token_urlsafe(50)}
 
 
 def test_the_documented_variables_leave_no_finding(documented_variables: dict[str, str]) -> None:
@@ -46,6 +47,14 @@ def test_the_documented_variables_leave_no_finding(documented_variables: dict[st
 
     assert (found.stdout.strip(), found.returncode) == ("System check identified no issues (2 silenced).", 0)
     assert found.stderr == ""
+
+
+def test_the_documented_key_opens_nothing(documented_variables: dict[str, str]) -> None:
+    """Everybody can read it, so no process starts with it."""
+    found = check(**documented_variables | {"DJANGO_SECRET_KEY": documented()["DJANGO_SECRET_KEY"]})
+
+    assert found.returncode == 1
+    assert "DJANGO_SECRET_KEY must be a long random text" in found.stderr
 
 
 def test_each_of_them_is_needed(documented_variables: dict[str, str]) -> None:
