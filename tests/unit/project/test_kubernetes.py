@@ -13,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 from honcho.environ import parse_procfile
+from pydantic import SecretStr
 
 from project.checkout import CHECKOUT
 from project.environment.variables import Variables
@@ -165,7 +166,16 @@ def test_secrets_are_named_and_not_contained() -> None:
         assert {"secretRef": {"name": "weir"}} in container["envFrom"]
         owner = {"name": "DATABASE_URL", "valueFrom": {"secretKeyRef": {"name": "weir-owner", "key": "DATABASE_URL"}}}
         pooling = {"name": "WEIR_TRANSACTION_POOLING", "value": "false"}  # whatever the processes have
-        assert container.get("env", []) == ([owner, pooling] if name == "migrate" else [])
+        if name != "fetcher":
+            assert container.get("env", []) == ([owner, pooling] if name == "migrate" else [])
+
+
+def test_a_fetcher_has_no_secret_but_the_servers() -> None:
+    """It reads what strangers send. `env` is stronger than `envFrom`; without relays there are no routes to them."""
+    secret = {name for name, field in Variables.model_fields.items() if isinstance(field.default, SecretStr)}
+    [container] = pods()["fetcher"]["containers"]
+    emptied = (secret - {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"}) | {"WEIR_MAIL_ROUTES"}
+    assert {one["name"]: one["value"] for one in container["env"]} == dict.fromkeys(emptied, "")
 
 
 def test_variables_are_those_that_are_read() -> None:
