@@ -37,6 +37,10 @@ _SET: Final = "SELECT " + ", ".join(
         "idle_in_transaction_session_timeout",
         "default_transaction_isolation",
         "jit",
+        "intervalstyle",
+        "datestyle",
+        "extra_float_digits",
+        "array_nulls",
         "tcp_keepalives_idle",
         "tcp_keepalives_interval",
         "tcp_keepalives_count",
@@ -46,7 +50,7 @@ _SET: Final = "SELECT " + ", ".join(
 
 
 def configure(session: psycopg.Connection[Any]) -> None:
-    """Set what the session keeps until its end: time limits, READ COMMITTED, and when the server gives it up.
+    """Set what the session keeps: time limits, READ COMMITTED, the forms of values, and when the server gives it up.
 
     For a new connection in autocommit mode; one round trip. Does nothing behind a pooler of transactions. Raises
     psycopg.Error.
@@ -62,6 +66,12 @@ def configure(session: psycopg.Connection[Any]) -> None:
         "default_transaction_isolation": "read committed",
         # To compile a statement of ours takes seconds, to run it milliseconds; Debian's PostgreSQL does so by itself.
         "jit": "off",
+        # Values travel as texts: in these forms drivers read times, and nothing is rounded. The order of a date's parts
+        # stays the role's.
+        "intervalstyle": "postgres",
+        "datestyle": "ISO",
+        "extra_float_digits": "1",
+        "array_nulls": "on",
         "tcp_keepalives_idle": str(PROBE_AFTER_S),
         "tcp_keepalives_interval": str(PROBE_EVERY_S),
         "tcp_keepalives_count": str(PROBES),

@@ -23,6 +23,10 @@ class Limits(NamedTuple):
     idle_timeout: str
     isolation: str
     compiles: bool
+    interval_style: str
+    date_style: str
+    float_digits: int
+    array_nulls: bool
 
 
 def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict:
@@ -41,6 +45,10 @@ def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict
             ("idle_in_transaction_session_timeout", "60s", limits.idle_timeout != "0"),
             ("default_transaction_isolation", "read committed", limits.isolation == "read committed"),
             ("jit", "off", not limits.compiles),
+            ("intervalstyle", "postgres", limits.interval_style == "postgres"),
+            ("datestyle", "ISO", limits.date_style.startswith("ISO")),
+            ("extra_float_digits", "1", limits.float_digits > 0),
+            ("array_nulls", "on", limits.array_nulls),
         )
         if not is_there
     ]

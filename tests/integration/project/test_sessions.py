@@ -4,7 +4,8 @@ import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from postgres import sessions
+from ratelimit import site_settings
+from ratelimit.models import Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,18 +83,58 @@ def test_this_side_gives_up_a_host_that_says_nothing(pooled: BaseDatabaseWrapper
         assert [duplicate.getsockopt(tcp, name) for name in names] == [3, 1, 2]
 
 
+@contextmanager
+def database_says(name: str, value: str) -> Iterator[None]:
+    """Have the database give new sessions another value of the setting."""
+    database = connection.ops.quote_name(connection.settings_dict["NAME"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {database} SET {name} = '{value}'")
+    connection.close()
+    try:
+        yield
+    finally:
+        connection.close()
+        with connection.cursor() as again:
+            again.execute(f"ALTER DATABASE {database} RESET {name}")
+        connection.close()
+
+
 def test_transactions_are_read_committed_whatever_the_database_says() -> None:
     """Single statements as well: reservations look again at what they waited for."""
-    name = connection.ops.quote_name(connection.settings_dict["NAME"])
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
-        try:
-            connection.close()
-            assert shown(connection, "transaction_isolation") == "read committed"
-        finally:
-            connection.close()
-            with connection.cursor() as again:
-                again.execute(f"ALTER DATABASE {name} RESET default_transaction_isolation")
+    with database_says("default_transaction_isolation", "repeatable read"):
+        assert shown(connection, "transaction_isolation") == "read committed"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("intervalstyle", style) for style in ("sql_standard", "postgres_verbose", "iso_8601")),
+        *(("datestyle", style) for style in ("SQL, DMY", "Postgres, MDY", "German", "ISO, YMD")),
+        ("extra_float_digits", "-15"),
+        ("array_nulls", "off"),
+        ("bytea_output", "escape"),
+        ("timezone", "America/St_Johns"),
+    ],
+)
+def test_values_come_and_go_as_they_are_whatever_the_database_says(name: str, value: str) -> None:
+    """PostgreSQL writes them as texts, in forms that settings choose and drivers may not know."""
+    site_settings.set_rate("site.test", "1/90s")
+    with database_says(name, value):
+        site_settings.set_rate("site.test", "4/s")
+        site = Site.objects.get()
+        assert (site.interval, site.created_at.tzinfo) == (timedelta(seconds=0.25), UTC)
+        with connection.cursor() as cursor:
+            given: list[Any] = [
+                datetime(2026, 2, 3, 4, 5, 6, 7, tzinfo=UTC),
+                1764000000.123456,
+                [1, None],
+                timedelta(days=-1.5),
+            ]
+            cursor.execute("SELECT %s::timestamptz, %s::float8, %s::bigint[], %s::interval, date '2026-02-03'", given)
+            assert list(cursor.fetchone()) == [*given, date(2026, 2, 3)]
+            cursor.execute("SELECT '{1,NULL}'::bigint[], '\\x00ff'::bytea")
+            numbers, content = cursor.fetchone()
+            assert (numbers, bytes(content)) == ([1, None], b"\0\xff")
 
 
 def test_no_statement_is_compiled() -> None:

@@ -310,7 +310,15 @@ def test_each_check_has_a_name_of_its_own_that_fits() -> None:
 
 
 LIMITS = pooling.Limits(
-    pid=7, statement_timeout="1min", idle_timeout="1min", isolation="read committed", compiles=False
+    pid=7,
+    statement_timeout="1min",
+    idle_timeout="1min",
+    isolation="read committed",
+    compiles=False,
+    interval_style="postgres",
+    date_style="ISO, DMY",
+    float_digits=1,
+    array_nulls=True,
 )
 
 
@@ -332,3 +340,7 @@ def test_behind_one_the_role_must_have_the_limits() -> None:
     assert found.sentence.endswith("ALTER ROLE ... SET statement_timeout = '60s'.")
     found = pooling.pooling(LIMITS._replace(compiles=True), changes_session=True, is_known=True)
     assert found.sentence.endswith("ALTER ROLE ... SET jit = 'off'.")
+    strange = LIMITS._replace(interval_style="iso_8601", date_style="German, DMY", float_digits=0, array_nulls=False)
+    found = pooling.pooling(strange, changes_session=True, is_known=True)
+    settings = ("intervalstyle = 'postgres'", "datestyle = 'ISO'", "extra_float_digits = '1'", "array_nulls = 'on'")
+    assert found.sentence.endswith("; ".join(f"ALTER ROLE ... SET {setting}" for setting in settings) + ".")
