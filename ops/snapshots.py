@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+import psycopg
 import structlog
 from django.db import Error
 
@@ -118,6 +119,6 @@ def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Seen[T]:
 
 def _sentence(error: Error) -> str:
     """Say what went wrong without the driver's words, which may name hosts and users."""
-    if "statement timeout" in str(error):
+    if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.QueryCanceled.sqlstate:  # its words have languages
         return f"PostgreSQL needs longer than {STATEMENT_S:g} s for this: look again when it has less to do."
     return "PostgreSQL does not answer."

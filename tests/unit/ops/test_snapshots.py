@@ -3,6 +3,7 @@
 import threading
 from contextlib import nullcontext
 
+import psycopg
 import pytest
 from django.db import OperationalError
 
@@ -93,10 +94,11 @@ def test_a_quick_look_lives_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_failure_is_said_and_never_raised() -> None:
-    """Not in the driver's words, which may name hosts and users."""
+    """Not in the driver's words, which may name hosts and users, and are in the server's language."""
 
     def look() -> int:
-        raise OperationalError("canceling statement due to statement timeout")
+        words = "storniere Anfrage wegen Zeitüberschreitung der Anfrage"  # as `lc_messages` says
+        raise OperationalError(words) from psycopg.errors.QueryCanceled(words)
 
     seen = Snapshot[int]().get(look)
     assert seen.value is None
