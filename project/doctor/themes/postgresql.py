@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django_celery_beat.models import PeriodicTask
 
 from notifications.checks import tables_have_the_chosen_key
-from postgres import statements
+from postgres import sequences, statements
 from project import errors
 from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes import pooling, rights
@@ -135,6 +135,13 @@ def migrations(missing: int, foreign: int) -> Verdict:
     return good("All migrations are applied.")
 
 
+def ids(found: Sequence[sequences.Behind]) -> Verdict:
+    """Judge whether ids of new rows are new."""
+    if sentence := sequences.sentence(found):
+        return wrong(sentence)
+    return good("All sequences stand beyond the rows of their tables.")
+
+
 def user_keys(found: Sequence[CheckMessage]) -> Verdict:
     """Judge whether notifications' tables were made for the users' keys that the settings name."""
     for message in found:
@@ -216,6 +223,7 @@ def checks() -> list[Check]:
         Check(name="clock", ask=lambda: clock(_ahead_s()), needs=(SERVER,)),
         Check(name="snapshots", ask=lambda: snapshots(_oldest_snapshot()), needs=(SERVER,)),
         Check(name="migrations", ask=_migrations, needs=(SERVER,), provides=TABLES, within_s=5),
+        Check(name="sequences", ask=lambda: ids(sequences.behind()), needs=(SERVER, TABLES)),
         Check(name="users' keys", ask=_user_keys, needs=(SERVER,)),
         Check(name="rights", ask=rights.ask, needs=(SERVER, TABLES)),
         Check(name="schedule", ask=_schedule, needs=(SERVER, TABLES)),

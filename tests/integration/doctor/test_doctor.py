@@ -62,7 +62,18 @@ def test_what_works_is_good_and_what_does_not_is_told() -> None:
         call_command("doctor", "--json", stdout=told)
     found = levels(told.getvalue())
     assert ended.value.code == 1
-    good = ("connection", "version", "writes", "connections", "distance", "clock", "snapshots", "migrations", "rights")
+    good = (
+        "connection",
+        "version",
+        "writes",
+        "connections",
+        "distance",
+        "clock",
+        "snapshots",
+        "migrations",
+        "rights",
+        "sequences",
+    )
     assert {found[f"PostgreSQL: {name}"] for name in good} == {"good"}
     assert {level for name, level in found.items() if name.startswith(("Redis", "Installation"))} == {"good"}
     wrong = ["PostgreSQL: durability", "PostgreSQL: schedule", "Processes: kinds"]

@@ -1,20 +1,27 @@
 """A recovery: what it does, whatever is killed meanwhile, and how it is done by hand."""
 
+import re
 import threading
 from datetime import timedelta
+from io import StringIO
 from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.contrib.auth.models import Group, User
+from django.core.management import CommandError, call_command
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications import inbox, reconcile
 from notifications.models import Reconciliation
+from postgres import sequences
 from postgres.timeline import gate
 from postgres.timeline.models import KnownTimeline
 from postgres.timeline.seen import Seen
+from project.doctor.findings import Level
+from project.doctor.themes.postgresql import ids
 from project.logins import links
 from ratelimit import site_settings, sites, slots
 from ratelimit.slots import SlotTooFar
@@ -188,6 +195,37 @@ def test_a_database_that_was_moved_is_taken_as_it_is(capsys: pytest.CaptureFixtu
     assert slots.reserve(SITE)
     assert Email.objects.get().state == State.PENDING
     assert Recovery.objects.get().why == "pg_upgrade"
+
+
+def test_a_copy_without_its_sequences_has_lost_something() -> None:
+    """As logical replication leaves it: each INSERT would fail. The statements that the sentence names mend all."""
+    inbox.notify_many(range(1, 4), "k", "title")
+    slots.reserve(SITE)
+    Group.objects.bulk_create([Group(name="a"), Group(name="b")])
+    User.objects.create(username="u").groups.set(Group.objects.all())
+    KnownTimeline.objects.update(cluster="1/2", timeline="00000009")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT format('%I.%I', schemaname, sequencename) FROM pg_sequences")
+        for (name,) in cursor.fetchall():
+            cursor.execute("SELECT setval(%s, 1, false)", [name])
+    for options in ([], ["--dry-run"]):
+        with pytest.raises(CommandError) as refused:
+            call_command("recover", "--why", "moved", "--nothing-lost", *options)
+        assert "auth_group_id_seq (1 where rows have " in str(refused.value)
+    assert not Recovery.objects.exists()
+    assert ids(sequences.behind()).level == Level.WRONG
+    [command] = re.findall(r"`python manage.py (.*) \| python manage.py dbshell`", str(refused.value))
+    assert {"auth", "notifications", "ratelimit"} <= {*command.split()}
+    told = StringIO()
+    call_command(*command.split(), no_color=True, stdout=told)
+    with connection.cursor() as cursor:
+        cursor.execute(told.getvalue())
+    assert sequences.behind() == []
+    call_command("recover", "--why", "moved", "--nothing-lost")
+    inbox.notify_many(range(1, 4), "k", "title")
+    assert slots.reserve(SITE)
+    assert Group.objects.create(name="c")
+    assert ids(sequences.behind()).level == Level.GOOD
 
 
 def test_a_redis_that_hangs_holds_up_no_process_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 
+from postgres import sequences
 from postgres.timeline import gate
 from postgres.timeline.gate import Closed
 from postgres.timeline.seen import Seen
@@ -39,6 +40,8 @@ class Command(ExactCommand):
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
 
     def handle(self, *_args: object, **options: Any) -> None:
+        if options["nothing_lost"] and (missing := sequences.sentence(sequences.behind())):
+            raise CommandError(f"{missing} Then repeat this command.")
         seen = gate.look()
         since: datetime = options["since"] or seen.numbered_at
         if options["dry_run"]:

@@ -1,0 +1,74 @@
+"""Sequences that stand behind the rows of their tables, as logical replication and copies of rows alone leave them."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from django.apps import apps
+from django.db import connection
+from django.db.models import AutoField
+from psycopg import sql
+
+MOST_NAMED = 5
+
+
+class Behind(NamedTuple):
+    """A sequence whose next number a row of its table may have: an INSERT of it fails."""
+
+    app: str
+    sequence: str
+    next: int
+    highest: int  # of the rows
+
+
+def sentence(found: Collection[Behind]) -> str:
+    """Return what is wrong, and what to do; empty where nothing is."""
+    if not found:
+        return ""
+    named = [f"{one.sequence} ({one.next:,} where rows have {one.highest:,})" for one in found][:MOST_NAMED]
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    apps_to_reset = " ".join(sorted({one.app for one in found}))
+    return (
+        f"Sequences would give ids that rows have already: {', '.join(named)}{more}, as logical replication leaves them. "
+        "With everything stopped, set them: "
+        f"`python manage.py sqlsequencereset {apps_to_reset} | python manage.py dbshell`."
+    )
+
+
+def behind() -> list[Behind]:
+    """Return the sequences of all models' ids that stand behind, in the order of their names. Reads only, by indexes."""
+    columns = [
+        (model._meta.app_label, model._meta.db_table, field.column)  # noqa: SLF001  documented
+        for model in apps.get_models(include_auto_created=True)
+        for field in model._meta.local_fields  # noqa: SLF001  as above
+        if isinstance(field, AutoField) and field.primary_key
+    ]
+    labels, tables, names = map(list, zip(*columns, strict=True))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT app, name, id, pg_get_serial_sequence(quote_ident(name), id)::regclass::text"
+            " FROM unnest(%s::text[], %s::text[], %s::text[]) AS given (app, name, id)"
+            " WHERE to_regclass(quote_ident(name)) IS NOT NULL",  # a model may lie in another database
+            [labels, tables, names],
+        )
+        looks = [
+            sql.SQL(
+                "SELECT {app}, {sequence}, last_value + is_called::int AS next, (SELECT max({id}) FROM {table}) AS highest"
+                " FROM {found}"
+            ).format(
+                app=app,
+                sequence=sequence,
+                id=sql.Identifier(name),
+                table=sql.Identifier(table),
+                found=sql.SQL(sequence),
+            )
+            for app, table, name, sequence in cursor.fetchall()
+            if sequence
+        ]
+        if not looks:
+            return []
+        cursor.execute(
+            sql.SQL("SELECT * FROM ({}) AS looks WHERE next <= highest ORDER BY 2").format(
+                sql.SQL(" UNION ALL ").join(looks)
+            )
+        )
+        return [Behind(*row) for row in cursor.fetchall()]
