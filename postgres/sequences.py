@@ -9,6 +9,7 @@ from django.db.models import AutoField
 from psycopg import sql
 
 MOST_NAMED = 5
+_LOOK = sql.SQL("SELECT {}, {}, last_value + is_called::int AS next, (SELECT max({}) FROM {}) AS highest FROM {}")
 
 
 class Behind(NamedTuple):
@@ -28,47 +29,33 @@ def sentence(found: Collection[Behind]) -> str:
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     apps_to_reset = " ".join(sorted({one.app for one in found}))
     return (
-        f"Sequences would give ids that rows have already: {', '.join(named)}{more}, as logical replication leaves them. "
-        "With everything stopped, set them: "
-        f"`python manage.py sqlsequencereset {apps_to_reset} | python manage.py dbshell`."
+        f"Sequences would give ids that rows have already: {', '.join(named)}{more}. Logical replication leaves that. "
+        f"With everything stopped, set them: `python manage.py sqlsequencereset {apps_to_reset} "
+        "| python manage.py dbshell`."
     )
 
 
 def behind() -> list[Behind]:
-    """Return the sequences of all models' ids that stand behind, in the order of their names. Reads only, by indexes."""
+    """Return the sequences of models' ids that stand behind, in the order of their names. Reads only, by indexes."""
     columns = [
         (model._meta.app_label, model._meta.db_table, field.column)  # noqa: SLF001  documented
         for model in apps.get_models(include_auto_created=True)
         for field in model._meta.local_fields  # noqa: SLF001  as above
         if isinstance(field, AutoField) and field.primary_key
     ]
-    labels, tables, names = map(list, zip(*columns, strict=True))
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT app, name, id, pg_get_serial_sequence(quote_ident(name), id)::regclass::text"
             " FROM unnest(%s::text[], %s::text[], %s::text[]) AS given (app, name, id)"
             " WHERE to_regclass(quote_ident(name)) IS NOT NULL",  # a model may lie in another database
-            [labels, tables, names],
+            list(map(list, zip(*columns, strict=True))),
         )
         looks = [
-            sql.SQL(
-                "SELECT {app}, {sequence}, last_value + is_called::int AS next, (SELECT max({id}) FROM {table}) AS highest"
-                " FROM {found}"
-            ).format(
-                app=app,
-                sequence=sequence,
-                id=sql.Identifier(name),
-                table=sql.Identifier(table),
-                found=sql.SQL(sequence),
-            )
+            _LOOK.format(app, sequence, sql.Identifier(name), sql.Identifier(table), sql.SQL(sequence))
             for app, table, name, sequence in cursor.fetchall()
             if sequence
         ]
-        if not looks:
-            return []
-        cursor.execute(
-            sql.SQL("SELECT * FROM ({}) AS looks WHERE next <= highest ORDER BY 2").format(
-                sql.SQL(" UNION ALL ").join(looks)
-            )
-        )
+        if looks:
+            every = sql.SQL(" UNION ALL ").join(looks)
+            cursor.execute(sql.SQL("SELECT * FROM ({}) AS looks WHERE next <= highest ORDER BY 2").format(every))
         return [Behind(*row) for row in cursor.fetchall()]

@@ -13,6 +13,7 @@ from django_celery_beat.models import PeriodicTask
 
 from notifications.checks import tables_have_the_chosen_key
 from postgres import sequences, statements
+from postgres.timeline import told
 from project import errors
 from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes import pooling, rights
@@ -135,6 +136,13 @@ def migrations(missing: int, foreign: int) -> Verdict:
     return good("All migrations are applied.")
 
 
+def history(refusal: str) -> Verdict:
+    """Judge whether PostgreSQL tells its history."""
+    if refusal:
+        return wrong(refusal)
+    return good("It tells its history, by which Weir notices what it has forgotten.")
+
+
 def ids(found: Sequence[sequences.Behind]) -> Verdict:
     """Judge whether ids of new rows are new."""
     if sentence := sequences.sentence(found):
@@ -216,6 +224,7 @@ def checks() -> list[Check]:
         Check(name="connection", ask=_connect, provides=SERVER, within_s=CONNECT_WITHIN_S),
         Check(name="version", ask=lambda: version(asking.server), needs=(SERVER,)),
         Check(name="writes", ask=lambda: writes(asking.server), needs=(SERVER,)),
+        Check(name="history", ask=lambda: history(told.refusal()), needs=(SERVER,)),
         Check(name="durability", ask=lambda: durability(asking.server), needs=(SERVER,)),
         Check(name="connections", ask=lambda: sessions(asking.server), needs=(SERVER,)),
         Check(name="pooler", ask=pooling.ask, needs=(SERVER,)),

@@ -16,6 +16,8 @@ from django.db.migrations.loader import MigrationLoader
 
 from postgres import sessions, weir_apps
 
+from postgres.timeline import told
+
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
 POLL_S = 0.5
 # What a migration waits for waits behind others, and all who come later behind it: for so long at most.
@@ -62,6 +64,8 @@ class Command(migrate.Command):
                 "migrate needs a session of its own, which a pooler of transactions does not give: have DATABASE_URL "
                 "name PostgreSQL itself, and WEIR_TRANSACTION_POOLING be false, for this command."
             )
+        if options["database"] == DEFAULT_DB_ALIAS and (refusal := told.refusal()):
+            raise CommandError(f"{refusal} Nothing was migrated.")
         self._database = connections[options["database"]]
         lock = sessions.another(self._database)  # a session of its own: migrations begin and end transactions
         before = self._before = _limits(self._database)

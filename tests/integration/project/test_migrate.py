@@ -218,6 +218,41 @@ def test_a_session_keeps_its_limits(shelf: None) -> None:  # noqa: ARG001  asked
         assert cursor.fetchone() == ("0", "1min", "0")
 
 
+# A server that does not tell its history, as Amazon Aurora answers: its function hides PostgreSQL's own.
+UNTOLD = """
+from django.core.management import call_command
+from django.db import connection
+
+cursor = connection.cursor()
+cursor.execute("CREATE SCHEMA service")
+cursor.execute(
+    "CREATE FUNCTION service.pg_current_wal_insert_lsn() RETURNS pg_lsn LANGUAGE plpgsql AS $$ BEGIN RAISE "
+    "object_not_in_prerequisite_state USING MESSAGE = 'wal_level must be set to ''logical'''; END $$"
+)
+cursor.execute("SET search_path = service, pg_catalog, public")
+try:
+    call_command("migrate", interactive=False, verbosity=0)
+except BaseException as error:
+    print(f"{type(error).__name__}: {error}")
+print(connection.introspection.table_names(), flush=True)
+from project.doctor.themes import postgresql
+print(postgresql.history(postgresql.told.refusal()).level, flush=True)
+"""
+
+
+def test_a_server_that_does_not_tell_its_history_is_refused_before_anything_is_migrated(
+    empty_database: str, start_python: StartPython
+) -> None:
+    """By one sentence, and not by an error in the middle."""
+    process = start_python(UNTOLD, environment={"WEIR_TEST_DATABASE": empty_database})
+    refused, tables, level = process.communicate(timeout=60)[0].splitlines()
+    assert refused.startswith(
+        "CommandError: This server does not tell its history (wal_level must be set to 'logical')"
+    )
+    assert refused.endswith("Nothing was migrated.")
+    assert (tables, level) == ("[]", "wrong")
+
+
 # A database of the migration before, with many sites, which is brought up to date.
 KEEP = """
 import json

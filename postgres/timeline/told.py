@@ -1,0 +1,29 @@
+"""Whether PostgreSQL tells its history at all: services that have another storage below it do not."""
+
+import psycopg
+from django.db import DatabaseError, connection
+
+# What the gate asks, on a primary.
+_ASK = """
+SELECT
+    CASE WHEN NOT pg_is_in_recovery() THEN pg_walfile_name(pg_current_wal_insert_lsn()) END,
+    (SELECT system_identifier FROM pg_control_system())
+"""
+_OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other troubles begin
+
+
+def refusal() -> str:
+    """Return why Weir cannot run on this server, and what to do, in two sentences; empty where it can."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_ASK)
+    except DatabaseError as error:
+        state = error.__cause__.sqlstate if isinstance(error.__cause__, psycopg.Error) else None
+        if not state or state.startswith(_OF_CONNECTION):
+            raise
+        words = str(error).splitlines()[0]
+        return (
+            f"This server does not tell its history ({words}), by which Weir notices what PostgreSQL has forgotten: "
+            "Amazon Aurora and services like it are not supported (docs/reference/versions.md). Use PostgreSQL itself."
+        )
+    return ""
