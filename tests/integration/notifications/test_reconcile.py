@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import redis
@@ -127,6 +127,28 @@ def test_the_full_scan_finds_what_leaves_no_trace(
         }
     ]
     assert_exact(1, 2, 3, 5, 9)
+
+
+@pytest.mark.usefixtures("valkey")
+@pytest.mark.parametrize("loses_memory", [False, True])
+def test_what_an_outage_has_missed_is_no_alarm(loses_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The users were doubts, or Redis was not trusted: their rows were counted, and nobody saw a wrong number."""
+    inbox.notify_many([1], "news", "before")
+    flush.flush_sealed()
+    with monkeypatch.context() as outage:
+        outage.setattr(counters, "add", lambda _change: refuse())
+        inbox.notify_many([1, 2], "news", "Redis refuses writes")
+    if loses_memory:
+        reconcile.distrust()
+    assert inbox.unread_counts([1, 2]) == {1: 2, 2: 1}
+    with capture_logs() as entries:
+        assert reconciled().repaired.first == {1: 1, 2: 1}
+    assert [(entry["event"], entry["log_level"]) for entry in entries] == [("unread_doubts_settled", "info")]
+    assert_exact(1, 2)
+
+
+def refuse() -> NoReturn:
+    raise counters.Unreachable("MISCONF Errors writing to the AOF file: No space left on device")
 
 
 # --- what is left alone ---------------------------------------------------------------------------
