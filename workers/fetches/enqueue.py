@@ -9,10 +9,11 @@
    the backlog flags of the sites are activated (backlog.py), and `on_done` of texts that are no URLs is called.
 """
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from celery import Task
@@ -24,16 +25,30 @@ from postgres.texts import storable
 from ratelimit.sites import sites_of
 from workers.fetches import backlog
 from workers.fetches.addresses import Allowed, allowed_by_settings
-from workers.fetches.models import LONGEST_TASK_NAME, Fetch, State
+from workers.fetches.models import LONGEST_TASK_NAME, Fetch
 from workers.fetches.on_done import Ended, call_on_done
+from workers.fetches.requested import Requested
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
-from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
+from workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
 from workers.tracing import correlation, spans
 
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
+
+
+KEPT = 5_000  # rows of a call that are inserted together, and kept as Django's, which take three kilobytes each
+
+
+class WantedFetch(NamedTuple):
+    """What a text asks for: the columns that are not common to all of a call."""
+
+    url: str
+    hop_url: str
+    site_id: int | None
+    error: str
+    dedupe_key: UUID | None
 
 
 class InsertedFetch(NamedTuple):
@@ -44,6 +59,30 @@ class InsertedFetch(NamedTuple):
     created_at: datetime | None
     not_before: datetime | None
     finished_at: datetime | None
+
+
+class New:
+    """What is new, as far as workers are told of it after the commit."""
+
+    def __init__(self) -> None:
+        self.sites: dict[str, int] = {}  # by origin
+        self.failed: list[Ended] = []  # of those that name a task
+
+    def note(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> int:
+        """Note a fetch; returns its id."""
+        fetch_id = cast("int", row.id)
+        if given.site_id is not None:
+            self.sites[origin_of(given.hop_url)] = given.site_id
+        elif common["on_done"]:
+            self.failed.append(Ended(fetch_id, common["on_done"], common["correlation_id"]))
+        return fetch_id
+
+    def add(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> Fetch:
+        """Note a fetch; returns it as if read from the database: its times are those of its clock."""
+        self.note(given, row, common)
+        fetch = Fetch(**given._asdict(), **common, **row._asdict())
+        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
+        return fetch
 
 
 def request_fetch(
@@ -78,8 +117,11 @@ def request_fetches(
     on_done: str | Task[Any, Any] | None = None,
     revalidate: bool = False,
     dedupe: bool = False,
-) -> list[Fetch]:
-    """Ask for many URLs, in their order, in a few statements; returns their rows.
+) -> Sequence[Fetch]:
+    """Ask for many URLs, in their order, in a few statements; returns their rows: a list.
+
+    Of more than 5,000 URLs, rows are not kept: they are read from the database when they are looked at, and `ids` of
+    what is returned has their ids.
 
     Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches, or whose address or
     port the settings forbid, is stored as a failed fetch that says why, and hinders none of the others. Higher
@@ -121,10 +163,7 @@ def request_fetches(
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
         wanted = _wanted(texts, common, dedupe=dedupe)
-        if dedupe:
-            fetches, new = _queue_once(wanted, not_before, common)
-        else:
-            fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
+        fetches, new = (_queue_once if dedupe else _queue_all)(wanted, not_before, common)
     # Robust: the fetches are committed by then, and an error would hit web code that has succeeded. Sweep finds them.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
@@ -155,62 +194,54 @@ def _task_name(on_done: object) -> str:
     return name
 
 
-def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:
+def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[WantedFetch]:
     """Return the columns of each text's fetch, but for those that all of them have in common."""
     allowed = allowed_by_settings()
-    targets = [_parsed(text, allowed) for text in texts]
-    sites = sites_of({target.host for target in targets if isinstance(target, Target)})
+    hosts: dict[str, str] = {}  # each once: they may be millions
+    targets = [_parsed(text, allowed, hosts) for text in texts]
+    sites = sites_of(hosts.keys())
+    on_done, revalidate = common["on_done"], common["revalidate"]
     return [
-        {
-            "url": text,
-            "hop_url": target.url,
-            "site_id": sites[target.host],
-            "error": "",
-            "dedupe_key": dedupe_key(target.url, on_done=common["on_done"], revalidate=common["revalidate"])
-            if dedupe
-            else None,
-        }
-        if isinstance(target, Target)
-        else {
-            "url": storable(text, STORED_LENGTH),
-            "hop_url": "",
-            "site_id": None,
-            "error": str(target),
-            "dedupe_key": None,
-        }
-        for text, target in zip(texts, targets, strict=True)
+        WantedFetch(
+            text if url else storable(text, STORED_LENGTH),
+            url,
+            sites[host] if url else None,
+            "" if url else host,
+            dedupe_key(url, on_done=on_done, revalidate=revalidate) if dedupe and url else None,
+        )
+        for text, (url, host) in zip(texts, targets, strict=True)
     ]
 
 
-def _queue(wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]) -> list[Fetch | None]:
-    """Insert the fetches; returns None in the place of one whose key an unfinished fetch has."""
-    rows = statements.run_within(
-        "workers.fetches",
-        "enqueue",
-        {
-            "urls": [row["url"] for row in wanted],
-            "hop_urls": [row["hop_url"] for row in wanted],
-            "sites": [row["site_id"] for row in wanted],
-            "errors": [row["error"] for row in wanted],
-            "dedupe_keys": [row["dedupe_key"] for row in wanted],
-            "not_before": not_before,
-            **common,
-        },
-        row=InsertedFetch,
-    )
-    # As if read from the database: their times are those of its clock.
-    fetches = [
-        None if row.id is None else Fetch(**given, **common, **row._asdict())
-        for given, row in zip(wanted, rows, strict=True)
-    ]
-    for fetch in filter(None, fetches):
-        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
-    return fetches
+def _insert(
+    wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
+) -> Iterator[tuple[WantedFetch, InsertedFetch]]:
+    """Insert the fetches; yields each with what the database decided."""
+    columns: list[list[Any]] = list(map(list, zip(*wanted, strict=True))) or [[]] * len(WantedFetch._fields)
+    names = ("urls", "hop_urls", "sites", "errors", "dedupe_keys")
+    parameters = {**dict(zip(names, columns, strict=True)), "not_before": not_before, **common}
+    rows = statements.run_within("workers.fetches", "enqueue", parameters, row=InsertedFetch)
+    return zip(wanted, rows, strict=True)
+
+
+def _queue_all(
+    wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
+) -> tuple[Sequence[Fetch], New]:
+    """Insert a fetch for each; returns them, and what is new: all."""
+    new = New()
+    if len(wanted) <= KEPT:
+        return [new.add(given, row, common) for given, row in _insert(wanted, not_before, common)], new
+    ids = array("q")
+    with transaction.atomic():
+        for start in range(0, len(wanted), KEPT):
+            inserted = list(_insert(wanted[start : start + KEPT], not_before, common))
+            ids.extend(new.note(given, row, common) for given, row in inserted)
+    return Requested(ids), new
 
 
 def _queue_once(
-    wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]
-) -> tuple[list[Fetch], list[Fetch]]:
+    wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
+) -> tuple[Sequence[Fetch], New]:
     """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
 
     1. Insert one fetch for each key, in the order of the keys. Where an unfinished fetch has the key, none is inserted.
@@ -220,36 +251,44 @@ def _queue_once(
        the rounds come to an end.
     """
     firsts: dict[object, int] = {}
-    places = [firsts.setdefault(row["dedupe_key"] or place, place) for place, row in enumerate(wanted)]
-    distinct = sorted(firsts.values())
+    places = array("q", (firsts.setdefault(one.dedupe_key or place, place) for place, one in enumerate(wanted)))
+    distinct = [wanted[place] for place in sorted(firsts.values())]
+    is_kept = len(wanted) <= KEPT
     while True:
+        new = New()
         with transaction.atomic():
-            queued = _queue([wanted[place] for place in distinct], not_before, common)
-            met = [wanted[place]["dedupe_key"] for place, fetch in zip(distinct, queued, strict=True) if fetch is None]
-            found = {fetch.dedupe_key: fetch for fetch in Fetch.objects.unfinished().filter(dedupe_key__in=met)}
+            add: Callable[..., Fetch | int] = new.add if is_kept else new.note
+            inserted = _insert(distinct, not_before, common)
+            queued = [None if row.id is None else add(given, row, common) for given, row in inserted]
+            met = [given.dedupe_key for given, fetch in zip(distinct, queued, strict=True) if fetch is None]
+            unfinished = Fetch.objects.unfinished().filter(dedupe_key__in=met)
+            found: dict[Any, Fetch | int] = (
+                {fetch.dedupe_key: fetch for fetch in unfinished}
+                if is_kept
+                else dict(unfinished.values_list("dedupe_key", "pk"))
+            )
             if len(found) == len(met):
                 break
             transaction.set_rollback(True)
     of_place = {
-        place: fetch or found[wanted[place]["dedupe_key"]] for place, fetch in zip(distinct, queued, strict=True)
+        place: fetch or found[given.dedupe_key]
+        for place, given, fetch in zip(sorted(firsts.values()), distinct, queued, strict=True)
     }
-    return [of_place[place] for place in places], [fetch for fetch in queued if fetch is not None]
+    fetches: list[Any] = [of_place[place] for place in places]
+    return fetches if is_kept else Requested(fetches), new
 
 
-def _parsed(text: str, allowed: Allowed) -> Target | InvalidTarget:
+def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str]:
+    """Return the URL that is sent, and its host; an empty one, and why not, where the text is no URL that is."""
     try:
-        return parse_target(text, allowed)
+        target = parse_target(text, allowed)
     except InvalidTarget as error:
-        return error
+        return "", str(error)
+    return text if text == target.url else target.url, hosts.setdefault(target.host, target.host)
 
 
-def _tell_workers(fetches: list[Fetch]) -> None:
+def _tell_workers(new: New) -> None:
     """Do what follows the caller's commit: step 3 of the module's head."""
-    sites = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
-    robots_files.ask(sites)
-    backlog.activate(sites.values())
-    call_on_done(
-        Ended(fetch.pk, fetch.on_done, fetch.correlation_id)
-        for fetch in fetches
-        if fetch.on_done and fetch.state == State.FAILED
-    )
+    robots_files.ask(new.sites)
+    backlog.activate(new.sites.values())
+    call_on_done(new.failed)

@@ -127,7 +127,7 @@ def fetch_all(settings: LazySettings, messages: list[Message], eventually: Event
         allowed, settings.WEIR_FETCH_ALLOW_NETS = settings.WEIR_FETCH_ALLOW_NETS, ["0.0.0.0/0", "::/0"]
         asked = request_fetches(urls, max_attempts=1)
         settings.WEIR_FETCH_ALLOW_NETS = allowed
-        return asked
+        return list(asked)
 
     def run_messages(fetcher: Fetcher) -> bool:
         """Do what is due; tell whether that was all."""

@@ -82,7 +82,7 @@ def name_of(shop: sites.Sites, host: str) -> str:
 
 
 def ask(shop: sites.Sites, host: str, count: int, *, path: str = "ok") -> list[Fetch]:
-    return request_fetches([f"http://{host}:{shop.port}/{path}/{n}" for n in range(count)])
+    return list(request_fetches([f"http://{host}:{shop.port}/{path}/{n}" for n in range(count)]))
 
 
 def times(shop: sites.Sites, host: str) -> list[int]:
