@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+import redis.exceptions
 from celery import current_app
 from kombu import pools
 from kombu.exceptions import OperationalError
@@ -34,18 +35,38 @@ NAMELESS: Final = (
 SILENT: Final = "it does not answer in time"  # where the driver has no words for that
 
 
+# Replies of a Redis that refuses, and what a person does then: the first class that fits.
+_REMEDIES: Final[tuple[tuple[type[redis.exceptions.RedisError], str], ...]] = (
+    (redis.exceptions.OutOfMemoryError, "raise its maxmemory, or delete what fills it; nothing of Weir's is lost"),
+    (redis.exceptions.ReadOnlyError, "have its URL name the primary: this is a replica"),
+    (redis.exceptions.BusyLoadingError, "wait: it reads its data"),
+    (redis.exceptions.AuthenticationError, "correct the user and the password in its URL"),
+    (redis.exceptions.NoPermissionError, "give its user the rights of docs/operations.md, Rights in Redis"),
+    (redis.exceptions.ResponseError, "mend what it names, on its host: its log says more; no restart is needed"),
+)
+_DISK_FULL: Final = "make room on its disk, or give it one that it may write to: it then takes writes again by itself"
+
+
 class Unreachable(Exception):
-    """The broker did not answer, or refused; what was sent may have arrived in the first case."""
+    """The broker did not answer, or refused; what was sent may have arrived in the first case.
+
+    `remedy` says what to do about a refusal; it is empty where nobody answered.
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 @dataclass(kw_only=True, slots=True)
 class _Outage:
     over_at: float = 0.0  # of time.monotonic()
     reason: str = ""
+    remedy: str = ""
 
     def check(self) -> None:
         if time.monotonic() < self.over_at:
-            raise Unreachable(self.reason)
+            raise Unreachable(self.reason, self.remedy)
 
 
 _outage = _Outage()
@@ -136,4 +157,17 @@ def _noting_outages() -> Iterator[None]:
         yield
     except errors() as error:
         _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error) or SILENT
-        raise Unreachable(_outage.reason) from error
+        _outage.remedy = _remedy(error)
+        raise Unreachable(_outage.reason, _outage.remedy) from error
+
+
+def _remedy(error: BaseException | None) -> str:
+    """Return what to do about a reply that refuses, which Kombu may have wrapped; empty where there was no reply."""
+    while error:
+        if str(error).startswith("MISCONF"):
+            return _DISK_FULL
+        for refusal, remedy in _REMEDIES:
+            if isinstance(error, refusal):
+                return remedy
+        error = error.__cause__
+    return ""

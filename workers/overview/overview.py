@@ -76,6 +76,7 @@ class Overview:
     processes: list[ProcessStatus]
     messages: Mapping[str, int]  # that wait, by queue; empty where the broker is away
     broker_error: str  # "" where the broker answers
+    broker_remedy: str = ""  # where it answers, and refuses
 
 
 def count() -> Numbers:
@@ -98,9 +99,16 @@ def count() -> Numbers:
 def overview() -> Overview:
     """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away."""
     messages: dict[str, int] = {}
-    broker_error = ""
+    broker_error = broker_remedy = ""
     try:
         messages = {queue: broker_link.waiting_in(queue) for queue in QUEUES}
     except broker_link.Unreachable as error:
         broker_error = str(error).rstrip(".") or "it does not answer"
-    return Overview(numbers=count(), processes=processes(), messages=messages, broker_error=broker_error)
+        broker_remedy = error.remedy
+    return Overview(
+        numbers=count(),
+        processes=processes(),
+        messages=messages,
+        broker_error=broker_error,
+        broker_remedy=broker_remedy,
+    )

@@ -35,7 +35,10 @@ class Problem(NamedTuple):
 
 def problems(seen: Overview) -> Iterator[Problem]:
     """Yield what needs a person, what stops most first."""
-    if seen.broker_error:
+    if seen.broker_remedy:
+        text = f"The broker answers, and refuses what it is told ({seen.broker_error}): workers hear of nothing."
+        yield Problem(text, seen.broker_remedy)
+    elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
         yield Problem(text, "start it, or correct REDIS_URL")
     yield from _forgotten(seen)

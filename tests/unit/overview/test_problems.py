@@ -51,6 +51,11 @@ def test_where_all_is_well_nothing_is_found() -> None:
     [
         (replace(seen(), broker_error="refused"), "The broker cannot be reached (refused): ", "start it, or "),
         (
+            replace(seen(), broker_error="MISCONF No space left on device", broker_remedy="make room on its disk"),
+            "The broker answers, and refuses what it is told (MISCONF No space left on device): ",
+            "make room on its disk",
+        ),
+        (
             seen(closed_because="Lost."),
             "Nothing is granted until that is settled: Lost.",
             "wait; ",
