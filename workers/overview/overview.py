@@ -25,6 +25,9 @@ HEADS: Final = 1_000  # sites whose queues are looked into
 RECOVERED_WITHIN_S: Final = 86_400.0
 FAILING_LEAST: Final = 20  # e-mails that fail in an hour, of which addresses that do not exist are a few
 FAILING_SHARE: Final = 10  # one in so many of those that ended
+MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
+MISSED_LEAST: Final = 100  # slots: a killed fetcher misses a few
+MISSED_SHARE: Final = 10  # one in so many
 STALLED_AFTER_S: Final = 15.0  # more than a lease of a lost message lasts
 
 
@@ -48,6 +51,8 @@ class Numbers(NamedTuple):
     stalled_fetch: int | None
     halted: int  # sites with due fetches that are paused until somebody resumes them
     halted_site: str | None
+    missed: int | None  # slots of the last minutes that passed before a fetcher took them, where these are too many
+    missed_of: int | None
     doubts: int
     trusted: bool | None  # None: reconcile has never run
     flushed_s: float | None  # since the last flush
@@ -88,6 +93,9 @@ def count() -> Numbers:
             "heads": HEADS,
             "failing_least": FAILING_LEAST,
             "failing_share": FAILING_SHARE,
+            "missed_within": MISSED_WITHIN_S,
+            "missed_least": MISSED_LEAST,
+            "missed_share": MISSED_SHARE,
             "stalled_after": STALLED_AFTER_S,
             "forever": PAUSED_FOREVER,
             "recovered_within": RECOVERED_WITHIN_S,

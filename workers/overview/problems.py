@@ -90,6 +90,13 @@ def _queues(seen: Overview) -> Iterator[Problem]:
 
 def _fetches(seen: Overview) -> Iterator[Problem]:
     numbers = seen.numbers
+    if numbers.missed:
+        text = (
+            f"Fetchers are behind: of {numbers.missed_of:,} slots of the last minutes, {numbers.missed:,} passed before"
+        )
+        yield Problem(
+            f"{text} one took them.", "start more fetchers (docs/how-to/scale-out.md), or see what slows them"
+        )
     if numbers.stalled:
         sites = f"{shown(numbers.stalled)} site{pluralize(numbers.stalled)}"
         text = f"Due fetches of {sites} do not start, though their rate would allow it."

@@ -298,3 +298,15 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
     assert read.keys() == set(TABLES)
     assert {table: rows for table, rows in read.items() if not 0 < rows <= 3 * (most + 1) + 10} == {}
     assert Site.objects.count() == many
+
+
+@pytest.mark.usefixtures("alive")
+@pytest.mark.parametrize(
+    ("minutes_ago", "missed", "needs_somebody"), [(2, 120, True), (2, 99, False), (2, 101, False), (9, 120, False)]
+)
+def test_fetchers_that_are_behind_need_somebody(minutes_ago: int, missed: int, needs_somebody: bool) -> None:
+    """What ticks warn of (`fetchers_are_behind`) is missed slots; a fetcher that was killed misses a few."""
+    at = database_now() - timedelta(minutes=minutes_ago)
+    Minute.objects.create(minute=at, slots_used=1_000 if missed < 120 else 800, slots_missed=missed)
+    text, status = told()
+    assert (status == 1) == ("! Fetchers are behind: " in text) == needs_somebody

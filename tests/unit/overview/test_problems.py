@@ -17,6 +17,7 @@ NOTHING: dict[str, Any] = {
     "trusted": True,
     "stalled_fetch": None,
     "halted_site": None,
+    "missed": None,
     "failing_kind": None,
     "failing_reply": None,
     "closed_because": "",
@@ -78,6 +79,11 @@ def test_where_all_is_well_nothing_is_found() -> None:
         ),
         (replace(seen(), messages={"fetch": 501}), "501 messages wait in the queue fetch: ", "manage.py processes"),
         (replace(seen(), messages={"ticks": 40}), "40 messages wait in the queue ticks: ", "manage.py processes"),
+        (
+            seen(missed=900, missed_of=4_000),
+            "Fetchers are behind: of 4,000 slots of the last minutes, 900 passed before one took them.",
+            "start more fetchers",
+        ),
         (
             seen(stalled=1, stalled_fetch=17),
             "Due fetches of 1 site do not start, though their rate would allow it.",

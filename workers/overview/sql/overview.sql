@@ -18,6 +18,8 @@
 -- newest  the newest e-mails
 -- hour    e-mails that ended in the hour that the history knows last, and those of them that failed, if these are so many
 --         that it is no accident: `failing_least`, and one in `failing_share`
+-- behind  slots of the last minutes that the history knows, and those of them that passed before a fetcher took them, if these
+--         are so many that it is no accident: `missed_least`, and one in `missed_share`
 -- failing what most of these say: the kind and how the reply begins, of the newest e-mails that failed within the hour
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -96,6 +98,12 @@ WITH clock AS MATERIALIZED (
     WHERE minute > statement_timestamp() - interval '1 hour'
     HAVING sum(emails_failed) >= %(failing_least)s
         AND sum(emails_failed) * %(failing_share)s >= sum(emails_sent + emails_failed + emails_unknown)
+), behind AS MATERIALIZED (
+    SELECT sum(slots_missed)::bigint AS missed, sum(slots_used + slots_given_back + slots_missed)::bigint AS slots
+    FROM history_minute
+    WHERE minute > statement_timestamp() - make_interval(secs => %(missed_within)s::float8)
+    HAVING sum(slots_missed) >= %(missed_least)s
+        AND sum(slots_missed) * %(missed_share)s >= sum(slots_used + slots_given_back + slots_missed)
 ), failing AS MATERIALIZED (
     SELECT kind, max(reply) AS reply
     FROM (
@@ -132,6 +140,8 @@ SELECT
     (SELECT min(id) FROM stalled) AS stalled_fetch,
     (SELECT count(*) FROM halted) AS halted,
     (SELECT min(name) FROM halted) AS halted_site,
+    (SELECT missed FROM behind) AS missed,
+    (SELECT slots FROM behind) AS missed_of,
     (SELECT count(*) FROM (SELECT FROM notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
     (SELECT trusted FROM notifications_reconciliation LIMIT 1) AS trusted,
     (
