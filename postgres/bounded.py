@@ -21,6 +21,18 @@ def reading(seconds: float) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def not_waiting_for_locks(seconds: float) -> Iterator[None]:
+    """Run the block in a transaction in which no statement waits for a lock for longer than `seconds`.
+
+    Raises Django's OperationalError for one that did, whose cause is psycopg's LockNotAvailable. Not inside another
+    transaction.
+    """
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
+        yield
+
+
 def without_limit() -> None:
     """Remove the time limit of the statements in the rest of the caller's transaction; without one, do nothing.
 

@@ -4,7 +4,7 @@ One query counts, by indexes and never beyond MOST (sql/overview.sql). Another o
 asked how many messages wait, and may be away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -15,6 +15,7 @@ from django.db import transaction
 from postgres import planner, statements
 from ratelimit.models import PAUSED_FOREVER
 from workers import broker_link
+from workers.overview import locks
 from workers.processes.status import ProcessStatus, processes
 from workers.schedule import QUEUES
 
@@ -82,6 +83,7 @@ class Overview:
     messages: Mapping[str, int]  # that wait, by queue; empty where the broker is away
     broker_error: str  # "" where the broker answers
     broker_remedy: str = ""  # where it answers, and refuses
+    holders: Sequence[locks.Holder] = ()  # of locks for which others wait
 
 
 def count() -> Numbers:
@@ -119,4 +121,5 @@ def overview() -> Overview:
         messages=messages,
         broker_error=broker_error,
         broker_remedy=broker_remedy,
+        holders=locks.holders(),
     )

@@ -1,7 +1,7 @@
 """What is wrong, in one sentence each, with what to do next: pure."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from django.template.defaultfilters import pluralize
@@ -11,6 +11,7 @@ from ratelimit.site_names import as_argument
 from workers import ticks
 from workers.cli.terminal import span
 from workers.fetches.dispatch import MOST_WAITING
+from workers.overview.locks import Holder
 from workers.overview.overview import MOST, Overview
 
 NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
@@ -41,6 +42,7 @@ def problems(seen: Overview) -> Iterator[Problem]:
     elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
         yield Problem(text, "start it, or correct REDIS_URL")
+    yield from held_up(seen.holders)
     yield from _forgotten(seen)
     yield from _processes(seen)
     yield from _queues(seen)
@@ -51,6 +53,26 @@ def problems(seen: Overview) -> Iterator[Problem]:
 def shown(number: int) -> str:
     """Return a number that was counted up to MOST."""
     return f"{number:,}" if number <= MOST else f"{MOST:,}+"
+
+
+def held_up(holders: Sequence[Holder]) -> Iterator[Problem]:
+    """Yield who holds locks for which others wait."""
+    for holder in holders:
+        if not holder.pid:
+            text = "A transaction that is prepared holds a lock for which others wait."
+            yield Problem(text, "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED")
+            continue
+        what = ", ".join(filter(None, (holder.application_name, f"role {holder.role}", holder.state)))
+        whose = f"pid {holder.pid} of PostgreSQL ({what}) holds a lock"
+        if holder.sessions:
+            waits = f"{holder.sessions:,} session{pluralize(holder.sessions, ' waits,s wait')}"
+            whose += f" for which {waits}, the longest for {span(holder.waits_s)}"
+        if holder.open_s is not None:
+            whose += f"; its transaction is open for {span(holder.open_s)}"
+        yield Problem(
+            f"{whose[0].upper()}{whose[1:]}.",
+            f"end what it does there; where need be, SELECT pg_terminate_backend({holder.pid})",
+        )
 
 
 def _forgotten(seen: Overview) -> Iterator[Problem]:

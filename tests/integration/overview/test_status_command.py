@@ -1,18 +1,22 @@
 """`manage.py status`: the numbers are right, what is wrong is said, and it costs no more than it may."""
 
 import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from ratelimit import site_settings
 from ratelimit.models import Site
-from tests.integration.conftest import database_now
+from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import queue_pages
 from workers import broker_link
 from workers.fetches.enqueue import request_fetch, request_fetches
@@ -21,6 +25,7 @@ from workers.history.models import Minute
 from workers.mail.models import Email
 from workers.orders import shipping
 from workers.orders.models import Order
+from workers.overview import locks
 from workers.overview.overview import STALLED_AFTER_S, count
 from workers.overview.problems import NEEDED
 from workers.processes.models import Process
@@ -310,3 +315,57 @@ def test_fetchers_that_are_behind_need_somebody(minutes_ago: int, missed: int, n
     Minute.objects.create(minute=at, slots_used=1_000 if missed < 120 else 800, slots_missed=missed)
     text, status = told()
     assert (status == 1) == ("! Fetchers are behind: " in text) == needs_somebody
+
+
+@pytest.mark.usefixtures("alive")
+@pytest.mark.parametrize("table", ["fetches_fetch", "processes_process"])
+def test_a_table_that_is_locked_keeps_it_up_for_seconds_only(
+    table: str, other_connection: psycopg.Connection[Any]
+) -> None:
+    """Whoever holds the lock is named, with how it is ended; also where nobody else waits for it."""
+    other_connection.execute("SET application_name = 'alter-table'")
+    other_connection.execute(f"LOCK TABLE {table}")
+    began_at = time.monotonic()
+    for options in ((), ("--json",)):
+        text, status = told(*options)
+        assert status == 1
+        assert f"pid {other_connection.info.backend_pid} of PostgreSQL (alter-table, role " in text.replace(
+            "Pid", "pid"
+        )
+        assert f"SELECT pg_terminate_backend({other_connection.info.backend_pid})" in text
+    assert time.monotonic() - began_at < 20
+    other_connection.rollback()
+    assert told()[1] == 0
+
+
+@pytest.mark.usefixtures("alive")
+def test_who_holds_up_others_is_named(
+    other_connection: psycopg.Connection[Any],
+    waiters: WaitersOf,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first of a chain, once they wait for long. A row that is locked holds up no look."""
+    site_settings.set_rate("a.example", "1/s")
+    other_connection.execute("SELECT FROM ratelimit_site FOR UPDATE")
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(in_thread, lambda: site_settings.set_rate("a.example", "2/s")) for _ in range(2)]
+        try:
+            eventually(lambda: waiters(other_connection) >= 1 and len(locks.holders(after_s=0)) == 1, "a wait")
+            assert told()[1] == 0  # not for long
+            monkeypatch.setattr(locks.holders, "__kwdefaults__", {"after_s": 0.0, "exclusive": False})
+            text, status = told()
+        finally:
+            other_connection.rollback()
+        for waits in both:
+            waits.result(timeout=20)
+    assert status == 1
+    assert f"! Pid {other_connection.info.backend_pid} of PostgreSQL (" in text
+    assert "wait" in text
+
+
+def in_thread(call: Callable[[], object]) -> None:
+    try:
+        call()
+    finally:
+        connections.close_all()

@@ -4,15 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import psycopg
 from django.core.management.base import CommandParser
+from django.db import OperationalError
 
+from postgres import bounded
 from workers.cli import terminal
 from workers.cli.actions import ExactCommand
 from workers.cli.terminal import span
+from workers.overview import locks
 from workers.overview.overview import Overview, overview
-from workers.overview.problems import Problem, problems, shown
+from workers.overview.problems import Problem, held_up, problems, shown
 
 NEEDS_A_PERSON = 1  # the exit status
+LOCK_S = 2.0  # for which it waits for a table that is locked
 
 
 class Command(ExactCommand):
@@ -29,12 +34,19 @@ class Command(ExactCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        seen = overview()
-        found = list(problems(seen))
-        if options["json"]:
-            self.stdout.write(json.dumps(_as_data(seen, found)))
+        try:
+            with bounded.not_waiting_for_locks(LOCK_S):
+                seen = overview()
+                found = list(problems(seen))
+        except OperationalError as error:
+            if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                raise
+            found = _locked()
+            data: dict[str, object] = {"problems": _problems(found)}
+            lines = _sentences(found)
         else:
-            self.stdout.write("\n".join(_as_text(seen, found)))
+            data, lines = _as_data(seen, found), _as_text(seen, found)
+        self.stdout.write(json.dumps(data) if options["json"] else "\n".join(lines))
         if found:
             sys.exit(NEEDS_A_PERSON)
 
@@ -52,6 +64,16 @@ def _as_text(seen: Overview, found: Sequence[Problem]) -> Iterator[str]:
     yield ""
     if not found:
         yield "Nothing needs you."
+    yield from _sentences(found)
+
+
+def _locked() -> list[Problem]:
+    """Return who has a table to itself, so that nothing can be counted."""
+    text = f"Nothing was counted: a table has been locked for longer than {LOCK_S:g} s."
+    return [Problem(text, "see who holds it"), *held_up(locks.holders(after_s=0, exclusive=True))]
+
+
+def _sentences(found: Sequence[Problem]) -> Iterator[str]:
     for problem in found:
         yield f"! {terminal.printable(problem.text)} -> {terminal.printable(problem.next_step)}"
 
@@ -101,5 +123,9 @@ def _as_data(seen: Overview, found: Sequence[Problem]) -> dict[str, object]:
         "silent": [process.name for process in seen.processes if process.state == "silent"],
         "messages": dict(seen.messages),
         "broker_error": seen.broker_error or None,
-        "problems": [{"text": problem.text, "next_step": problem.next_step} for problem in found],
+        "problems": _problems(found),
     }
+
+
+def _problems(found: Sequence[Problem]) -> list[dict[str, str]]:
+    return [{"text": problem.text, "next_step": problem.next_step} for problem in found]
