@@ -44,6 +44,7 @@ class NotificationAdmin(FoundByUser, TableAdmin[Notification]):
     list_display = ("id", "user_id", "kind", "title", "created_at", "read_at")
     list_filter = (("read_at", admin.EmptyFieldListFilter),)
     readonly_fields = ("created_at", "changed_at")
+    delete_more_by = "manage.py notifications delete"
     ordering = ("-id",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str] | tuple[str, ...]:

@@ -5,10 +5,12 @@ from typing import Any, Final
 
 from notifications import reconcile
 from notifications.reconciliation.repairs import Repaired
+from notifications.removal import bulk
 from notifications.user_keys import UserKey
 from workers.audit.acting import Action, Actor
 
 RECONCILE: Final = Action("unread.reconcile_user", "notifications.change_reconciliation")
+DELETE: Final = Action("unread.delete_notifications", "notifications.delete_notification")
 MOST_NAMED: Final = 100  # users, in an entry
 
 
@@ -52,3 +54,25 @@ def reconcile_users(
     finally:  # what was repaired before an error, or Ctrl-C, has its entry, too
         if changed:
             RECONCILE.record(actor, target, why, before=None, after={"repaired": changed, "changed_by": changed_by})
+
+
+def delete_notifications(actor: Actor, meant: bulk.Meant, *, why: str = "") -> int:
+    """Delete the notifications that are meant, page by page, and count that; returns how many.
+
+    Each page commits by itself: the entry is written after them.
+    """
+    DELETE.allow(actor, why)
+    deleted = 0
+
+    def note(of_page: int) -> None:
+        nonlocal deleted
+        deleted += of_page
+
+    older_than_s = None if meant.older_than is None else meant.older_than.total_seconds()
+    before = {"kinds": [*meant.kinds], "users": [*map(str, meant.users)][:MOST_NAMED], "older_than_s": older_than_s}
+    try:
+        bulk.delete(meant, on_progress=note)
+    finally:  # as above
+        if deleted:
+            DELETE.record(actor, "notifications", why, before=before, after={"deleted": deleted})
+    return deleted

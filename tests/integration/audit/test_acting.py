@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from notifications.inbox import notify
 from notifications.models import UnreadCount
+from notifications.removal.bulk import Meant
 from ratelimit import site_settings
 from ratelimit.models import PAUSED_FOREVER, Site
 from tests.integration.conftest import InThreads
@@ -119,6 +120,7 @@ def test_only_one_who_may(site: str) -> None:
         lambda: addresses.forget(stranger, "kim@example.com", why="Asked."),
         lambda: unread.reconcile_user(stranger, 1),
         lambda: unread.reconcile_users(stranger, None),
+        lambda: unread.delete_notifications(stranger, Meant()),
     ):
         with pytest.raises(acting.NotPermitted, match="eve lacks the permission"):
             change()

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from notifications import flush, inbox
 from notifications.models import Doubt, FlushedEpoch, Notification, Reconciliation, UnreadCount
+from postgres import admin as table_admin
 from tests.integration.fetches.test_admin import act, page
 from tests.integration.notifications.unread import assert_exact
 
@@ -87,6 +88,26 @@ def test_deleting_many_asks_first(admin_client: Client, told: Notification) -> N
     """The action leads to a page that names what would go, and nothing is gone yet."""
     assert "Your order is on its way" in act(admin_client, NOTIFICATION, "delete_selected", told.pk)
     assert inbox.unread_count(1) == 1
+
+
+@pytest.mark.usefixtures("told")
+def test_a_page_deletes_no_more_than_it_can_list(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django loads and lists all: of very many, the command is named instead."""
+    monkeypatch.setattr(table_admin, "MOST_DELETED", 5)
+    inbox.notify_many(range(4), "news", "Hello")
+    url = reverse(f"{NOTIFICATION}_changelist")
+    chosen = {"action": "delete_selected", "select_across": "1", "index": "0", "_selected_action": ["1"], "post": "yes"}
+    there = Notification.objects.count()
+    assert there > 5
+    answer = admin_client.post(url, chosen, follow=True)
+    assert (
+        "At most 5 are deleted here at once; delete more by manage.py notifications delete." in answer.content.decode()
+    )
+    assert Notification.objects.count() == there
+    monkeypatch.setattr(table_admin, "MOST_DELETED", there)
+    admin_client.post(url, chosen)
+    assert not Notification.objects.exists()
+    assert_exact()
 
 
 @pytest.mark.usefixtures("told")
