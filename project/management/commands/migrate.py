@@ -15,7 +15,6 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from postgres import sessions, weir_apps
-
 from postgres.timeline import told
 
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
