@@ -175,7 +175,7 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 # After a lost connection Celery would raise a lowered prefetch count again by a question to the broker from the thread
 # whose task has ended: a fetcher's, beside the main loop. By AMQP one of the two reads the other's answer.
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
-CELERY_BEAT_SCHEDULER = "workers.beat:LeasedScheduler"
+CELERY_BEAT_SCHEDULER = "workers.beat.scheduler:LeasedScheduler"
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 

@@ -10,7 +10,8 @@ from django_celery_beat.models import PeriodicTask
 from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers import beat, task_names
+from workers import task_names
+from workers.beat.scheduler import LeasedScheduler
 from workers.models import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,7 +71,7 @@ def test_results_of_a_team_expire(own_broker: redis.Redis) -> None:
 
 def test_nothing_cleans_up_where_there_are_no_results() -> None:
     """Celery's daily task is for stores of results that do not expire them."""
-    scheduler = beat.LeasedScheduler(app=app)
+    scheduler = LeasedScheduler(app=app)
     try:
         assert not PeriodicTask.objects.filter(task="celery.backend_cleanup").exists()
     finally:

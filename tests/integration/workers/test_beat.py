@@ -21,10 +21,11 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
-from workers import beat, broker_link, task_names
-from workers.beat import STANDBY, LeasedScheduler
+from workers import broker_link, task_names
+from workers.beat import scheduler as beat
+from workers.beat.entries import Entry
+from workers.beat.scheduler import STANDBY, LeasedScheduler
 from workers.models import BeatLease
-from workers.processes.entries import Entry
 from workers.ticks import MOST_WAITING
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +35,7 @@ QUEUE = "test-beat"
 BEAT = """
 import time
 from project.celery import app
-from workers.beat import LeasedScheduler
+from workers.beat.scheduler import LeasedScheduler
 beat = LeasedScheduler(app=app)
 print("standing by", flush=True)
 while not beat._holds_lease():

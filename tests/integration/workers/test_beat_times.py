@@ -15,9 +15,10 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, database_now
-from workers import beat, task_names
-from workers.beat import STANDBY, LeasedScheduler
-from workers.processes import entries
+from workers import task_names
+from workers.beat import entries
+from workers.beat import scheduler as beat
+from workers.beat.scheduler import STANDBY, LeasedScheduler
 from workers.processes.status import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -24,8 +24,8 @@ from django_celery_beat.schedulers import DatabaseScheduler
 
 from postgres import statements
 from workers import broker_link, task_names, ticks
-from workers.processes import entries, presence
-from workers.processes.entries import clock
+from workers.beat import entries
+from workers.processes import presence
 from workers.processes.turning import BEAT
 
 log = structlog.get_logger(__name__)
@@ -222,7 +222,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def _forget_the_future(self) -> None:
         """Have tasks that ran last in the future run last now: a clock was set back, and they would wait for it."""
-        now = clock.now()
+        now = entries.clock.now()
         if ahead := [entry for entry in self.schedule.values() if entry.last_run_at > now + CLOCK_TOLERANCE]:
             log.warning("beat_clock_set_back", tasks=len(ahead))
             for entry in ahead:
@@ -265,7 +265,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             has_it = False
             for taken in _query("beat/take", parameters, row=_Taken):
                 has_it = True
-                clock.set(taken.now)
+                entries.clock.set(taken.now)
         except Error as error:
             log.warning("beat_lost_lease", error=str(error))
             connection.close()
