@@ -9,6 +9,7 @@ from project.broker import patch_kombu, take_url_from_settings
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
+from workers.limits import bring_own_limits
 from workers.tracing import spans
 from workers.tracing.messages import carry_correlation_ids
 
@@ -19,6 +20,7 @@ take_url_from_settings()
 leave_when_silent()
 log_what_tasks_print()
 carry_correlation_ids()
+bring_own_limits()
 worker_process_shutdown.connect(spans.stop)
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")

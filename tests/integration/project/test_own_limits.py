@@ -8,9 +8,9 @@ from celery.backends.redis import RedisBackend
 from django_celery_beat.models import PeriodicTask
 
 from project.celery import app
+from tests.forked import Forked
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers import task_names
 from workers.beat.scheduler import LeasedScheduler
 from workers.models import Heartbeat
 
@@ -33,6 +33,20 @@ def slow_beat(queue):
 
 beat, heartbeats.beat = heartbeats.beat, slow_beat
 """
+# With all tasks loaded, as in beat and in workers: Celery writes their limits into each message.
+SEND = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import django
+django.setup()
+from project.celery import app
+from workers import task_names
+app.loader.import_default_modules()
+app.finalize()
+for queue in ("default", "ticks"):
+    app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default")
+app.send_task("team.tasks.slow", queue="default")
+"""
 
 
 @pytest.mark.parametrize(
@@ -52,11 +66,10 @@ def test_limits_of_a_team_are_none_of_weirs(
     (tmp_path / "team" / "__init__.py").touch()
     (tmp_path / "team" / "tasks.py").write_text(TASKS)
     procfile.start("worker", PYTHONPATH=str(tmp_path), DJANGO_SETTINGS_MODULE="team_settings")
-    url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
-    with app.connection_for_write(url) as connection:
-        for queue in ("default", "ticks"):
-            app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default", connection=connection)
-        app.send_task("team.tasks.slow", queue="default", connection=connection)
+    team = {**procfile.environment, "DJANGO_SETTINGS_MODULE": "team_settings"}
+    sending = Forked("-c", SEND, str(tmp_path), environment=team)
+    told, _ = sending.communicate()
+    assert sending.returncode == 0, told
     eventually(lambda: Heartbeat.objects.count() == 2, "two heartbeats", seconds=40)
     eventually(lambda: "TimeLimitExceeded" in procfile.said("worker"), "the end of the team's task", seconds=40)
 

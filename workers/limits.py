@@ -1,0 +1,33 @@
+"""Time limits that a team has set hold for its own tasks: Weir's end by themselves, and one may be sending an e-mail.
+
+Celery has each limit in two places. What sends a message writes its own limits of the task into it, and a worker obeys
+these; where there are none, it has its own. So Weir's messages say nothing, and its workers know better.
+"""
+
+from typing import Any, Final
+
+from celery.signals import before_task_publish, celeryd_after_setup
+from django.conf import settings
+
+from workers import task_names
+
+LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, but for the mail server's reply to an e-mail
+
+
+def bring_own_limits() -> None:
+    """Have the messages of Weir's tasks that this process sends, and those tasks where it runs them, go by Weir's."""
+    before_task_publish.connect(_say_nothing)
+    celeryd_after_setup.connect(_know_better)
+
+
+def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> None:
+    if sender in task_names.OF_WEIR:
+        headers["timelimit"] = [None, None]
+
+
+def _know_better(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
+    """Set limits only where the worker, or an annotation of all tasks, has some: each costs the worker a timer."""
+    longest_s = LONGEST_S + settings.WEIR_MAIL_REPLY_TIMEOUT
+    for task in (instance.app.tasks[name] for name in task_names.OF_WEIR if name in instance.app.tasks):
+        if instance.time_limit or instance.soft_time_limit or task.time_limit or task.soft_time_limit:
+            task.time_limit = task.soft_time_limit = longest_s
