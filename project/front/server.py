@@ -43,9 +43,13 @@ class Protocol(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._no_more()
         elif self not in self._waiting:
-            self._waiting[self] = self.loop.call_later(MOST_S, self.transport.abort)
+            self._waiting[self] = self.loop.call_later(MOST_S, self._cut_off)
             if len(self._waiting) > MOST_WAITING:
-                next(iter(self._waiting)).transport.abort()
+                next(iter(self._waiting))._cut_off()  # noqa: SLF001  of its own kind
+
+    def _cut_off(self) -> None:
+        self._no_more()
+        self.transport.abort()
 
     def _no_more(self) -> None:
         if (deadline := self._waiting.pop(self, None)) is not None:
