@@ -4,12 +4,13 @@
 2. Then it is the request's turn, within PATIENCE_S. Each has a thread in Django, and takes a connection there.
 3. The answer is sent beside that, so that whoever reads slowly holds neither.
 
-What all of them hold has a bound, too: `room`. Who asks whether this process is well stands in a queue of their own.
+What all of them hold has a bound, too: `room`. Who asks whether this process is well finds turns and room of their own.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from api.front import most_bytes
@@ -22,6 +23,29 @@ PATIENCE_S: Final = 1.0
 ROOM: Final = 32 * 1024 * 1024
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 HEALTH_AT_ONCE: Final = 8  # of which one at most has a connection each: project.health, project.readiness
+HEALTH_ROOM: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Means:
+    """What this process has for requests of one sort."""
+
+    turns: asyncio.Semaphore
+    room: Room
+    patience_s: float | None  # None: without end
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a turn. Raises Refused where it does not come soon."""
+        try:
+            async with asyncio.timeout(self.patience_s):
+                await self.turns.acquire()
+        except TimeoutError:
+            raise Refused(503, bodies.BUSY, 1) from None
+        try:
+            yield
+        finally:
+            self.turns.release()
 
 
 class BoundedRequests:
@@ -30,19 +54,20 @@ class BoundedRequests:
     def __init__(self, other: Application, *, at_once: int, most_bytes: int) -> None:
         self._other = other
         self._most_bytes = most_bytes
-        self._turns = asyncio.Semaphore(at_once)
-        self._health_turns = asyncio.Semaphore(HEALTH_AT_ONCE)
-        self._room = Room(max(ROOM, 4 * most_bytes))
+        room = Room(max(ROOM, 4 * most_bytes))
+        self._means = _Means(turns=asyncio.Semaphore(at_once), room=room, patience_s=PATIENCE_S)
+        self._of_health = _Means(turns=asyncio.Semaphore(HEALTH_AT_ONCE), room=Room(HEALTH_ROOM), patience_s=None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
+        means = self._of_health if path_of(scope) in HEALTH else self._means
         try:
-            with Share(self._room) as share:
+            with Share(means.room) as share:
                 body = await self._body(scope, receive, share)
                 async with Answer(send, share) as answer:
-                    async with self._turn(scope):
+                    async with means.turn():
                         await self._other(scope, bodies.again(body, receive), answer.send)
                     await answer.all_sent()
         except NoRoom:
@@ -59,20 +84,3 @@ class BoundedRequests:
         if not most or bodies.is_without_body(headers):
             return b""
         return await bodies.read(headers, receive, most, share)
-
-    @asynccontextmanager
-    async def _turn(self, scope: Scope) -> AsyncIterator[None]:
-        """Wait for a turn. Raises Refused where it does not come soon."""
-        if path_of(scope) in HEALTH:
-            async with self._health_turns:
-                yield
-            return
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise Refused(503, bodies.BUSY, 1) from None
-        try:
-            yield
-        finally:
-            self._turns.release()

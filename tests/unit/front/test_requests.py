@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from project.front import bodies, heads, requests
+from project.front import answers, bodies, heads, requests
 from project.front.heads import CheckedHeads
 from project.front.refusals import Scope
 from project.front.requests import BoundedRequests
@@ -40,7 +40,7 @@ def ask(front: BoundedRequests, asked: Scope, client: Client) -> "asyncio.Task[N
 
 
 def held(application: BoundedRequests) -> int:
-    return application._room.held
+    return application._means.room.held
 
 
 @in_loop
@@ -49,7 +49,7 @@ async def test_what_comes_while_all_turns_are_taken_is_told_when_to_come_again()
     front = bounded(application)
     clients = [Client([b""]) for _ in range(10)]
     tasks = [ask(front, scope("/page"), client) for client in clients]
-    await asyncio.sleep(0.3)
+    await asyncio.gather(*tasks[2:])
     assert [client.status for client in clients] == [0, 0] + [503] * 8
     assert all(client.headers[b"retry-after"] == b"1" for client in clients[2:])
     health = Client([b""])
@@ -104,15 +104,19 @@ async def test_the_oldest_unfinished_body_gives_way() -> None:
 
 @in_loop
 async def test_what_has_no_end_has_no_room() -> None:
-    """Requests that wait for nobody hold EACH at least: so many of them, and no more."""
+    """Requests that wait for nobody hold EACH at least: so many of them, and no more; but who asks for health."""
     application = Counting()
     front = bounded(application, at_once=10_000)
     clients = [Client([b""]) for _ in range(requests.ROOM // EACH + 5)]
     tasks = [ask(front, scope("/page"), client) for client in clients]
-    await asyncio.sleep(0.2)
+    await asyncio.gather(*tasks[-5:])
     assert [client.status for client in clients[-5:]] == [503] * 5
+    health = Client([b""])
+    tasks.append(ask(front, scope("/healthz"), health))
+    await asyncio.sleep(0)
     application.may_end.set()
     await asyncio.gather(*tasks)
+    assert health.status == 200
     assert held(front) == 0
 
 
@@ -136,9 +140,12 @@ async def test_an_answer_larger_than_what_is_made_ahead_arrives_whole() -> None:
     application = Counting(parts)
     application.may_end.set()
     client = Client([b""], reads=False)
-    task = ask(bounded(application), scope("/page"), client)
-    await asyncio.sleep(0.05)
+    front = bounded(application)
+    task = ask(front, scope("/page"), client)
+    for _ in range(10 * len(parts)):  # turns of the loop: more than all parts need
+        await asyncio.sleep(0)
     assert application.now == 1, "it waits for the client where so much is left"
+    assert held(front) == EACH + answers.MOST_BYTES
     client.reading.set()
     await task
     assert [message["body"] for message in client.sent[1:]] == parts
@@ -166,9 +173,8 @@ async def test_whatever_comes_all_room_is_given_back() -> None:
         await asyncio.sleep(chance.choice([0, 0, 0.005]))
         assert 0 <= held(front) <= requests.ROOM
         if chance.random() < 0.1:
-            tasks.pop(chance.randrange(len(tasks))).cancel()
+            chance.choice(tasks).cancel()
     ended = await asyncio.gather(*tasks, return_exceptions=True)
     assert {type(error) for error in ended} <= {type(None), asyncio.CancelledError}
-    await asyncio.sleep(0.3)
     assert held(front) == 0
-    assert front._turns._value == 5
+    assert front._means.turns._value == 5
