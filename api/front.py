@@ -7,11 +7,11 @@ problems, as everywhere in the API.
 from collections.abc import Mapping
 from typing import Final
 
-from api.http.problems import BY_STATUS, MEDIA_TYPE, SLOW_BODY, Problem
+from api.http.problems import BY_STATUS, MEDIA_TYPE, SLOW_BODY, TOO_LARGE_HEAD, Problem
 from api.middleware import BELOW, HEADERS
 
 MOST_BYTES: Final = 2 * 1024 * 1024
-_KINDS: Final = {**BY_STATUS, SLOW_BODY.status: SLOW_BODY}
+_KINDS: Final = BY_STATUS | {kind.status: kind for kind in (SLOW_BODY, TOO_LARGE_HEAD)}
 
 
 def most_bytes(path: str, headers: Mapping[bytes, bytes]) -> int | None:

@@ -89,6 +89,9 @@ IF_MATCH_NEEDED: Final = Kind(
 TOO_MANY_REQUESTS: Final = Kind(
     "too-many-requests", 429, "The token's rate is used up", "Try again when Retry-After is over."
 )
+TOO_LARGE_HEAD: Final = Kind(
+    "too-large-head", 431, "The URL and the headers are too large", "Send fewer of them: their sum has 32 KiB at most."
+)
 FAILED: Final = Kind(
     "failed", 500, "Something is wrong in Weir", "The log has the details, with the id that X-Request-ID names."
 )
