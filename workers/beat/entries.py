@@ -51,6 +51,10 @@ class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no ty
         later = {"last_run_at__gt": self.model.last_run_at, "last_run_at__lte": Now()}
         PeriodicTask.objects.filter(pk=self.model.pk).exclude(**later).update(**sent)
 
+    def begins_later(self) -> bool:
+        """Tell whether it is not yet to be sent at all."""
+        return self.model.start_time is not None and self.model.start_time > clock.now()
+
     def ran_at(self, moment: datetime) -> None:
         """Have it have run last at this moment."""
         self.last_run_at = self.model.last_run_at = moment

@@ -138,7 +138,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def all_as_schedule(self) -> dict[str, entries.Entry]:
         """Read the schedule."""
         found: dict[str, entries.Entry] = super().all_as_schedule()
-        every_s = (entry.schedule.seconds for entry in found.values() if isinstance(entry.schedule, schedule))
+        every_s = (
+            entry.schedule.seconds
+            for entry in found.values()
+            if isinstance(entry.schedule, schedule) and not entry.begins_later()
+        )
         self._read_at, self._shortest_s = time.monotonic(), min(every_s, default=math.inf)
         return found
 
@@ -262,15 +266,14 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
             self._sure_until = time.monotonic() + SURE_FOR_S
             parameters = {"holder": self._holder, "lease": LEASE_S, "older_lock": OLDER_LOCK}
-            has_it = False
-            for taken in _query("beat/take", parameters, row=_Taken):
-                has_it = True
-                entries.clock.set(taken.now)
+            if taken := _query("beat/take", parameters, row=_Taken):
+                entries.clock.set(taken[0].now)
         except Error as error:
             log.warning("beat_lost_lease", error=str(error))
             connection.close()
             self._stand_by()
             return False
+        has_it = bool(taken)
         if has_it and not self._has_lease:
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False

@@ -204,9 +204,10 @@ def test_a_beat_that_sends_nothing_leaves_the_lease_and_is_not_well(
 
 
 def test_a_beat_without_a_short_task_is_well(start_beat: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is due for an hour."""
+    """Nothing is due for an hour, and one of each second begins only then."""
     every(3600)
-    monkeypatch.setattr(beat, "SENDS_WITHIN_S", 0.0)
+    every(1, name="later", start_time=timezone.now() + timedelta(hours=1))
+    monkeypatch.setattr(beat, "SENDS_WITHIN_S", -1.0)  # no time at all beyond an interval of a second
     scheduler = start_beat()
     assert [scheduler.tick() for _ in range(3)] == [pytest.approx(1, abs=0.5)] * 3
     assert scheduler._has_lease
