@@ -1,6 +1,5 @@
 """How a log line looks, by WEIR_LOG_FORMAT: JSON for machines; text, and text in colours, for people."""
 
-import logging
 import os
 import re
 from typing import Any, Literal
@@ -16,7 +15,7 @@ HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
 # What stands in a path, and signs in who asks for it (project.logins.urls).
 _TOKEN = re.compile(r"(/sign-in/with/)[^/\s]+")
 
-_FAULTS = (400, 500)  # the statuses of answers that are the clients' fault, as Django's lines have them
+_CLIENTS_FAULTS = range(400, 500)  # statuses of answers, as Django's lines have them
 
 Format = Literal["json", "text", "colour"]
 
@@ -91,14 +90,11 @@ def _clients_faults(_logger: object, _method: str, event: structlog.typing.Event
     Such as a host that is not allowed, for which it would write an error with a traceback.
     """
     record = event.get("_record")
-    if record is not None and record.name.startswith("django.") and _FAULTS[0] <= _status(record) < _FAULTS[1]:
+    is_djangos = record is not None and record.name.startswith("django.")
+    if is_djangos and getattr(record, "status_code", 0) in _CLIENTS_FAULTS:
         event.pop("exc_info", None)
         event["level"] = "warning"
     return event
-
-
-def _status(record: logging.LogRecord) -> int:
-    return int(getattr(record, "status_code", 0))
 
 
 def _without_tokens(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
