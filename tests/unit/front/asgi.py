@@ -40,6 +40,10 @@ class Client:
     def headers(self) -> dict[bytes, bytes]:
         return dict(self.sent[0]["headers"])
 
+    @property
+    def unread(self) -> int:
+        return len(self._parts)
+
     async def receive(self) -> Message:
         if self._parts:
             part = self._parts.pop(0)

@@ -9,7 +9,7 @@ import pytest
 
 from project.front import answers, bodies, heads, requests
 from project.front.heads import CheckedHeads
-from project.front.refusals import Scope
+from project.front.refusals import Message, Scope
 from project.front.requests import BoundedRequests
 from project.front.room import EACH
 from tests.unit.front import asgi
@@ -149,6 +149,46 @@ async def test_an_answer_larger_than_what_is_made_ahead_arrives_whole() -> None:
     client.reading.set()
     await task
     assert [message["body"] for message in client.sent[1:]] == parts
+
+
+@in_loop
+async def test_who_reads_nothing_of_a_large_answer_is_given_up() -> None:
+    """What makes it is told that there is no client; and nobody else of anything."""
+    application = Counting([b"z" * 65_536] * 80)
+    application.may_end.set()
+    front = bounded(application)
+    await ask(front, scope("/page"), Client([b""], reads=False))
+    assert (application.now, held(front)) == (0, 0)
+
+
+@in_loop
+async def test_a_body_that_does_not_say_how_long_it_is_has_the_same_bound() -> None:
+    client = Client([b"x" * MIB, b"x" * MIB, b"x"])
+    await ask(bounded(Counting()), scope("/page", (b"transfer-encoding", b"chunked")), client)
+    assert client.status == 413
+
+
+@in_loop
+async def test_nothing_is_read_for_the_api_of_who_shows_no_token() -> None:
+    application = Counting()
+    application.may_end.set()
+    client = Client([b"x", b"y"], ends=False)
+    await ask(bounded(application), scope("/api/v1/fetches", (b"content-length", b"3")), client)
+    assert (client.status, application.bodies, client.unread) == (200, [b""], 2)
+
+
+@in_loop
+async def test_who_waits_for_the_end_of_a_client_gets_nothing_else() -> None:
+    left: list[Message] = [{"type": "http.request"}, {"type": "http.request"}, {"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return left.pop(0)
+
+    given = bodies.again(b"whole", receive)
+    assert [await given(), await given()] == [
+        {"type": "http.request", "body": b"whole", "more_body": False},
+        {"type": "http.disconnect"},
+    ]
 
 
 @in_loop
