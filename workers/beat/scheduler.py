@@ -119,6 +119,9 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         except broker_link.Unreachable as error:
             self._give_way(error)
             return STANDBY
+        except Error as error:
+            self._lose(error)
+            return STANDBY
         except _MayBeLost:
             log.warning("beat_lost_lease", error="a tick was held up, by the database or the machine")
             self._give_up()
@@ -184,7 +187,6 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             # It is due still, also where the schedule is saved and read again before the broker is back.
             entry.model.last_run_at = entry.last_run_at
             entry.model.total_run_count = entry.total_run_count
-            self._schedule[entry.name] = entry
             raise
 
     def _send(self, entry: entries.Entry) -> None:
@@ -247,6 +249,12 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._has_lease = False
         self._heap = None  # what was not sent is missing in it
 
+    def _lose(self, error: Error) -> None:
+        """Leave the lease, of which PostgreSQL does not answer now, to its end."""
+        log.warning("beat_lost_lease", error=str(error))
+        connection.close()
+        self._stand_by()
+
     def _give_up(self) -> None:
         if self._has_lease:
             self._stand_by()
@@ -269,9 +277,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             if taken := _query("beat/take", parameters, row=_Taken):
                 entries.clock.set(taken[0].now)
         except Error as error:
-            log.warning("beat_lost_lease", error=str(error))
-            connection.close()
-            self._stand_by()
+            self._lose(error)
             return False
         has_it = bool(taken)
         if has_it and not self._has_lease:

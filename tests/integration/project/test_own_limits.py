@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from celery import Celery
 from celery.backends.redis import RedisBackend
 from django_celery_beat.models import PeriodicTask
 
@@ -82,10 +83,12 @@ def test_results_of_a_team_expire(own_broker: redis.Redis) -> None:
     assert 0 < own_broker.ttl(key) <= 86_400
 
 
-def test_nothing_cleans_up_where_there_are_no_results() -> None:
-    """Celery's daily task is for stores of results that do not expire them."""
-    scheduler = LeasedScheduler(app=app)
+@pytest.mark.parametrize(("store", "is_cleaned"), [("", False), ("redis://127.0.0.1:1", False), ("file://{}", True)])
+def test_only_a_store_that_keeps_old_results_is_cleaned_up(store: str, is_cleaned: bool, tmp_path: Path) -> None:
+    """By Celery's daily task."""
+    team = Celery("team", backend=store.format(tmp_path) or None, set_as_current=False)
+    scheduler = LeasedScheduler(app=team)
     try:
-        assert not PeriodicTask.objects.filter(task="celery.backend_cleanup").exists()
+        assert PeriodicTask.objects.filter(task="celery.backend_cleanup").exists() is is_cleaned
     finally:
         scheduler.close()

@@ -10,7 +10,7 @@ import redis
 from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
-from django_celery_beat.models import IntervalSchedule, PeriodicTask
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 from structlog.testing import capture_logs
 
 from project.celery import app
@@ -117,6 +117,23 @@ def test_what_could_not_be_saved_is_saved_later(
     assert PeriodicTask.objects.get().total_run_count == 1
 
 
+def test_a_database_that_goes_before_the_schedule_is_read_ends_no_beat(
+    start_beat: Callable[[], Any], sent: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has just taken the lease, after which it reads the schedule; and goes on when it can."""
+    every(3600, ago=timedelta(hours=2))
+    scheduler = start_beat()
+
+    def away() -> None:
+        raise OperationalError("gone")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(scheduler, "enabled_models", away)
+        assert (scheduler.tick(), scheduler._has_lease) == (STANDBY, False)
+    scheduler.tick()
+    assert (scheduler._has_lease, sent()) == (True, 1)
+
+
 def test_what_another_beat_has_sent_since_is_not_overwritten(start_beat: Callable[[], Any]) -> None:
     """One that could not save, and has lost its lease meanwhile, knows an older time."""
     every(3600)
@@ -157,6 +174,14 @@ def test_a_message_expires_by_the_clock_of_the_database(
     with redis.from_url(settings.REDIS_URL) as broker:
         expires = datetime.fromisoformat(json.loads(broker.lindex(QUEUE, 0))["headers"]["expires"])
     assert abs(expires - database_now() - timedelta(seconds=60)) < timedelta(seconds=5)
+
+
+def test_the_schedule_has_all_hours(start_beat: Callable[[], Any]) -> None:
+    """django-celery-beat leaves out what is due at other hours than it is by this host's clock."""
+    far = next(hour for hours in (8, 12) if (hour := (timezone.now().hour + hours) % 24) != 4)  # 4 is never left out
+    crontab = CrontabSchedule.objects.create(hour=far, timezone="UTC")
+    PeriodicTask.objects.create(name="far", task=task_names.HEARTBEAT, crontab=crontab)
+    assert [*start_beat().schedule] == ["far"]
 
 
 def test_a_change_by_a_web_process_whose_clock_is_behind_is_seen(
