@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from celery.beat import SchedulingError
 from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
@@ -163,6 +164,32 @@ def test_a_clock_that_is_set_back_is_seen_in_what_was_just_sent(
     assert PeriodicTask.objects.get().last_run_at < database_now() + timedelta(seconds=1)
 
 
+def test_a_time_to_come_is_corrected_where_it_was_read(start_beat: Callable[[], Any]) -> None:
+    """Otherwise it would be read again each five minutes, and the task never be due."""
+    every(3600, ago=-HOURS)
+    scheduler = start_beat()
+    scheduler.tick()
+    scheduler.close()
+    assert PeriodicTask.objects.get().last_run_at < database_now() + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("kind", ["interval", "crontab"])
+def test_what_is_due_goes_by_the_clock_of_the_database(
+    kind: str, start_beat: Callable[[], Any], sent: Callable[[], int], steps: Callable[[timedelta], None]
+) -> None:
+    task = every(3600)
+    if kind == "crontab":
+        hour = (timezone.now() + HOURS / 2).hour
+        task.interval, task.crontab = None, CrontabSchedule.objects.create(minute=0, hour=hour, timezone="UTC")
+        task.save()
+    scheduler = start_beat()
+    scheduler.tick()
+    assert sent() == 0
+    steps(HOURS)
+    scheduler.tick()
+    assert sent() == 1
+
+
 def test_a_message_expires_by_the_clock_of_the_database(
     start_beat: Callable[[], Any], sent: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +253,20 @@ def test_a_beat_that_sends_nothing_leaves_the_lease_and_is_not_well(
     eventually(lambda: first.tick() >= 0 and sent() > before, "its own message")
     first.tick()
     assert next(process.turned_at for process in processes() if process.id == known.id) > turned_at
+
+
+def test_a_beat_that_cannot_send_is_not_well(start_beat: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each message is refused before it gets to the broker."""
+    every(1, ago=timedelta(seconds=5))
+    scheduler = start_beat()
+    assert scheduler._holds_lease()
+    scheduler._sent_at = 0.0  # long ago
+
+    def refused(*_arguments: object, **_options: object) -> None:
+        raise SchedulingError("no such serializer")
+
+    monkeypatch.setattr(scheduler, "apply_async", refused)
+    assert scheduler.tick() == 2 * STANDBY
 
 
 def test_a_beat_without_a_short_task_is_well(start_beat: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
