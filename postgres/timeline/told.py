@@ -1,22 +1,20 @@
 """Whether PostgreSQL tells its history at all: services that have another storage below it do not."""
 
 import psycopg
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
-# What the gate asks, on a primary.
-_ASK = """
-SELECT
-    CASE WHEN NOT pg_is_in_recovery() THEN pg_walfile_name(pg_current_wal_insert_lsn()) END,
-    (SELECT system_identifier FROM pg_control_system())
-"""
+from postgres import statements
+
 _OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other troubles begin
 
 
 def refusal() -> str:
-    """Return why Weir cannot run on this server, and what to do, in two sentences; empty where it can."""
+    """Return why Weir cannot run on this server, and what to do, in two sentences; empty where it can.
+
+    Raises database errors that say nothing of that: PostgreSQL is away, or full.
+    """
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(_ASK)
+        statements.run_within("postgres.timeline", "history", {})
     except DatabaseError as error:
         state = error.__cause__.sqlstate if isinstance(error.__cause__, psycopg.Error) else None
         if not state or state.startswith(_OF_CONNECTION):

@@ -63,9 +63,9 @@ class Command(migrate.Command):
                 "migrate needs a session of its own, which a pooler of transactions does not give: have DATABASE_URL "
                 "name PostgreSQL itself, and WEIR_TRANSACTION_POOLING be false, for this command."
             )
-        if options["database"] == DEFAULT_DB_ALIAS and (refusal := told.refusal()):
+        if refusal := told.refusal():
             raise CommandError(f"{refusal} Nothing was migrated.")
-        self._database = connections[options["database"]]
+        self._database = connections[DEFAULT_DB_ALIAS]
         lock = sessions.another(self._database)  # a session of its own: migrations begin and end transactions
         before = self._before = _limits(self._database)
         try:
@@ -87,7 +87,7 @@ class Command(migrate.Command):
     def _migrate_weirs(self) -> None:
         """Make Weir's tables by their migrations, and before them, by their models, those that they refer to."""
         users = apps.get_app_config(settings.AUTH_USER_MODEL.partition(".")[0])
-        self.verbosity = 0
+        self.verbosity = 0  # which Django's method reads
         self.sync_apps(self._database, {"contenttypes", "auth", users.label})
         others = {label: None for label in apps.app_configs if not weir_apps.is_weirs(label)}
         without, settings.MIGRATION_MODULES = settings.MIGRATION_MODULES, others
