@@ -23,6 +23,9 @@ class Holder(NamedTuple):
     waits_s: float  # the longest
 
 
-def holders(*, after_s: float = LONG_S, exclusive: bool = False) -> list[Holder]:
-    """Return who holds locks for which others have waited for so long; `exclusive`: also who has a table to itself."""
+def holders(*, after_s: float, exclusive: bool = False) -> list[Holder]:
+    """Return who holds locks for which others have waited for so long; `exclusive`: also who has a table to itself.
+
+    At most MOST, those that hold up the most sessions first. Reads only; waits for no lock.
+    """
     return _query("locks", {"after": after_s, "exclusive": exclusive, "most": MOST}, row=Holder)

@@ -5,6 +5,7 @@ asked how many messages wait, and may be away.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -106,8 +107,11 @@ def count() -> Numbers:
     return numbers
 
 
-def overview() -> Overview:
-    """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away."""
+def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
+    """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away.
+
+    PostgreSQL is asked within `asking`, after the broker: no transaction of that waits for the broker.
+    """
     messages: dict[str, int] = {}
     broker_error = broker_remedy = ""
     try:
@@ -115,11 +119,12 @@ def overview() -> Overview:
     except broker_link.Unreachable as error:
         broker_error = str(error).rstrip(".") or "it does not answer"
         broker_remedy = error.remedy
-    return Overview(
-        numbers=count(),
-        processes=processes(),
-        messages=messages,
-        broker_error=broker_error,
-        broker_remedy=broker_remedy,
-        holders=locks.holders(),
-    )
+    with asking or nullcontext():
+        return Overview(
+            processes=processes(),
+            holders=locks.holders(after_s=locks.LONG_S),
+            numbers=count(),  # the last, as it has the rest of a transaction planned in its way
+            messages=messages,
+            broker_error=broker_error,
+            broker_remedy=broker_remedy,
+        )

@@ -63,16 +63,14 @@ def held_up(holders: Sequence[Holder]) -> Iterator[Problem]:
             yield Problem(text, "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED")
             continue
         what = ", ".join(filter(None, (holder.application_name, f"role {holder.role}", holder.state)))
-        whose = f"pid {holder.pid} of PostgreSQL ({what}) holds a lock"
+        text = f"Process {holder.pid} of PostgreSQL ({what}) holds a lock"
         if holder.sessions:
             waits = f"{holder.sessions:,} session{pluralize(holder.sessions, ' waits,s wait')}"
-            whose += f" for which {waits}, the longest for {span(holder.waits_s)}"
+            text += f" for which {waits}, the longest for {span(holder.waits_s)}"
         if holder.open_s is not None:
-            whose += f"; its transaction is open for {span(holder.open_s)}"
-        yield Problem(
-            f"{whose[0].upper()}{whose[1:]}.",
-            f"end what it does there; where need be, SELECT pg_terminate_backend({holder.pid})",
-        )
+            text += f"; its transaction is open for {span(holder.open_s)}"
+        next_step = f"end what it does there; where need be, SELECT pg_terminate_backend({holder.pid})"
+        yield Problem(f"{text}.", next_step)
 
 
 def _forgotten(seen: Overview) -> Iterator[Problem]:

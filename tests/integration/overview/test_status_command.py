@@ -1,6 +1,7 @@
 """`manage.py status`: the numbers are right, what is wrong is said, and it costs no more than it may."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -219,9 +220,10 @@ def test_the_line_on_unread_numbers_says_when_changes_came_to_postgresql() -> No
 
 
 def test_a_broker_that_is_away_and_missing_processes_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a line each; the rest is shown all the same."""
+    """In a line each; the rest is shown all the same. No transaction is open meanwhile."""
 
     def away(_queue: str) -> int:
+        assert not connection.in_atomic_block
         raise broker_link.Unreachable("refused")
 
     monkeypatch.setattr(broker_link, "waiting_in", away)
@@ -329,9 +331,7 @@ def test_a_table_that_is_locked_keeps_it_up_for_seconds_only(
     for options in ((), ("--json",)):
         text, status = told(*options)
         assert status == 1
-        assert f"pid {other_connection.info.backend_pid} of PostgreSQL (alter-table, role " in text.replace(
-            "Pid", "pid"
-        )
+        assert f"Process {other_connection.info.backend_pid} of PostgreSQL (alter-table, role " in text
         assert f"SELECT pg_terminate_backend({other_connection.info.backend_pid})" in text
     assert time.monotonic() - began_at < 20
     other_connection.rollback()
@@ -353,15 +353,15 @@ def test_who_holds_up_others_is_named(
         try:
             eventually(lambda: waiters(other_connection) >= 1 and len(locks.holders(after_s=0)) == 1, "a wait")
             assert told()[1] == 0  # not for long
-            monkeypatch.setattr(locks.holders, "__kwdefaults__", {"after_s": 0.0, "exclusive": False})
+            monkeypatch.setattr(locks, "LONG_S", 0.0)
             text, status = told()
         finally:
             other_connection.rollback()
         for waits in both:
             waits.result(timeout=20)
     assert status == 1
-    assert f"! Pid {other_connection.info.backend_pid} of PostgreSQL (" in text
-    assert "wait" in text
+    assert f"! Process {other_connection.info.backend_pid} of PostgreSQL (" in text
+    assert re.search(r"holds a lock for which [12] sessions? waits?, the longest for [0-9]", text)
 
 
 def in_thread(call: Callable[[], object]) -> None:

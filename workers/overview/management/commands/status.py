@@ -35,9 +35,7 @@ class Command(ExactCommand):
 
     def handle(self, *_args: object, **options: Any) -> None:
         try:
-            with bounded.not_waiting_for_locks(LOCK_S):
-                seen = overview()
-                found = list(problems(seen))
+            seen = overview(bounded.not_waiting_for_locks(LOCK_S))
         except OperationalError as error:
             if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
                 raise
@@ -45,6 +43,7 @@ class Command(ExactCommand):
             data: dict[str, object] = {"problems": _problems(found)}
             lines = _sentences(found)
         else:
+            found = list(problems(seen))
             data, lines = _as_data(seen, found), _as_text(seen, found)
         self.stdout.write(json.dumps(data) if options["json"] else "\n".join(lines))
         if found:
