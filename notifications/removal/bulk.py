@@ -4,11 +4,10 @@ Pages follow the primary key, so that each row is looked at once however few are
 there was at the beginning. A kill costs what is left: all that was deleted is counted.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
@@ -26,33 +25,30 @@ class Meant:
     users: Collection[UserKey] = ()
     older_than: timedelta | None = None
 
-    def rows(self) -> QuerySet[Notification]:
-        """Return them."""
-        rows = Notification.objects.using(DEFAULT_DB_ALIAS)
-        rows = rows.filter(kind__in=self.kinds) if self.kinds else rows
-        return rows if self.older_than is None else rows.filter(created_at__lt=Now() - self.older_than)
-
     def newest(self, most: int) -> QuerySet[Notification]:
-        """Return those among the newest `most` rows, or among all of the users; the newest first."""
-        if self.users:
-            return self.rows().filter(user_id__in=self.users).order_by("-pk")
-        newest = Notification.objects.using(DEFAULT_DB_ALIAS).order_by("-pk").values("pk")[:most]
-        return self.rows().filter(pk__in=newest).order_by("-pk")
+        """Return them, the newest first; where no users are given, only those among the newest `most` rows of all."""
+        looked_at = self._looked_at().order_by("-pk")
+        if not self.users:
+            looked_at = Notification.objects.filter(pk__in=looked_at.values("pk")[:most]).order_by("-pk")
+        return self._among(looked_at)
 
     def pages(self) -> Iterator[QuerySet[Notification]]:
         """Yield them, in the order of their ids."""
-        looked_at = Notification.objects.using(DEFAULT_DB_ALIAS)
-        looked_at = looked_at.filter(user_id__in=self.users) if self.users else looked_at
-        ids = looked_at.values_list("pk", flat=True)
-        last = ids.order_by("-pk").first()
-        after = None
-        while last is not None and (after is None or after < last):
-            further = ids.filter(pk__lte=last) if after is None else ids.filter(pk__gt=after, pk__lte=last)
-            page = list(further.order_by("pk")[:PAGE])
-            if not page:
-                return
-            after = page[-1]
-            yield self.rows().filter(pk__in=page) if self.users else self.rows().filter(pk__range=(page[0], after))
+        ids = self._looked_at().order_by("pk").values_list("pk", flat=True)
+        after, last = 0, ids.last() or 0
+        while page := list(ids.filter(pk__gt=after, pk__lte=last)[:PAGE]):
+            first, after = page[0], page[-1]
+            # A range is a short text, but between two ids of a user lie those of all others.
+            looked_at = {"pk__in": page} if self.users else {"pk__range": (first, after)}
+            yield self._among(Notification.objects.filter(**looked_at))
+
+    def _looked_at(self) -> QuerySet[Notification]:
+        """Return the rows among which they are, as an index finds them: those of the users, or all."""
+        return Notification.objects.filter(user_id__in=self.users) if self.users else Notification.objects.all()
+
+    def _among(self, rows: QuerySet[Notification]) -> QuerySet[Notification]:
+        rows = rows.filter(kind__in=self.kinds) if self.kinds else rows
+        return rows if self.older_than is None else rows.filter(created_at__lt=Now() - self.older_than)
 
 
 def count(meant: Meant) -> int:
@@ -60,8 +56,8 @@ def count(meant: Meant) -> int:
     return sum(page.count() for page in meant.pages())
 
 
-def delete(meant: Meant, *, on_progress: Callable[[int], None] = lambda _deleted: None) -> None:
-    """Delete them; `on_progress` is called with the number of each page. Raises database errors; what went stays so."""
+def delete(meant: Meant) -> Iterator[int]:
+    """Delete them page by page; yields how many of each went. Raises database errors; what went stays so."""
     for page in meant.pages():
         _, by_table = page.delete()
-        on_progress(by_table.get(Notification._meta.label, 0))  # noqa: SLF001  documented
+        yield by_table.get(Notification._meta.label, 0)  # noqa: SLF001  documented

@@ -63,15 +63,11 @@ def delete_notifications(actor: Actor, meant: bulk.Meant, *, why: str = "") -> i
     """
     DELETE.allow(actor, why)
     deleted = 0
-
-    def note(of_page: int) -> None:
-        nonlocal deleted
-        deleted += of_page
-
     older_than_s = None if meant.older_than is None else meant.older_than.total_seconds()
     before = {"kinds": [*meant.kinds], "users": [*map(str, meant.users)][:MOST_NAMED], "older_than_s": older_than_s}
     try:
-        bulk.delete(meant, on_progress=note)
+        for of_page in bulk.delete(meant):
+            deleted += of_page
     finally:  # as above
         if deleted:
             DELETE.record(actor, "notifications", why, before=before, after={"deleted": deleted})

@@ -2,12 +2,14 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -74,6 +76,32 @@ def test_what_is_meant_goes_and_is_counted(seven: list[Notification], arguments:
     assert [(entry.action, entry.why, entry.after) for entry in Entry.objects.all()] == (
         [("unread.delete_notifications", "a mistake", {"deleted": number})] if number else []
     )
+
+
+@pytest.mark.parametrize("users", [(), (1, 2, 3)])
+def test_what_comes_in_meanwhile_stays(seven: list[Notification], users: tuple[int, ...]) -> None:
+    """It ends, however fast others write."""
+    pages = 0
+    for _deleted in bulk.delete(bulk.Meant(kinds=["news"], users=users)):
+        inbox.notify(1, "news", "Hello again")
+        pages += 1
+        assert pages <= len(seven)
+    assert Notification.objects.filter(kind="news").count() == pages
+    assert_exact(1, 2, 3)
+
+
+def test_what_went_before_an_error_has_its_entry(seven: list[Notification], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page is committed, whatever becomes of the next one."""
+
+    def pages(_meant: bulk.Meant) -> Iterator[Any]:
+        yield Notification.objects.filter(pk=seven[0].pk)
+        raise OperationalError("away")
+
+    monkeypatch.setattr(bulk.Meant, "pages", pages)
+    with pytest.raises(OperationalError):
+        told("delete", "--all")
+    assert Entry.objects.get().after == {"deleted": 1}
+    assert Notification.objects.count() == len(seven) - 1
 
 
 @pytest.mark.usefixtures("seven")
