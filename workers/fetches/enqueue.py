@@ -36,9 +36,7 @@ from workers.tracing import correlation, spans
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
-
-
-KEPT = 5_000  # rows of a call that are inserted together, and kept as Django's, which take three kilobytes each
+KEPT = 5_000  # rows of a call, of three kilobytes each: of more, ids. As many are inserted at once, without `dedupe`
 
 
 class WantedFetch(NamedTuple):
@@ -197,19 +195,19 @@ def _task_name(on_done: object) -> str:
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[WantedFetch]:
     """Return the columns of each text's fetch, but for those that all of them have in common."""
     allowed = allowed_by_settings()
-    hosts: dict[str, str] = {}  # each once: they may be millions
-    targets = [_parsed(text, allowed, hosts) for text in texts]
+    hosts: dict[str, str] = {}
+    parsed = [_parsed(text, allowed, hosts) for text in texts]
     sites = sites_of(hosts.keys())
     on_done, revalidate = common["on_done"], common["revalidate"]
     return [
         WantedFetch(
-            text if url else storable(text, STORED_LENGTH),
-            url,
-            sites[host] if url else None,
-            "" if url else host,
-            dedupe_key(url, on_done=on_done, revalidate=revalidate) if dedupe and url else None,
+            url=text if url else storable(text, STORED_LENGTH),
+            hop_url=url,
+            site_id=sites[host] if url else None,
+            error=error,
+            dedupe_key=dedupe_key(url, on_done=on_done, revalidate=revalidate) if dedupe and url else None,
         )
-        for text, (url, host) in zip(texts, targets, strict=True)
+        for text, (url, host, error) in zip(texts, parsed, strict=True)
     ]
 
 
@@ -217,9 +215,15 @@ def _insert(
     wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
 ) -> Iterator[tuple[WantedFetch, InsertedFetch]]:
     """Insert the fetches; yields each with what the database decided."""
-    columns: list[list[Any]] = list(map(list, zip(*wanted, strict=True))) or [[]] * len(WantedFetch._fields)
-    names = ("urls", "hop_urls", "sites", "errors", "dedupe_keys")
-    parameters = {**dict(zip(names, columns, strict=True)), "not_before": not_before, **common}
+    parameters = {
+        "urls": [one.url for one in wanted],
+        "hop_urls": [one.hop_url for one in wanted],
+        "sites": [one.site_id for one in wanted],
+        "errors": [one.error for one in wanted],
+        "dedupe_keys": [one.dedupe_key for one in wanted],
+        "not_before": not_before,
+        **common,
+    }
     rows = statements.run_within("workers.fetches", "enqueue", parameters, row=InsertedFetch)
     return zip(wanted, rows, strict=True)
 
@@ -252,7 +256,7 @@ def _queue_once(
     """
     firsts: dict[object, int] = {}
     places = array("q", (firsts.setdefault(one.dedupe_key or place, place) for place, one in enumerate(wanted)))
-    distinct = [wanted[place] for place in sorted(firsts.values())]
+    distinct = [wanted[place] for place in firsts.values()]
     is_kept = len(wanted) <= KEPT
     while True:
         new = New()
@@ -270,21 +274,22 @@ def _queue_once(
             if len(found) == len(met):
                 break
             transaction.set_rollback(True)
-    of_place = {
-        place: fetch or found[given.dedupe_key]
-        for place, given, fetch in zip(sorted(firsts.values()), distinct, queued, strict=True)
-    }
+    theirs = (fetch or found[given.dedupe_key] for given, fetch in zip(distinct, queued, strict=True))
+    of_place = dict(zip(firsts.values(), theirs, strict=True))
     fetches: list[Any] = [of_place[place] for place in places]
     return fetches if is_kept else Requested(fetches), new
 
 
-def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str]:
-    """Return the URL that is sent, and its host; an empty one, and why not, where the text is no URL that is."""
+def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:
+    """Return the URL that is sent, its host, and no error; or empty ones, and why the text is no URL that is sent.
+
+    They may be millions: a URL that is as the text, and each host, is there once.
+    """
     try:
         target = parse_target(text, allowed)
     except InvalidTarget as error:
-        return "", str(error)
-    return text if text == target.url else target.url, hosts.setdefault(target.host, target.host)
+        return "", "", str(error)
+    return text if text == target.url else target.url, hosts.setdefault(target.host, target.host), ""
 
 
 def _tell_workers(new: New) -> None:

@@ -4,8 +4,6 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-from django.db import DEFAULT_DB_ALIAS
-
 from workers.fetches.models import Fetch
 
 PAGE = 1_000  # rows that are read together
@@ -39,7 +37,7 @@ class Requested(Sequence[Fetch]):
 
 
 def _rows(ids: Sequence[int]) -> Iterator[Fetch]:
-    rows = Fetch.objects.using(DEFAULT_DB_ALIAS).in_bulk(list(ids))  # by the alias of writes: they are just committed
+    rows = Fetch.objects.in_bulk(list(ids))
     for fetch_id in ids:
         if fetch_id not in rows:
             raise Fetch.DoesNotExist(f"Fetch {fetch_id} was rolled back, or has been deleted.")
