@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
 from django.db import router
 
-from project import neighbours
+from project import shared_redis
 from project.environment.unknown import unknown
 from workers.tracing import spans
 
@@ -60,7 +60,7 @@ def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
             hint="Give the cache a database of its own, such as redis://HOST:6379/1.",
             id="weir.W011",
         )
-        for alias, variable, what in neighbours.shared()
+        for alias, variable, what in shared_redis.caches()
     ]
 
 

@@ -1,7 +1,7 @@
-"""Which of a project's caches lie in a Redis database that has something of Weir's."""
+"""Which of a project's caches share a Redis database with the queues, or with Weir's counters."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -9,21 +9,22 @@ from django.conf import settings
 
 from notifications.link import urls as several
 
-LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _QUEUES: Final = "the messages that wait in the queues"
 _COUNTERS: Final = "Weir's counters, which are then counted anew from all rows"
+Place = tuple[str, str]  # a server, or its socket, and the number of the database
 
 
 class Shared(NamedTuple):
-    """A cache, the variable that names the same database, and what is lost."""
+    """A cache that shares its database."""
 
     alias: str
-    variable: str
-    what: str
+    variable: str  # that names the database, too
+    what: str  # is lost where the cache is cleared
 
 
-def shared() -> Iterator[Shared]:
-    """Yield the caches that share a database: with the queues, or else with the counters."""
+def caches() -> Iterator[Shared]:
+    """Yield those that share a database: with the queues, or else with the counters."""
     queues, counters = _places(settings.CELERY_BROKER_URL), _places(settings.REDIS_URL)
     for alias, cache in settings.CACHES.items():
         places = _of_cache(cache)
@@ -34,22 +35,23 @@ def shared() -> Iterator[Shared]:
             yield Shared(alias, "REDIS_URL", _COUNTERS)
 
 
-def _of_cache(cache: dict[str, Any]) -> set[tuple[str, str]]:
+def _of_cache(cache: Mapping[str, Any]) -> set[Place]:
     location = cache.get("LOCATION") or ""
     urls = re.split("[;,]", location) if isinstance(location, str) else location
     options = cache.get("OPTIONS") or {}
     return {place for url in urls for place in _places(str(url), str(options.get("db", 0)))}
 
 
-def _places(urls: str, database: str = "0") -> set[tuple[str, str]]:
-    """Return the servers that the URLs name, of Redis or in Kombu's spelling, each with the number of the database."""
+def _places(urls: str, database: str = "0") -> set[Place]:
+    """Return the places that the URLs name, in Redis' spelling or in Kombu's, all others left out."""
     if several.kind_of(urls):
         servers = several.parse(urls)
         return {(f"{host}:{port}", str(servers.database)) for host, port in servers.hosts}
     return {place for url in urls.split(";") if (place := _place(url.strip(), database))}
 
 
-def _place(url: str, database: str) -> tuple[str, str] | None:
+def _place(url: str, database: str) -> Place | None:
+    """Return the place of one URL; None where that is no server of Redis, or cannot be read."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 6379
@@ -60,5 +62,5 @@ def _place(url: str, database: str) -> tuple[str, str] | None:
         return unquote(parts.path), query.get("db") or query.get("virtual_host") or database
     if parts.scheme not in {"redis", "rediss", "sentinel"}:
         return None
-    server = "localhost" if host in LOOPBACK else host
+    server = "localhost" if host in _LOOPBACK else host
     return f"{server}:{port}", query.get("db") or parts.path.strip("/") or database
