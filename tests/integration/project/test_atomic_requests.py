@@ -7,12 +7,15 @@ import pytest
 from django.conf import LazySettings
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.core.handlers.base import BaseHandler
 from django.db import OperationalError, connection, connections
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pydantic import SecretStr
 
 from postgres.admin import TableAdmin
+from postgres.own_commits import commits_itself
 from ratelimit import site_settings
 from ratelimit.models import Site
 from tests import programs
@@ -53,6 +56,17 @@ def test_no_view_of_weirs_gets_a_transaction() -> None:
     found = [(route, view) for route, view in views(get_resolver().url_patterns) if not is_of_django(route, view)]
     assert len(found) > 80
     assert [route for route, view in found if "default" not in getattr(view, "_non_atomic_requests", ())] == []
+
+
+def test_no_other_database_of_a_project_begins_a_transaction_for_weirs_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be away, of which they know nothing."""
+    monkeypatch.setitem(connections.settings, "legacy", {**connections.settings["default"], "ATOMIC_REQUESTS": True})
+
+    @commits_itself
+    def view(_request: HttpRequest) -> HttpResponse:
+        return HttpResponse()
+
+    assert BaseHandler().make_view_atomic(view) is view
 
 
 def test_each_table_of_weirs_has_an_admin_that_is_weirs() -> None:

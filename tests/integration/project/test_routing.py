@@ -13,22 +13,32 @@ from django.apps import apps
 from django.conf import LazySettings
 from django.db import router
 from django.db.models import Model
+from django.db.utils import ConnectionRouter
 from django.utils.connection import ConnectionDoesNotExist
+from django.utils.functional import cached_property
 
 from api.tokens import actions as tokens
 from api.tokens.models import Token
 from notifications import inbox
+from postgres import weir_apps
 from postgres.weir_apps import WeirApp
 from project.checkout import CHECKOUT
 from project.logins import links
 from ratelimit.models import Site
 from tests.conftest import ROOMS
+from tests.integration.conftest import StartPython
 from workers.audit.acting import of_shell
 from workers.fetches.enqueue import request_fetch
 from workers.orders import shipping
 from workers.orders.models import Order
 
-WEIRS = [model for model in apps.get_models(include_auto_created=True) if model.__module__.partition(".")[0] in ROOMS]
+
+def package_of(model: type[Model]) -> str:
+    return model.__module__.partition(".")[0]
+
+
+PACKAGES = {*ROOMS, "django_celery_beat"}  # beat's tables are another's, and Weir's beat writes them
+WEIRS = [model for model in apps.get_models(include_auto_created=True) if package_of(model) in PACKAGES]
 
 
 class Greedy:
@@ -66,6 +76,31 @@ def test_a_test_that_sets_routers_of_its_own_has_weirs_before_them(settings: Laz
     assert router.db_for_read(apps.get_model("auth.Group")) == "elsewhere"
     settings.DATABASE_ROUTERS = []
     assert router.db_for_read(Order) == "default"
+
+
+def test_who_asked_the_routers_before_all_apps_were_ready_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as an app of the project, when it is made ready."""
+    early = cached_property(lambda _router: [Greedy()])
+    early.__set_name__(ConnectionRouter, "routers")
+    with monkeypatch.context() as patch:
+        patch.setattr(ConnectionRouter, "routers", early)
+        patch.setattr(router, "routers", [Greedy()])
+        weir_apps.ask_first()
+        assert router.db_for_read(Order) == "default"
+    assert router.db_for_read(Order) == "default"
+
+
+FEWER_APPS = """
+from django.apps import apps
+from postgres import weir_apps
+apps.set_available_apps(["ratelimit"])
+print(weir_apps.is_weirs("orders"), flush=True)
+"""
+
+
+def test_a_test_that_has_fewer_apps_leaves_weirs_known(start_python: StartPython, db: None) -> None:  # noqa: ARG001  its name
+    """Also where it is the first that asks."""
+    assert start_python(FEWER_APPS).communicate(timeout=60)[0] == "True\n"
 
 
 def test_each_app_of_weirs_says_that_it_is_one() -> None:
