@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 import pytest
+from django.db import DatabaseError
 
 from postgres import statements
 from ratelimit import slots
@@ -87,6 +88,15 @@ def test_a_statement_without_columns_has_no_rows() -> None:
     assert statements.run("project.logins", "remember", known) == []
     with pytest.raises(statements.WrongColumns, match=r"without \['id'\], and with \[\]"):
         statements.run("project.logins", "remember", known, row=Shorter)
+
+
+@pytest.mark.django_db(transaction=False)
+def test_one_that_fails_in_a_test_case_leaves_the_rest_of_the_test() -> None:
+    """Outside of tests it rolls back itself alone, too: as when the gate refuses it, and it is tried once more."""
+    create_sites(["a.test"])
+    with pytest.raises(DatabaseError):
+        statements.run("ratelimit", "sites/named", {"names": 7})
+    assert named(NamedSite)
 
 
 def test_the_connection_goes_on_after_wrong_columns() -> None:
