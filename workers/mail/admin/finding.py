@@ -1,4 +1,4 @@
-"""How operators find e-mails in the list, and what of them whom is shown."""
+"""How operators find e-mails in the list, and who may see which columns."""
 
 from django.contrib import admin
 from django.db import transaction
@@ -12,7 +12,7 @@ from workers.mail import kinds
 from workers.mail.admin import previews
 from workers.mail.models import Email
 
-# Whom an e-mail is for, and what it says: for users who may read it. To resolve it, the others need neither.
+# Whom an e-mail is for, and what it says. Who may only resolve it needs neither.
 FOR_READERS = ("recipient", "recipient_name", "subject", "context")
 
 
