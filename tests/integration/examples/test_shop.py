@@ -1,12 +1,11 @@
 """The tutorial's app, by its own tests, as its reader runs them."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from project.checkout import CHECKOUT
+from tests.run_python import run_python
 from tests.servers import database_url
 
 EXAMPLES = CHECKOUT / "examples"
@@ -15,17 +14,12 @@ EXAMPLES = CHECKOUT / "examples"
 def manage(*arguments: str, **variables: str) -> str:
     """Run a command of the project with the app in it, and these variables; returns what it writes."""
     paths = os.pathsep.join(map(str, (EXAMPLES, CHECKOUT)))
-    done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "manage.py"), *arguments],
-        cwd=EXAMPLES,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": paths, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+    return run_python(
+        str(CHECKOUT / "manage.py"),
+        *arguments,
+        folder=EXAMPLES,
+        **{"DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": paths, **variables},
     )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
 
 
 @pytest.mark.usefixtures("embedded_servers")

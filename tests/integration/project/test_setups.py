@@ -3,14 +3,12 @@
 import os
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from project.checkout import CHECKOUT
 from tests import setups
+from tests.run_python import run_python
 from tests.servers import database_url, redis_url
 from tests.setups import team_tests
 
@@ -25,23 +23,13 @@ pytestmark = pytest.mark.usefixtures("embedded_servers")
 
 def run(*arguments: str, setup: str) -> str:
     """Run Python with the settings of the set-up; returns what it writes."""
-    variables = {
-        "DATABASE_URL": database_url(f"team_{setup.rpartition('.')[2]}"),
-        "REDIS_URL": redis_url(),
-        "DJANGO_SECRET_KEY": "of a test",
-        "DJANGO_SETTINGS_MODULE": setup,
-    }
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=CHECKOUT,
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+    return run_python(
+        *arguments,
+        DATABASE_URL=database_url(f"team_{setup.rpartition('.')[2]}"),
+        REDIS_URL=redis_url(),
+        DJANGO_SECRET_KEY="of a test",  # noqa: S106  no secret
+        DJANGO_SETTINGS_MODULE=setup,
     )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
 
 
 @pytest.mark.parametrize("setup", SETUPS)
