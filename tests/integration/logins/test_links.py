@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import NoReturn
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
 from django.test import Client
@@ -170,6 +171,20 @@ def test_the_operator_of_an_earlier_release_is_signed_in() -> None:
 def test_links_that_are_made_at_once_are_of_one_operator(in_threads: InThreads) -> None:
     assert len(set(in_threads(4, lambda _n: links.operator().pk))) == 1
     assert User.objects.get().get_all_permissions() == {"ops.view"}
+
+
+def test_no_operator_is_left_without_the_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next link would call that user somebody else's."""
+
+    def away() -> NoReturn:
+        raise OperationalError("away")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(links, "_may_view", away)
+        with pytest.raises(OperationalError):
+            links.operator()
+    assert not User.objects.exists()
+    assert links.operator().get_all_permissions() == {"ops.view"}
 
 
 def test_the_command_prints_a_link_that_works(capsys: pytest.CaptureFixture[str]) -> None:

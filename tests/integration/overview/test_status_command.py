@@ -351,7 +351,8 @@ def test_who_holds_up_others_is_named(
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(in_thread, lambda: site_settings.set_rate("a.example", "2/s")) for _ in range(2)]
         try:
-            eventually(lambda: waiters(other_connection) >= 1 and len(locks.holders(after_s=0)) == 1, "a wait")
+            eventually(lambda: waiters(other_connection) == 2, "one that waits for it, and one that waits for that")
+            assert [holder.pid for holder in locks.holders(after_s=0)] == [other_connection.info.backend_pid]
             assert told()[1] == 0  # not for long
             monkeypatch.setattr(locks, "LONG_S", 0.0)
             text, status = told()
