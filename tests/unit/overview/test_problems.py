@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from workers.overview.locks import Holder
 from workers.overview.overview import MOST, Numbers, Overview
 from workers.overview.problems import NEEDED, problems, shown
 from workers.processes.status import ProcessStatus
@@ -23,6 +24,10 @@ NOTHING: dict[str, Any] = {
     "closed_because": "",
     "recovered_at": None,
 }  # fmt: skip
+
+HOLDER = Holder(
+    pid=7, application_name="psql", role="ada", state="idle in transaction", open_s=7_500.0, sessions=2, waits_s=12.0
+)
 
 
 def process(kind: str, state: str = "alive", silent_s: float = 1.0) -> ProcessStatus:
@@ -55,6 +60,24 @@ def test_where_all_is_well_nothing_is_found() -> None:
             replace(seen(), broker_error="MISCONF No space left on device", broker_remedy="make room on its disk"),
             "The broker answers, and refuses what it is told (MISCONF No space left on device): ",
             "make room on its disk",
+        ),
+        (
+            replace(seen(), holders=[HOLDER]),
+            (
+                "Process 7 of PostgreSQL (psql, role ada, idle in transaction) holds a lock for which 2 sessions wait, "
+                "the longest for 12s; its transaction is open for 2h 05m."
+            ),
+            "end what it does there; where need be, SELECT pg_terminate_backend(7)",
+        ),
+        (  # of a role that may not see the others' sessions
+            replace(seen(), holders=[HOLDER._replace(application_name="", state="", open_s=None, sessions=0)]),
+            "Process 7 of PostgreSQL (role ada) holds a lock.",
+            "end what it does there",
+        ),
+        (
+            replace(seen(), holders=[HOLDER._replace(pid=0, role="")]),
+            "A transaction that is prepared holds a lock for which others wait.",
+            "SELECT * FROM pg_prepared_xacts, ",
         ),
         (
             seen(closed_because="Lost."),

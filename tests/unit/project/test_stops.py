@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from billiard import pool
 
-from project.silent_broker import HEARD_WITHIN_S, leave_when_silent
+from project.silent_broker import leave_when_silent
+
+GRACE_S = 20.0  # of a worker, which has more to do
 
 
 class Counter:
@@ -23,4 +25,4 @@ def test_a_child_that_is_not_heard_ends_soon(monkeypatch: pytest.MonkeyPatch) ->
     child: Any = object.__new__(pool.Worker)
     child.on_ready_counter = Counter()
     assert child._ensure_messages_consumed(1) is False
-    assert 0 < sum(waits_s) <= HEARD_WITHIN_S + 0.1
+    assert 0 < sum(waits_s) < GRACE_S / 2

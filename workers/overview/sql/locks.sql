@@ -19,7 +19,7 @@ WITH waiting AS MATERIALIZED (
         SELECT pid, NULL, NULL
         FROM pg_locks
         WHERE %(exclusive)s::bool AND granted AND locktype = 'relation' AND mode = 'AccessExclusiveLock'
-            AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     ) AS found
     WHERE pid NOT IN (SELECT waiting.pid FROM waiting)
     GROUP BY pid
