@@ -1,13 +1,17 @@
 """System checks of the environment, and of what a project's settings mean for Weir."""
 
 import os
+from collections.abc import Iterator
+from importlib import import_module
 from ipaddress import ip_network
 from typing import Any
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
 from django.db import router
+from django.db.models import Model
 
 from project import shared_redis
 from project.environment.unknown import unknown
@@ -36,13 +40,12 @@ def spans_can_be_exported(**_kwargs: Any) -> list[CheckMessage]:
 @register
 def sessions_are_read_where_they_are_written(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W010: DATABASE_ROUTERS should not have a replica say who is signed in, and what they may do."""
-    in_tables = settings.SESSION_ENGINE.endswith(("db", "cached_db"))
-    names = [settings.AUTH_USER_MODEL, *(["sessions.Session"] if in_tables else [])]
-    read = {name: router.db_for_read(apps.get_model(name)) for name in names}
-    late = [name for name in names if read[name] != router.db_for_write(apps.get_model(name))]
+    models = [get_user_model(), apps.get_model("auth.Permission"), *_of_sessions()]
+    read = {model: router.db_for_read(model) for model in models}
+    late = [model for model in models if read[model] != router.db_for_write(model)]
     if not late:
         return []
-    places = " and ".join(f"{name} from {read[name]!r}" for name in late)
+    places = " and ".join(f"{model._meta.label} from {read[model]!r}" for model in late)  # noqa: SLF001  documented
     message = (
         f"DATABASE_ROUTERS reads {places}: while that is behind, who has signed in is asked to do so again, and who "
         "has signed out, or lost a right, is still let in."
@@ -80,6 +83,13 @@ def proxies_are_few(**_kwargs: Any) -> list[CheckMessage]:
     hint = "Name the proxies, or have none but them reach the web process, and set X-Forwarded-For anew."
     sentence = "WEIR_TLS_PROXIES has {}, of which every host may say whom it stands for."
     return [Warning(sentence.format(text), hint=hint, id="weir.W008") for text in wide]
+
+
+def _of_sessions() -> Iterator[type[Model]]:
+    """Yield the model of the sessions, where they are in a table and their engine, as Django's do, tells in which."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+    if ask := getattr(store, "get_model_class", None):
+        yield ask()
 
 
 def _is_wide(text: str) -> bool:

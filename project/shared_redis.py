@@ -25,7 +25,9 @@ class Shared(NamedTuple):
 
 def caches() -> Iterator[Shared]:
     """Yield those that share a database: with the queues, or else with the counters."""
-    queues, counters = _places(settings.CELERY_BROKER_URL), _places(settings.REDIS_URL)
+    brokers = settings.CELERY_BROKER_URL
+    queues = _places(brokers if isinstance(brokers, str) else ";".join(brokers))
+    counters = _places(settings.REDIS_URL)
     for alias, cache in settings.CACHES.items():
         places = _of_cache(cache)
         if places & queues:
@@ -37,7 +39,8 @@ def caches() -> Iterator[Shared]:
 
 def _of_cache(cache: Mapping[str, Any]) -> set[Place]:
     location = cache.get("LOCATION") or ""
-    urls = re.split("[;,]", location) if isinstance(location, str) else location
+    # Of other backends it may be a Path, or what they like.
+    urls = location if isinstance(location, list | tuple) else re.split("[;,]", str(location))
     options = cache.get("OPTIONS") or {}
     return {place for url in urls for place in _places(str(url), str(options.get("db", 0)))}
 
@@ -45,7 +48,10 @@ def _of_cache(cache: Mapping[str, Any]) -> set[Place]:
 def _places(urls: str, database: str = "0") -> set[Place]:
     """Return the places that the URLs name, in Redis' spelling or in Kombu's, all others left out."""
     if several.kind_of(urls):
-        servers = several.parse(urls)
+        try:
+            servers = several.parse(urls)
+        except ValueError:  # a cache's backend may have other forms
+            return set()
         return {(f"{host}:{port}", str(servers.database)) for host, port in servers.hosts}
     return {place for url in urls.split(";") if (place := _place(url.strip(), database))}
 

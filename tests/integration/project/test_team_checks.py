@@ -1,10 +1,13 @@
 """What a project sets for itself, and what it means for Weir, is said by checks: with what to write instead."""
 
 import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import pytest
 from django.conf import LazySettings
+from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, router
 
@@ -36,11 +39,43 @@ def test_who_is_signed_in_should_not_be_read_from_a_replica(
     [message] = weir_messages()
     assert message.id == "weir.W010"
     assert message.msg.startswith(
-        "DATABASE_ROUTERS reads auth.User from 'replica' and sessions.Session from 'replica': while that is behind, "
+        "DATABASE_ROUTERS reads auth.User from 'replica' and auth.Permission from 'replica' and sessions.Session from "
+        "'replica': while that is behind, "
     )
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.cache"
     [message] = weir_messages()
     assert "sessions" not in message.msg
+
+
+def test_sessions_may_have_a_table_of_the_projects(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the engine that knows it; Django's own need not be installed."""
+
+    class SessionStore:
+        @classmethod
+        def get_model_class(cls) -> type[LogEntry]:
+            return LogEntry
+
+    engine = ModuleType("own_sessions")
+    vars(engine)["SessionStore"] = SessionStore
+    monkeypatch.setitem(sys.modules, engine.__name__, engine)
+    settings.SESSION_ENGINE = engine.__name__
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if app != "django.contrib.sessions"]
+    assert weir_messages() == []
+    monkeypatch.setattr(router, "routers", [*router.routers, Late()])
+    [message] = weir_messages()
+    assert "admin.LogEntry from 'replica'" in message.msg
+
+
+def test_rights_should_not_be_read_from_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where users are not: they may be in an app of the project's own, and have their rights from Django's."""
+
+    class OfRights(Late):
+        def db_for_read(self, _model: Any, **_hints: object) -> str:
+            return "replica" if _model._meta.label == "auth.Permission" else "default"
+
+    monkeypatch.setattr(router, "routers", [*router.routers, OfRights()])
+    [message] = weir_messages()
+    assert message.msg.startswith("DATABASE_ROUTERS reads auth.Permission from 'replica': ")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +94,12 @@ def test_who_is_signed_in_should_not_be_read_from_a_replica(
         ({"LOCATION": "redis://127.0.0.1"}, "redis://localhost/0", "CELERY_BROKER_URL: cache.clear() deletes"),
         ({"LOCATION": "unix:///a.sock"}, "redis+socket:///a.sock?virtual_host=0", "CELERY_BROKER_URL: cache.clear()"),
         ({"LOCATION": "unix:///a.sock?db=1"}, "redis+socket:///a.sock?virtual_host=0", None),
+        ({"LOCATION": "redis://i/3"}, ["redis://g/3", "redis://i/3"], "CELERY_BROKER_URL: cache.clear() deletes"),
+        ({"LOCATION": ("redis://i/3",)}, "redis://i/3", "CELERY_BROKER_URL: cache.clear() deletes"),
         ({"LOCATION": "redis://h/1"}, "", None),
+        ({"LOCATION": Path("/var/cache/pages")}, "", None),
+        ({"LOCATION": "redis+sentinel://h"}, "", None),
+        ({"LOCATION": {"primary": "redis://h/0"}}, "", None),
         ({"LOCATION": "redis://h:6380/0"}, "", None),
         ({"LOCATION": "redis://[h"}, "", None),
         ({"LOCATION": "h:11211"}, "", None),
@@ -67,7 +107,7 @@ def test_who_is_signed_in_should_not_be_read_from_a_replica(
     ],
 )
 def test_a_cache_beside_the_queues_is_warned_of(
-    cache: dict[str, Any], broker: str, told: str | None, settings: LazySettings
+    cache: dict[str, Any], broker: str | list[str], told: str | None, settings: LazySettings
 ) -> None:
     """However the two are written; a database of its own, and a cache elsewhere, is in order."""
     settings.REDIS_URL = "redis://:word@h:6379/0"
