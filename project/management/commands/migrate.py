@@ -50,14 +50,23 @@ class Command(migrate.Command):
     4. Where tests go without migrations, Weir's tables are made by theirs all the same, before all others: functions,
        constraints and rows belong to them, which no model tells.
 
-    For any other database than Weir's it is Django's.
+    For any other database than Weir's it is Django's. A second name of the same one is refused: there Django would note
+    Weir's migrations as applied, and make no table, then and afterwards.
     """
 
     _before: Limits | None = None
 
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
-        if options["check_unapplied"] or options["database"] != DEFAULT_DB_ALIAS:
-            return super().handle(*args, **options)  # which only looks, or is not ours
+        if options["check_unapplied"]:
+            return super().handle(*args, **options)  # which only looks
+        if (alias := options["database"]) != DEFAULT_DB_ALIAS:
+            if _is_weirs(connections[alias]):
+                raise CommandError(
+                    f"DATABASES[{alias!r}] is the database of DATABASES['default'], by which Weir's tables are made: "
+                    f"for this command, have DATABASE_URL name what {alias!r} names, and leave --database out. "
+                    "Nothing was migrated."
+                )
+            return super().handle(*args, **options)
         if settings.WEIR_TRANSACTION_POOLING:
             raise CommandError(
                 "migrate needs a session of its own, which a pooler of transactions does not give: have DATABASE_URL "
@@ -137,6 +146,18 @@ class Command(migrate.Command):
                 " WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace"
             )
             return [name for (name,) in cursor.fetchall()]
+
+
+def _is_weirs(database: BaseDatabaseWrapper) -> bool:
+    """Tell whether this is another name of Weir's database, such as that of a way past a pooler."""
+    return database.vendor == "postgresql" and _place(database) == _place(connections[DEFAULT_DB_ALIAS])
+
+
+def _place(database: BaseDatabaseWrapper) -> tuple[object, ...]:
+    """Return which server this is, by when it was started, and which of its databases."""
+    with database.cursor() as cursor:
+        cursor.execute("SELECT pg_postmaster_start_time(), current_database()")
+        return tuple(cursor.fetchone())
 
 
 def _has_migrations(label: str) -> bool:
