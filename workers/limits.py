@@ -1,12 +1,13 @@
-"""Time limits that a team has set hold for its own tasks: Weir's end by themselves, and one may be sending an e-mail.
+"""Limits that a team has set hold for its own tasks: Weir's end by themselves, and one may be sending an e-mail.
 
-Celery has each limit in two places. What sends a message writes its own limits of the task into it, and a worker obeys
-these; where there are none, it has its own. So Weir's messages say nothing, and its workers know better.
+Celery has each limit of time in two places. What sends a message writes its own limits of the task into it, and a
+worker obeys these; where there are none, it has its own. So Weir's messages say nothing, and its workers know better.
+Of a rate, Weir's tasks have none: a worker would keep their messages, and with dispatch delay what all sites wait for.
 """
 
 from typing import Any, Final
 
-from celery.signals import before_task_publish, celeryd_after_setup
+from celery.signals import before_task_publish, worker_init
 from django.conf import settings
 
 from workers import task_names
@@ -17,7 +18,7 @@ LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, but for the mai
 def bring_own_limits() -> None:
     """Have the messages of Weir's tasks that this process sends, and those tasks where it runs them, go by Weir's."""
     before_task_publish.connect(_say_nothing)
-    celeryd_after_setup.connect(_know_better)
+    worker_init.connect(_know_better)  # before it has computed rates
 
 
 def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> None:
@@ -25,9 +26,10 @@ def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> Non
         headers["timelimit"] = [None, None]
 
 
-def _know_better(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    """Set limits only where the worker, or an annotation of all tasks, has some: each costs the worker a timer."""
+def _know_better(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
+    """Set limits of time only where the worker, or an annotation of all tasks, has some: each costs it a timer."""
     longest_s = LONGEST_S + settings.WEIR_MAIL_REPLY_TIMEOUT
-    for task in (instance.app.tasks[name] for name in task_names.OF_WEIR if name in instance.app.tasks):
-        if instance.time_limit or instance.soft_time_limit or task.time_limit or task.soft_time_limit:
+    for task in (sender.app.tasks[name] for name in task_names.OF_WEIR if name in sender.app.tasks):
+        task.rate_limit = None
+        if sender.time_limit or sender.soft_time_limit or task.time_limit or task.soft_time_limit:
             task.time_limit = task.soft_time_limit = longest_s

@@ -75,6 +75,23 @@ def test_limits_of_a_team_are_none_of_weirs(
     eventually(lambda: "TimeLimitExceeded" in procfile.said("worker"), "the end of the team's task", seconds=40)
 
 
+@pytest.mark.parametrize(
+    "limits",
+    ["CELERY_TASK_DEFAULT_RATE_LIMIT = '1/h'", "CELERY_TASK_ANNOTATIONS = {'*': {'rate_limit': '1/h'}}"],
+)
+def test_rates_of_a_team_are_none_of_weirs(
+    limits: str, procfile: Procfile, tmp_path: Path, eventually: Eventually
+) -> None:
+    """A worker begins Weir's tasks as they come: each run does all that is due, and sites have rates of their own."""
+    (tmp_path / "team_settings.py").write_text(f"{TEAM}{limits}\n")
+    procfile.start("worker", PYTHONPATH=str(tmp_path), DJANGO_SETTINGS_MODULE="team_settings")
+    url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
+    with app.connection_for_write(url) as connection:
+        for queue in ("default", "ticks", "fetch"):
+            app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default", connection=connection)
+    eventually(lambda: Heartbeat.objects.count() == 3, "three heartbeats", seconds=30)
+
+
 def test_results_of_a_team_expire(own_broker: redis.Redis) -> None:
     """After a day, which is Celery's default: the Redis that has them must not evict."""
     path = own_broker.connection_pool.connection_kwargs["path"]
