@@ -3,11 +3,18 @@
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any, Final, Self
 
+import structlog
+from celery.schedules import schedstate
+from django.db import Error
 from django.db.models.functions import Now
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import ModelEntry
+
+log = structlog.get_logger(__name__)
+
+LOOKED_AT_AGAIN_S: Final = 300.0  # a row that cannot be used; when the schedule is read anew, it is as well
 
 
 @dataclass(kw_only=True, slots=True)
@@ -32,12 +39,34 @@ clock = DatabaseClock()  # of this process, which beat sets
 
 
 class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no types
-    """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile."""
+    """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile.
+
+    Staff, and programs, can write rows of which no time can be made: an interval beyond the year 9999, the 31st of
+    February. Such a row holds up no other one.
+    """
 
     def __init__(self, model: PeriodicTask, app: Any = None) -> None:  # noqa: ANN401  as above
-        super().__init__(model, app=app)
+        """Read a row. Raises ValueError, by which the scheduler leaves it out, where it cannot be used."""
+        try:
+            super().__init__(model, app=app)
+        except Error:
+            raise
+        except Exception as error:
+            _say_unusable(model.name, error)
+            raise ValueError(str(error)) from error
         if due := getattr(self, "schedule", None):  # without one, it is disabled
             due.nowfun = lambda: clock.now().astimezone(due.tz)
+
+    def is_due(self) -> schedstate:
+        """Tell whether it is due, and when to ask again."""
+        try:
+            told: schedstate = super().is_due()
+        except Error:
+            raise
+        except Exception as error:  # noqa: BLE001  as celery.beat does, but once for each reading of the schedule
+            _say_unusable(self.name, error)
+            return schedstate(is_due=False, next=LOOKED_AT_AGAIN_S)
+        return told
 
     def _default_now(self) -> datetime:
         return clock.now()
@@ -66,3 +95,7 @@ class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no ty
         made = type(self)(self.model)
         made.options["expires"] = clock.now() + timedelta(seconds=seconds)
         return made
+
+
+def _say_unusable(name: str, error: Exception) -> None:
+    log.error("beat_cannot_use", task=name, error=f"{type(error).__name__}: {error}")

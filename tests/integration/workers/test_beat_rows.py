@@ -1,0 +1,77 @@
+"""A row of the schedule that cannot be used holds up no other: staff may write any, and programs past all forms."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.utils import timezone
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
+from structlog.testing import capture_logs
+
+from project.celery import app
+from workers import task_names
+from workers.beat import LeasedScheduler
+from workers.processes import entries
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUEUE = "test-beat-rows"
+
+
+@pytest.fixture
+def sent() -> Iterator[Callable[[], int]]:
+    """Return a function that counts the messages which the broker has."""
+    with redis.from_url(settings.REDIS_URL) as broker:
+        broker.delete(QUEUE)
+        yield lambda: int(broker.llen(QUEUE))
+        broker.delete(QUEUE)
+
+
+@pytest.fixture
+def scheduler() -> Iterator[Any]:
+    made = LeasedScheduler(app=app)
+    yield made
+    made.close()
+    entries.clock.set(timezone.now())
+
+
+def every(number: int, period: str) -> dict[str, object]:
+    return {"interval": IntervalSchedule.objects.create(every=number, period=period)}
+
+
+def at(**of_crontab: str) -> dict[str, object]:
+    return {"crontab": CrontabSchedule.objects.create(**of_crontab)}
+
+
+UNUSABLE: dict[str, Callable[[], dict[str, object]]] = {
+    "an interval beyond what Python counts": lambda: every(2_000_000_000, "days"),
+    "an interval that ends after the year 9999": lambda: every(3_000_000, "days"),
+    "a day that its month has not": lambda: at(minute="0", hour="0", day_of_month="31", month_of_year="2"),
+    "an hour that no day has": lambda: at(minute="0", hour="25"),
+    "words that are no time": lambda: at(minute="often"),
+    "headers that are no JSON": lambda: {**every(1, "seconds"), "headers": "{"},
+    "no schedule": dict,
+}
+
+
+@pytest.mark.parametrize("row", UNUSABLE)
+def test_a_row_that_cannot_be_used_holds_up_no_other(
+    row: str, scheduler: LeasedScheduler, sent: Callable[[], int]
+) -> None:
+    """All others are sent as before; the log says which is not, when the schedule is read, and not in each turn."""
+    given = {"task": task_names.HEARTBEAT, "queue": QUEUE, "args": '["default"]'}
+    ago = timezone.now() - timedelta(hours=2)
+    PeriodicTask.objects.bulk_create([PeriodicTask(name="unusable", last_run_at=ago, **given, **UNUSABLE[row]())])
+    PeriodicTask.objects.create(name="usable", last_run_at=ago, **given, **every(1, "hours"))
+    with capture_logs() as logs:
+        for _ in range(2):
+            scheduler.tick()
+    assert (scheduler._has_lease, sent()) == (True, 1)
+    assert {line["task"] for line in logs if line["event"] == "beat_cannot_use"} == {"unusable"}
+    with capture_logs() as logs:
+        for _ in range(3):
+            scheduler.tick()
+    assert logs == []
