@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.template.loader import render_to_string
+from django.template import RequestContext
+from django.template.loader import get_template
 from django.urls import reverse
 
 from ops import answers
@@ -83,7 +84,18 @@ def forbidden(request: HttpRequest) -> HttpResponse | None:
         return redirect_to_login(request.get_full_path())
     if request.user.has_perm(PERMISSION):
         return None
-    return HttpResponse(render_to_string("ops/forbidden.html", {"title": FORBIDDEN}, request), status=403)
+    return HttpResponse(rendered("ops/forbidden.html", {"title": FORBIDDEN}, request), status=403)
+
+
+def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -> str:
+    """Return what the template makes of these. Numbers are written as browsers and commands read them.
+
+    A team's language may have a decimal comma, and its settings set thousands apart: in a drawing, or an id, that is
+    another number, or none.
+    """
+    made: Any = get_template(template)
+    text: str = made.template.render(RequestContext(request, dict(shows), use_l10n=False))
+    return text
 
 
 def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
@@ -93,19 +105,19 @@ def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
         return _refused(request, 400, "This link does not work", str(error))
     except Http404 as error:
         return _refused(request, 404, "Not found", str(error))
-    live = render_to_string(shown.template, dict(shown.shows), request)
+    live = rendered(shown.template, shown.shows, request)
     etag = f'"{hashlib.sha256(live.encode()).hexdigest()[:32]}"'
     if answers.LIVE in request.headers:
         answer = answers.Answer(live.encode(), etag, time.monotonic() + shown.good_for_s)
         answers.remember(request, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
     whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}
-    return HttpResponse(render_to_string("ops/page.html", whole, request))
+    return HttpResponse(rendered("ops/page.html", whole, request))
 
 
 def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpResponse:
     shows = {"title": title, "why": why, **frame(request)}
-    return HttpResponse(render_to_string("ops/refused.html", shows, request), status=status)
+    return HttpResponse(rendered("ops/refused.html", shows, request), status=status)
 
 
 def frame(request: HttpRequest) -> dict[str, object]:

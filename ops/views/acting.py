@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.urls import reverse
 
 from ops import actions, pages
@@ -73,7 +72,7 @@ def _answer(
     except REFUSALS as error:
         refusal, status = str(error), 409
     shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
-    html = render_to_string("ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
+    html = pages.rendered("ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
     return HttpResponse(html, status=400 if form.errors and may else status)
 
 

@@ -9,13 +9,12 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
-from django.template.loader import render_to_string
 from django.test import Client
 from django.utils.html import escape
 
 from ops import answers, pages
 from ops.answers import GivenAgain
-from ops.pages import PAGES
+from ops.pages import PAGES, rendered
 from postgres import bounded
 from project.logins import links
 from ratelimit import site_settings
@@ -215,7 +214,7 @@ def test_an_answer_that_is_good_is_given_to_another_visitor_who_may_see_it(
     clients = [Client(), Client()]
     for client, visitor in zip(clients, visitors, strict=True):
         client.force_login(visitor)
-    monkeypatch.setattr(pages, "render_to_string", lambda *_arguments: "made again")
+    monkeypatch.setattr(pages, "rendered", lambda *_arguments: "made again")
     assert clients[0].get("/unread/", headers=LIVE).content == answer.content
     assert asked("/unread/", clients[0].cookies[settings.SESSION_COOKIE_NAME].value) is not None
     assert clients[1].get("/unread/", headers=LIVE).status_code == 403
@@ -277,9 +276,9 @@ def test_a_request_that_ends_after_the_sign_out_changes_nothing(
         other_tab = Client()
         other_tab.cookies[settings.SESSION_COOKIE_NAME] = session
         other_tab.post("/sign-in/out/")
-        return render_to_string(*arguments)
+        return rendered(*arguments)
 
-    monkeypatch.setattr(pages, "render_to_string", sign_out_meanwhile)
+    monkeypatch.setattr(pages, "rendered", sign_out_meanwhile)
     assert operator.get("/unread/", headers=LIVE).status_code == 200
     assert asked("/unread/", session) is None
 
