@@ -10,6 +10,7 @@ from django.conf import LazySettings
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, router
+from psycopg import IsolationLevel
 
 from project.errors import explain
 from tests.integration.project.test_checks import weir_messages
@@ -128,3 +129,20 @@ def test_what_a_pool_needs_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ImproperlyConfigured) as refused:
         _ = cast("Any", connection.copy()).pool
     assert explain(refused.value) == "Error loading psycopg_pool module. Did you install psycopg[pool]?"
+
+
+def test_times_without_a_zone_are_refused(settings: LazySettings) -> None:
+    """Beat, and whatever compares a time that it has read, would end with an error."""
+    settings.USE_TZ = False
+    [message] = weir_messages()
+    assert (message.id, message.msg.startswith("USE_TZ must be True: ")) == ("weir.E022", True)
+
+
+def test_another_isolation_of_transactions_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django has each transaction begin with it, whatever the session says; read committed is what Weir counts on."""
+    options = connection.settings_dict["OPTIONS"]
+    for level in IsolationLevel:
+        monkeypatch.setitem(options, "isolation_level", level)
+        found = [(message.id, message.msg.partition(":")[0]) for message in weir_messages()]
+        warned = [("weir.W012", "DATABASES['default']['OPTIONS']['isolation_level'] is " + level.name)]
+        assert found == (warned if level > IsolationLevel.READ_COMMITTED else [])
