@@ -16,15 +16,16 @@ class TimelineConfig(weir_apps.WeirApp):
     def ready(self) -> None:
         """Give the statements that ask the gate their parameters.
 
-        Have the row written again after `flush`, and after a test of Django's that empties all tables.
+        Have the row written after `migrate`; `flush` does so, too, as after a test of Django's that empties all tables.
         """
         from postgres.timeline import gate  # noqa: PLC0415  needs loaded apps
 
         statements.guard(statements.Gate(gate.known_number, gate.clock, gate.read_clock))
-        post_migrate.connect(_begin, sender=self, dispatch_uid="postgres.timeline")
+        post_migrate.connect(begin, sender=self, dispatch_uid="postgres.timeline")
 
 
-def _begin(*, using: str, **_signal: Any) -> None:
+def begin(*, using: str, **_signal: Any) -> None:
+    """Write the row where Weir's table is there, and empty."""
     from postgres.timeline import gate  # noqa: PLC0415  as above, and the next
     from postgres.timeline.models import KnownTimeline  # noqa: PLC0415
 
