@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -150,4 +150,18 @@ def test_numbers_are_right_while_others_write(in_threads: InThreads, monkeypatch
     in_threads(5, work)
     assert not Notification.objects.filter(kind="news").exists()
     assert Notification.objects.filter(kind="kept").exists()
+    assert_exact()
+
+
+def test_a_table_that_forbids_it_is_named(valkey: object) -> None:  # noqa: ARG001  first of all, it empties Redis
+    """One of a project's own, which refers to a notification."""
+    row = inbox.notify(7, "news", "Hello")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE kept (notification bigint REFERENCES notifications_notification)")
+        try:
+            cursor.execute("INSERT INTO kept VALUES (%s)", [row.pk])
+            with pytest.raises(CommandError, match=r'^Another table refers to some of them, and forbids it .*"kept"'):
+                told("delete", "--user", "7")
+        finally:
+            cursor.execute("DROP TABLE kept")
     assert_exact()

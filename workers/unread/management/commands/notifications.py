@@ -2,6 +2,7 @@ from argparse import ArgumentTypeError
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
+from django.db import IntegrityError
 from django.template.defaultfilters import pluralize
 
 from notifications import user_keys
@@ -82,7 +83,13 @@ class Delete(Action):
             return Answer(text=lambda: text, data={"would_delete": number})
         if expect is not None and (number := bulk.count(meant)) > expect:
             raise ValueError(f"There are {number:,}, and no more than {expect:,} were expected: nothing was deleted.")
-        deleted = actions.delete_notifications(acting.of_shell(options["who"]), meant, why=options.get("why", ""))
+        try:
+            deleted = actions.delete_notifications(acting.of_shell(options["who"]), meant, why=options.get("why", ""))
+        except IntegrityError as error:  # Django's ProtectedError is one
+            reason = str(error.args[0]).splitlines()[0]
+            raise ValueError(
+                f"Another table refers to some of them, and forbids it ({reason}): pages that went before stay deleted."
+            ) from error
         text = f"{deleted:,} notification{pluralize(deleted)} deleted."
         return Answer(text=lambda: text, data={"deleted": deleted})
 
