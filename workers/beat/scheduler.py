@@ -160,9 +160,12 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         return enabled
 
     def reserve(self, entry: entries.Entry) -> entries.Entry:
-        """Note that a task is sent. The schedule is told, too, of which the heap may have to be made anew."""
+        """Note that a task is sent. The schedule is told, too, of which the heap may have to be made anew.
+
+        So is what Celery compares with it: another entry there would have it make the heap anew, for each message.
+        """
         reserved: entries.Entry = super().reserve(entry)
-        self._schedule[reserved.name] = reserved
+        self._schedule[reserved.name] = self.old_schedulers[reserved.name] = reserved
         return reserved
 
     def sync(self) -> None:

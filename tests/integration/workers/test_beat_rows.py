@@ -19,6 +19,7 @@ from workers.processes import entries
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUEUE = "test-beat-rows"
+MANY = 20
 
 
 @pytest.fixture
@@ -75,3 +76,24 @@ def test_a_row_that_cannot_be_used_holds_up_no_other(
         for _ in range(3):
             scheduler.tick()
     assert logs == []
+
+
+def test_a_message_costs_no_look_at_all_other_rows(
+    scheduler: LeasedScheduler, sent: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project may have thousands: when each is due is computed when the schedule is read, and when it is sent."""
+    looks: list[str] = []
+    asked = entries.Entry.is_due
+
+    def counted(entry: entries.Entry) -> Any:
+        looks.append(entry.name)
+        return asked(entry)
+
+    monkeypatch.setattr(entries.Entry, "is_due", counted)
+    hourly = every(1, "hours")
+    given = {"task": task_names.HEARTBEAT, "queue": QUEUE, "args": '["default"]', **hourly}
+    ago = timezone.now() - timedelta(hours=2)
+    PeriodicTask.objects.bulk_create([PeriodicTask(name=f"{n}", last_run_at=ago, **given) for n in range(MANY)])
+    scheduler.tick()
+    assert sent() == MANY
+    assert len(looks) <= 3 * MANY
