@@ -13,7 +13,8 @@ from workers.cli.actions import ActionCommand, ActionParser
 
 COMMANDS = ("sites", "fetches", "emails")
 APPS = ("demo", "notifications", "project", "ratelimit", "workers")  # and those below them
-OWN = [name for name, app in get_commands().items() if app.split(".")[0] in APPS and name != "migrate"]  # Django's
+DJANGOS = {"flush", "migrate"}
+OWN = [name for name, app in get_commands().items() if app.split(".")[0] in APPS and name not in DJANGOS]
 EXAMPLE = re.compile(r"^  python manage\.py (.+)$", re.MULTILINE)
 
 
