@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Final
 
 from project.front.refusals import Application, Message, NotTaken, Receive, Refused, Scope, Send, path_of, refuse
 
 MOST_BYTES: Final = 32 * 1024  # of all headers and the URL
 MOST_S: Final = 10.0  # for which a client may take nothing of an answer
+PIECE: Final = 64 * 1024  # bytes of an answer that are handed to the server at once: it keeps all that it has
 LIVEZ: Final = "/livez"
 ALIVE: Final = {"process": "ok"}
 
@@ -19,6 +21,9 @@ class CheckedHeads:
         self._other = other
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # which a server answers with 403
+            return
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
@@ -37,29 +42,50 @@ class CheckedHeads:
 
 
 def _taken_in_time(send: Send) -> Send:
-    """Return what sends, and raises NotTaken where that takes too long."""
+    """Return what sends in pieces, and raises NotTaken where one takes too long: a slow client gets a large answer."""
 
     async def taken(message: Message) -> None:
-        try:
-            async with asyncio.timeout(MOST_S):
-                await send(message)
-        except TimeoutError:
-            raise NotTaken from None
+        for piece in _pieces(message):
+            try:
+                async with asyncio.timeout(MOST_S):
+                    await send(piece)
+            except TimeoutError:
+                raise NotTaken from None
 
     return taken
 
 
+def _pieces(message: Message) -> Iterator[Message]:
+    body = message.get("body", b"")
+    if len(body) <= PIECE:
+        yield message
+        return
+    for start in range(0, len(body), PIECE):
+        more = message.get("more_body", False) or start + PIECE < len(body)
+        yield {**message, "body": body[start : start + PIECE], "more_body": more}
+
+
 def _fault(scope: Scope) -> Refused | None:
-    names = [name for name, _ in scope["headers"]]
-    if b"transfer-encoding" in names and b"content-length" in names:
-        # What one reads as the body is the next request for another (RFC 9112, 6.1).
-        return Refused(400, "A request has Content-Length or Transfer-Encoding, and not both.")
-    if names.count(b"content-length") > 1:
-        return Refused(400, "A request has one Content-Length.")
+    if sentence := _fault_of_framing(scope):
+        return Refused(400, sentence)
+    if any(name == b"cookie" and rb"\000" in value for name, value in scope["headers"]):
+        return Refused(400, "A cookie has no NUL.")  # so it is written in a quoted one; no database takes it
+    if scope["method"] == "CONNECT":
+        return Refused(501, "This is no proxy.")  # what follows a good answer would be no HTTP
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
     if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MOST_BYTES:
         return Refused(431, f"The URL and the headers have {MOST_BYTES:,} bytes at most.")
     return None
+
+
+def _fault_of_framing(scope: Scope) -> str:
+    """Return what may have another server find the end of this request elsewhere; "" for nothing (RFC 9112, 6.1)."""
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" in names and b"content-length" in names:
+        return "A request has Content-Length or Transfer-Encoding, and not both."
+    if b"transfer-encoding" in names and scope["http_version"] == "1.0":
+        return "A request by HTTP/1.0 has no Transfer-Encoding."
+    return "A request has one Content-Length." if names.count(b"content-length") > 1 else ""
 
 
 async def _alive(send: Send) -> None:

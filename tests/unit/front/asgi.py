@@ -11,6 +11,7 @@ def scope(path: str = "/", *headers: tuple[bytes, bytes], client: str = "198.51.
     """Return what a server tells of a request."""
     return {
         "type": "http",
+        "http_version": "1.1",
         "method": "POST",
         "path": path,
         "raw_path": path.encode(),

@@ -12,12 +12,12 @@ BIG = b"x" * (heads.MOST_BYTES + 1)
 LENGTH, CHUNKED = (b"content-length", b"3"), (b"transfer-encoding", b"chunked")
 
 
-def status_of(path: str, *headers: tuple[bytes, bytes]) -> int:
+def status_of(path: str, *headers: tuple[bytes, bytes], **more: str) -> int:
     async def asked() -> Client:
         application = Counting()
         application.may_end.set()
         client = Client([b""])
-        await ask(heads.CheckedHeads(application), scope(path, *headers), client)
+        await ask(heads.CheckedHeads(application), {**scope(path, *headers), **more}, client)
         return client
 
     return asyncio.run(asked()).status
@@ -41,6 +41,52 @@ def status_of(path: str, *headers: tuple[bytes, bytes]) -> int:
 )
 def test_a_head_is_checked(status: int, path: str, headers: list[tuple[bytes, bytes]]) -> None:
     assert status_of(path, *headers) == status
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "more"),
+    [
+        (200, CHUNKED, {"http_version": "1.1"}),
+        (400, CHUNKED, {"http_version": "1.0"}),
+        (200, LENGTH, {"http_version": "1.0"}),
+        (501, LENGTH, {"method": "CONNECT"}),
+        (200, (b"cookie", rb'a="b\001"'), {}),
+        (400, (b"cookie", rb'a=b; sessionid="c\000d"'), {}),
+    ],
+)
+@pytest.mark.parametrize("path", ["/page", "/livez"])
+def test_what_others_read_otherwise_is_refused(
+    path: str, status: int, header: tuple[bytes, bytes], more: dict[str, str]
+) -> None:
+    """RFC 9112, 6.1; RFC 9110, 9.3.6; and PostgreSQL, which takes no NUL."""
+    assert status_of(path, header, **more) == status
+
+
+def test_a_websocket_is_refused() -> None:
+    """Django would raise an error."""
+    client = Client()
+    asked = {"type": "websocket", "path": "/", "headers": []}
+    asyncio.run(heads.CheckedHeads(Counting())(asked, client.receive, client.send))
+    assert client.sent == [{"type": "websocket.close"}]
+
+
+@pytest.mark.parametrize(
+    "sizes", [[0], [1], [heads.PIECE], [heads.PIECE + 1], [3 * heads.PIECE, 0], [7, 10 * heads.PIECE]]
+)
+def test_an_answer_goes_out_in_pieces(sizes: list[int]) -> None:
+    """A server keeps all that it is handed: whoever reads slowly would have MOST_S for all of it."""
+
+    async def asked() -> Client:
+        application = Counting([bytes([number]) * size for number, size in enumerate(sizes)])
+        application.may_end.set()
+        client = Client([b""])
+        await ask(heads.CheckedHeads(application), scope("/page"), client)
+        return client
+
+    _, *pieces = asyncio.run(asked()).sent
+    assert b"".join(piece["body"] for piece in pieces) == b"".join(bytes([n]) * size for n, size in enumerate(sizes))
+    assert max(len(piece["body"]) for piece in pieces) <= heads.PIECE
+    assert [piece["more_body"] for piece in pieces] == [True] * (len(pieces) - 1) + [False]
 
 
 def test_livez_asks_nobody() -> None:
