@@ -32,6 +32,7 @@ class _Means:
 
     turns: asyncio.Semaphore
     room: Room
+    most_bytes: int  # of a body
     patience_s: float | None  # None: without end
 
     @asynccontextmanager
@@ -53,10 +54,15 @@ class BoundedRequests:
 
     def __init__(self, other: Application, *, at_once: int, most_bytes: int) -> None:
         self._other = other
-        self._most_bytes = most_bytes
-        room = Room(max(ROOM, 4 * most_bytes))
-        self._means = _Means(turns=asyncio.Semaphore(at_once), room=room, patience_s=PATIENCE_S)
-        self._of_health = _Means(turns=asyncio.Semaphore(HEALTH_AT_ONCE), room=Room(HEALTH_ROOM), patience_s=None)
+        self._means = _Means(
+            turns=asyncio.Semaphore(at_once),
+            room=Room(max(ROOM, 4 * most_bytes)),
+            most_bytes=most_bytes,
+            patience_s=PATIENCE_S,
+        )
+        self._of_health = _Means(
+            turns=asyncio.Semaphore(HEALTH_AT_ONCE), room=Room(HEALTH_ROOM), most_bytes=0, patience_s=None
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,7 +71,7 @@ class BoundedRequests:
         means = self._of_health if path_of(scope) in HEALTH else self._means
         try:
             with Share(means.room) as share:
-                body = await self._body(scope, receive, share)
+                body = await _body(scope, receive, means, share)
                 async with Answer(send, share) as answer:
                     async with means.turn():
                         await self._other(scope, bodies.again(body, receive), answer.send)
@@ -77,10 +83,11 @@ class BoundedRequests:
         except bodies.Disconnected:
             return
 
-    async def _body(self, scope: Scope, receive: Receive, share: Share) -> bytes:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        of_api = most_bytes(path_of(scope), headers)
-        most = self._most_bytes if of_api is None else of_api
-        if not most or bodies.is_without_body(headers):
-            return b""
-        return await bodies.read(headers, receive, most, share)
+
+async def _body(scope: Scope, receive: Receive, means: _Means, share: Share) -> bytes:
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    of_api = most_bytes(path_of(scope), headers)
+    most = means.most_bytes if of_api is None else of_api
+    if not most or bodies.is_without_body(headers):
+        return b""
+    return await bodies.read(headers, receive, most, share)

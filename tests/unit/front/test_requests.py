@@ -63,6 +63,24 @@ async def test_what_comes_while_all_turns_are_taken_is_told_when_to_come_again()
 
 
 @in_loop
+async def test_health_is_asked_whatever_the_others_hold() -> None:
+    """And with a body, which nobody reads; nor do those that ask for it take the room of others."""
+    application = Counting()
+    front = bounded(application, at_once=10_000)
+    clients = [Client([b""]) for _ in range(requests.ROOM // EACH)]
+    tasks = [ask(front, scope("/page"), client) for client in clients]
+    await asyncio.sleep(0)
+    health = [Client([b"x" * MIB], ends=False) for _ in range(2 * requests.HEALTH_ROOM // EACH)]
+    asked = [ask(front, scope("/healthz", (b"content-length", str(9 * MIB).encode())), client) for client in health]
+    await asyncio.sleep(0)
+    application.may_end.set()
+    await asyncio.gather(*tasks, *asked)
+    assert {client.status for client in clients} == {200}
+    assert [client.status for client in health] == [200] * (len(health) // 2) + [503] * (len(health) // 2)
+    assert (held(front), front._of_health.room.held) == (0, 0)
+
+
+@in_loop
 async def test_unfinished_bodies_take_no_turn_and_end_in_time() -> None:
     application = Counting()
     application.may_end.set()
