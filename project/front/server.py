@@ -1,12 +1,14 @@
 """For uvicorn: `--http project.front.server:Protocol`. A head has MOST_S, and so many connections may wait for one.
 
 uvicorn itself waits for a head for ever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
-connection open as well. Of those without a request, the one that has waited longest is closed where there are too many.
+connection open as well, also one that uvicorn has closed: that waits until all is read. Of those without a request,
+the one that has waited longest is closed where there are too many.
 """
 
 import asyncio
 from typing import Any, ClassVar, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from workers.fetches.fetcher.http import descriptors
@@ -21,6 +23,7 @@ class Protocol(H11Protocol):
     """A connection, with a deadline while no request of it is answered."""
 
     _waiting: ClassVar[dict["Protocol", asyncio.TimerHandle]] = {}  # by when they began
+    _unread: asyncio.TimerHandle | None = None  # what ends the wait for a client that reads nothing
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  as uvicorn has it
         super().connection_made(transport)
@@ -37,9 +40,35 @@ class Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._no_more()
+        self._is_read()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(MOST_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._is_read()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Leave the connection to another protocol, whose bounds are its own."""
+        self._no_more()
+        super().handle_websocket_upgrade(event)
+
+    def send_400_response(self, msg: str) -> None:
+        """Close where the answer has begun, or is there: nothing can be said of what came behind the head."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: a request is answered as if it had not asked for that (RFC 9110, 7.8)."""
 
     def _look(self) -> None:
         """Begin or end the wait for a head. What comes meanwhile does not begin it anew."""
+        if self.transport.get_protocol() is not self:
+            return
         if self.cycle is not None and not self.cycle.response_complete:
             self._no_more()
         elif self not in self._waiting:
@@ -54,3 +83,8 @@ class Protocol(H11Protocol):
     def _no_more(self) -> None:
         if (deadline := self._waiting.pop(self, None)) is not None:
             deadline.cancel()
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None

@@ -65,11 +65,22 @@ def closed_after_s(to: socket.socket, most_s: float) -> float:
     return monotonic() - began
 
 
+def port_of(url: str) -> int:
+    """Return the port of an address."""
+    return urlsplit(url).port or 80
+
+
+def listens(url: str) -> int:
+    """Return the id of the process that listens there."""
+    port = port_of(url)
+    [pid] = {at.pid for at in psutil.net_connections("tcp") if at.status == "LISTEN" and at.laddr[1:] == (port,)}
+    assert pid is not None
+    return pid
+
+
 def resident_mib(url: str) -> float:
     """Return the memory of what listens there."""
-    port = urlsplit(url).port
-    [pid] = {at.pid for at in psutil.net_connections("tcp") if at.status == "LISTEN" and at.laddr[1:] == (port,)}
-    return float(psutil.Process(pid).memory_info().rss) / 2**20
+    return float(psutil.Process(listens(url)).memory_info().rss) / 2**20
 
 
 def lines(log: Path) -> list[str]:

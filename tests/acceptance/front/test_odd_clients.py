@@ -1,0 +1,120 @@
+"""Clients that speak something else than HTTP, or read nothing: each costs a line at most, and ends in time."""
+
+import json
+import signal
+import socket
+from contextlib import ExitStack
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from tests.acceptance.front import clients
+from tests.acceptance.front.clients import answer, ask, connected, head, status
+from tests.acceptance.front.conftest import StartWeb, Web
+from tests.acceptance.front.test_bounds import BUNDLE, slow_logins, some_token
+from tests.waiting import wait_for
+
+AT_ONCE = 3_000  # connections
+WAITING = 700  # requests: more than all room is for
+UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA")
+
+
+def process_of(web: Web) -> psutil.Process:
+    return psutil.Process(clients.listens(web.url))
+
+
+def open_connections(web: Web) -> int:
+    return len([one for one in process_of(web).net_connections("tcp") if one.status != "LISTEN"])
+
+
+def said_by_uvicorn(web: Web) -> list[str]:
+    """Return its lines that are worse than information."""
+    found = [json.loads(line) for line in clients.lines(web.log) if line.startswith("{")]
+    return [line["event"] for line in found if line["logger"].startswith("uvicorn") and line["level"] != "info"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (head("POST /livez", "Transfer-Encoding: chunked"), b"no chunk\r\n\r\n"),
+        (head("POST /api/v1/fetches", "Transfer-Encoding: chunked"), b"no chunk\r\n\r\n"),
+        (head("POST /sign-in/", "Transfer-Encoding: chunked"), b"no chunk\r\n\r\n"),
+        (head("GET /livez"), b"no head\r\n\r\n"),
+        (head("CONNECT /livez"), b"\x16\x03\x01"),
+        (head("GET /sign-in/", 'Cookie: sessionid="\\000aaaaaaaaaaaaaaaa"'), b""),
+        (head("GET /livez", *UPGRADE), b""),
+    ],
+    ids=["chunk after an answer", "after 401", "within a body", "behind an answer", "CONNECT", "NUL", "upgrade"],
+)
+def test_what_is_no_request_is_a_line_at_most(start_web: StartWeb, first: bytes, then: bytes) -> None:
+    """It may come behind a head that was good, and is answered."""
+    web = start_web()
+    with connected(web.url) as to:
+        to.sendall(first)
+        first_answer = to.recv(65_536) if then and b"sign-in" not in first else b""
+        to.sendall(then)
+        received = first_answer + answer(to)
+    assert status(received) in (200, 400, 401, 501)
+    assert status(ask(web.url, "/livez")) == 200
+    assert said_by_uvicorn(web) in ([], ["Invalid HTTP request received."])
+    assert "Traceback" not in web.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "request_", [head("CONNECT /livez"), head("GET /sign-in/", 'Cookie: sessionid="\\000aaaaaaaaaaaaaaaa"')]
+)
+def test_a_head_that_no_application_understands_is_refused(start_web: StartWeb, parser: str, request_: bytes) -> None:
+    web = start_web(parser)
+    with connected(web.url) as to:
+        to.sendall(request_)
+        assert status(answer(to)) in (400, 501)
+    assert "Traceback" not in web.log.read_text()
+
+
+def test_an_upgrade_is_not_talked_about(start_web: StartWeb) -> None:
+    """Java's client asks for one with each request."""
+    web = start_web()
+    assert status(ask(web.url, "/livez", *UPGRADE)) == 200
+    assert not said_by_uvicorn(web)
+
+
+def test_connections_end_whose_answers_are_not_read(start_web: StartWeb) -> None:
+    """Also those that uvicorn has closed: it waits until all that it has is read."""
+    web = start_web()
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(connected(web.url, receives=4_096)).sendall(head(f"GET {BUNDLE}") * 5)
+        wait_for(lambda: open_connections(web) == 20, 10, "connections")
+        wait_for(lambda: open_connections(web) == 0, 25, "their end")
+    assert not said_by_uvicorn(web)
+
+
+@pytest.mark.parametrize("loop", ["", "--loop asyncio"])
+def test_idle_connections_are_few_however_many_come_at_once(start_web: StartWeb, loop: str) -> None:
+    """The process is busy for a moment, and takes all of them in one turn then."""
+    web = start_web(loop)
+    process = process_of(web)
+    with ExitStack() as stack:
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(AT_ONCE):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", clients.port_of(web.url)))
+        process.send_signal(signal.SIGCONT)
+        wait_for(lambda: status(ask(web.url, "/livez")) == 200, 10, "an answer beside them")
+        assert open_connections(web) <= 500 + 10
+
+
+def test_health_is_told_whatever_else_waits(start_web: StartWeb, other: psycopg.Connection[Any]) -> None:
+    """More requests wait for their turn than all room is for."""
+    web = start_web(WEIR_WEB_REQUESTS="3")
+    assert {status(ask(web.url, path)) for path in ("/healthz", "/readyz", "/sign-in/")} == {200}
+    with ExitStack() as stack, slow_logins(other):
+        for _ in range(WAITING):
+            stack.enter_context(connected(web.url)).sendall(head("GET /api/v1/status", some_token()))
+        asked = {path: status(ask(web.url, path)) for path in ("/healthz", "/readyz")}
+        busy = status(ask(web.url, "/sign-in/"))
+    assert asked == {"/healthz": 200, "/readyz": 200}
+    assert busy == 503
