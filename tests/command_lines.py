@@ -133,6 +133,8 @@ def _check_uvicorn(arguments: list[str]) -> None:
     getattr(importlib.import_module(module), name)
     if context.params["http"] != "project.front.server:Protocol":
         raise NoSuchCommandError("heads would have no bound: add --http project.front.server:Protocol")
+    if not context.params["timeout_graceful_shutdown"]:
+        raise NoSuchCommandError("its stop would wait for clients that read slowly: add --timeout-graceful-shutdown")
     if context.params["proxy_headers"]:
         raise NoSuchCommandError("uvicorn would believe whoever connects from 127.0.0.1: add --no-proxy-headers")
 

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 from contextlib import ExitStack
+from time import monotonic
 from typing import Any
 
 import psutil
@@ -16,6 +17,7 @@ from tests.acceptance.front.conftest import StartWeb, Web
 from tests.acceptance.front.test_bounds import BUNDLE, slow_logins, some_token
 from tests.waiting import wait_for
 
+GRACE_S = 20.0
 AT_ONCE = 3_000  # connections
 WAITING = 700  # requests: more than all room is for
 UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA")
@@ -118,3 +120,25 @@ def test_health_is_told_whatever_else_waits(start_web: StartWeb, other: psycopg.
         busy = status(ask(web.url, "/sign-in/"))
     assert asked == {"/healthz": 200, "/readyz": 200}
     assert busy == 503
+
+
+@pytest.mark.parametrize("rate", [0, 4_096])
+def test_a_client_that_reads_slowly_does_not_hold_up_the_end(start_web: StartWeb, rate: int) -> None:
+    """Neither one that reads nothing, nor one that would take minutes."""
+    web = start_web()
+    process = process_of(web)
+    with ExitStack() as stack:
+        slow = [stack.enter_context(connected(web.url, receives=4_096)) for _ in range(3)]
+        for one in slow:
+            one.sendall(head(f"GET {BUNDLE}") * 3)
+            assert one.recv(100)
+        process.terminate()
+        asked_at = monotonic()
+
+        def has_ended() -> bool:
+            for one in slow if rate else []:
+                one.recv(rate)
+            return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+        wait_for(has_ended, 3 * GRACE_S, "its end", every_s=0.1)
+        assert monotonic() - asked_at < GRACE_S
