@@ -20,6 +20,7 @@ from workers.tracing import spans
 
 UNKNOWN_VARIABLE = "weir.W003"
 WIDEST = {4: 24, 6: 64}  # the networks in which every host may be a proxy, by the version of IP
+_MAPPED = 96  # bits before an IPv4 address in one of IPv6 (RFC 4291)
 
 
 @register
@@ -117,4 +118,6 @@ def _of_sessions() -> Iterator[type[Model]]:
 
 def _is_wide(text: str) -> bool:
     network = ip_network(text)
+    if getattr(network.network_address, "ipv4_mapped", None):
+        return network.prefixlen < _MAPPED + WIDEST[4]
     return network.prefixlen < WIDEST[network.version]

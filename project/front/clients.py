@@ -2,10 +2,12 @@
 
 Of the addresses in `X-Forwarded-For`, the last that is no such proxy is the client's. What is no address of a host is
 not believed: the request counts under the peer's then. Nor is that a client of a proxy elsewhere is on this host.
+
+A socket for both families of addresses (`--workers`, `--fd`) has IPv4-mapped ones: the same proxies, and clients.
 """
 
-from collections.abc import Sequence
-from ipaddress import ip_address
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final, cast
 
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -13,6 +15,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from project.front.refusals import Application, Receive, Scope, Send
 
 _PEER: Final = "weir.peer"
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
 
 
 class KnownClients:
@@ -20,7 +23,8 @@ class KnownClients:
 
     def __init__(self, other: Application, proxies: Sequence[str]) -> None:
         self._other = other
-        self._told: Any = ProxyHeadersMiddleware(cast("Any", self._checked), trusted_hosts=list(proxies))
+        trusted = [form for text in proxies for form in _forms(text)]
+        self._told: Any = ProxyHeadersMiddleware(cast("Any", self._checked), trusted_hosts=trusted)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[_PEER] = scope.get("client")
@@ -33,12 +37,23 @@ class KnownClients:
         await self._other(scope, receive, send)
 
 
+def _forms(text: str) -> Iterator[str]:
+    """Yield a network, and how the other family has it."""
+    network = ip_network(text)
+    yield text
+    if network.version == _MAPPED.version:
+        if network.subnet_of(_MAPPED):
+            yield f"{IPv4Address(int(network.network_address) & 0xFFFFFFFF)}/{network.prefixlen - _MAPPED.prefixlen}"
+    else:
+        yield f"::ffff:{network.network_address}/{_MAPPED.prefixlen + network.prefixlen}"
+
+
 def _is_credible(client: str, peer: str) -> bool:
     try:
         said, connects = ip_address(client), ip_address(peer)
     except ValueError:
         return False
     said, connects = (getattr(address, "ipv4_mapped", None) or address for address in (said, connects))
-    if said.is_unspecified or said.is_multicast:
+    if said.is_unspecified or said.is_multicast or getattr(said, "scope_id", None):  # of a zone, only its host knows
         return False
     return not said.is_loopback or connects.is_loopback

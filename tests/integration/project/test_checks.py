@@ -272,6 +272,7 @@ def test_a_sender_with_a_name_or_a_domain_in_any_script_is_in_order(settings: La
         ([], []),
         (["10.0.0.5", "10.0.0.0/24", "fd00:5::/64"], []),
         (["10.0.0.0/23", "10.0.0.5", "fd00::/8"], ["10.0.0.0/23", "fd00::/8"]),
+        (["::ffff:10.0.0.0/119", "::ffff:10.0.0.0/120"], ["::ffff:10.0.0.0/119"]),
     ],
 )
 def test_networks_of_very_many_proxies_are_told(settings: LazySettings, networks: list[str], wide: list[str]) -> None:
