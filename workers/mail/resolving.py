@@ -70,7 +70,7 @@ def resolve(
         email: Email = Email.objects.select_for_update().get(pk=email_id)
         if refused := refusal(email, act):
             raise CannotBeResolved(refused)
-        _write_down(email, act, who, why)
+        _write_down(email, act, who, why, to)
         _apply(email, act, why, to, may_be_late=may_be_late)
         email.save()
         if wakes and act in (Act.RESEND, Act.CORRECT):
@@ -133,14 +133,22 @@ def _render_anew(email: Email, to: str | None) -> None:
     Rendering.objects.filter(pk=email.pk).delete()
 
 
-def _write_down(email: Email, act: Act, who: str, why: str) -> None:
-    """Write the resolution, with what was known of the e-mail until now."""
+def _write_down(email: Email, act: Act, who: str, why: str, to: str | None) -> None:
+    """Write the resolution, with what was known of the e-mail until now.
+
+    Without its recipient, old and new: whoever may resolve e-mails may not for that alone see whom they are for, and of
+    one that goes to another address by now nobody would find it, to have the old one forgotten.
+    """
+    reason = addresses.redacted(why, email.recipient)
+    if to is not None:
+        _, address = addresses.split(to)
+        reason = addresses.redacted(reason, address)
     Resolution.objects.create(
         email=email,
         act=act,
         arrived=act == Act.ARRIVED,
         who=who.strip(),
-        why=why.strip(),
+        why=reason.strip(),
         state=email.state,
         phase=email.phase,
         last_reply=email.last_reply,

@@ -158,3 +158,21 @@ def test_nobody_guesses_an_address_by_the_search(email: Email) -> None:
     assert "0 e-mails" in page(client, LISTED, q=OLD[:3])
     assert "1 e-mail" in page(client, LISTED, q=email.key)
     assert "1 e-mail" in page(client, LISTED, q=email.message_id)
+
+
+def test_what_is_said_of_an_email_names_neither_recipient(email: Email) -> None:
+    """Who may only resolve reads it on its page; and of one that was redirected nobody could have it forgotten."""
+    emails.resolve(
+        Actor(name="eve", door=Door.API, may=lambda _right: True),
+        email.pk,
+        Act.CORRECT,
+        why=f"{OLD.upper()} has left: it is for mallory@elsewhere.example now.",
+        to=NEW,
+    )
+    emails.resolve(Actor(name="eve", door=Door.API, may={RESOLVE}.__contains__), email.pk, Act.CANCEL, why=f"{OLD}?")
+    redirected, cancelled = email.resolutions.order_by("pk").values_list("why", flat=True)
+    assert redirected == "<recipient> has left: it is for <recipient> now."
+    assert cancelled == f"{OLD}?", "an address that it has no more is not known"
+    shown = page(client_of("resolve_email"), SHOWN, email.pk)
+    assert "has left" in shown
+    assert "mallory" not in shown.lower()
