@@ -65,8 +65,8 @@ class OrderAdmin(ActingAdmin[Order]):
             emails.resolve(self.actor(request), obj.shipped_email.pk, Act.CORRECT, why=why, to=to)
 
     def actor(self, request: HttpRequest) -> acting.Actor:
-        """Return the user: who may change an order, may have its e-mail rendered anew."""
-        return replace(super().actor(request), may=lambda _permission: True)
+        """Return the user: who may change an order's address, may have its e-mail rendered anew, and go there."""
+        return replace(super().actor(request), may={emails.MAY_ACT, emails.MAY_REDIRECT}.__contains__)
 
     @admin.action(description="Ship (and send the e-mail that says so)", permissions=["change"])
     def ship(self, request: HttpRequest, chosen: QuerySet[Order]) -> None:

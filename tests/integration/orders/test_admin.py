@@ -87,7 +87,7 @@ def test_the_address_of_an_email_that_was_not_accepted_can_be_put_right(
     said = Resolution.objects.get()
     assert (said.done, said.who, said.why) == (Act.CORRECT, "admin", "The order's address was corrected.")
     entry = Entry.objects.get()
-    assert (entry.actor, entry.door, entry.action) == ("admin", "admin", "emails.correct")
+    assert (entry.actor, entry.door, entry.action) == ("admin", "admin", "emails.redirect")
 
 
 def test_an_address_is_not_put_right_while_operators_change_nothing(
