@@ -20,4 +20,4 @@ RUN DJANGO_SECRET_KEY=only-for-this-step python manage.py collectstatic --no-inp
 # By number: Kubernetes cannot tell whether a name is root's.
 USER 10001:10001
 EXPOSE 8000
-CMD ["uvicorn", "project.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--http", "project.front.server:Protocol", "--timeout-graceful-shutdown", "15", "--no-access-log", "--no-proxy-headers"]
+CMD ["uvicorn", "project.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--http", "project.front.server:Protocol", "--ws", "none", "--timeout-graceful-shutdown", "15", "--no-access-log", "--no-proxy-headers"]

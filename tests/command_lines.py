@@ -133,6 +133,8 @@ def _check_uvicorn(arguments: list[str]) -> None:
     getattr(importlib.import_module(module), name)
     if context.params["http"] != "project.front.server:Protocol":
         raise NoSuchCommandError("heads would have no bound: add --http project.front.server:Protocol")
+    if context.params["ws"] != "none":
+        raise NoSuchCommandError("a websocket's handshake would have no bound, and no page speaks it: add --ws none")
     if not context.params["timeout_graceful_shutdown"]:
         raise NoSuchCommandError("its stop would wait for clients that read slowly: add --timeout-graceful-shutdown")
     if context.params["proxy_headers"]:
