@@ -12,6 +12,7 @@ MOST_S: Final = 10.0  # for which a client may take nothing of an answer
 PIECE: Final = 64 * 1024  # bytes of an answer that are handed to the server at once: it keeps all that it has
 LIVEZ: Final = "/livez"
 ALIVE: Final = {"process": "ok"}
+CLOSE: Final = "weir.close"  # the key of what closes the connection at once, in the state that a server hands on
 
 
 class CheckedHeads:
@@ -30,7 +31,7 @@ class CheckedHeads:
         try:
             await self._answer(scope, receive, _taken_in_time(send))
         except NotTaken:
-            return  # the server closes the connection, as the answer is not whole
+            await _close(scope, receive)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if refused := _fault(scope):
@@ -39,6 +40,17 @@ class CheckedHeads:
             await _alive(send)
         else:
             await self._other(scope, receive, send)
+
+
+async def _close(scope: Scope, receive: Receive) -> None:
+    """Have a connection closed whose answer is not whole, and will not be.
+
+    Any server does that when this ends, but only when its client has read what it holds; and it is an error to uvicorn.
+    """
+    if close := scope.get("state", {}).get(CLOSE):
+        close()
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 def _taken_in_time(send: Send) -> Send:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from project.front.heads import CLOSE
 from workers.fetches.fetcher.http import descriptors
 
 MOST_S: Final = 10.0
@@ -27,6 +28,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  as uvicorn has it
         super().connection_made(transport)
+        self.app_state = {**self.app_state, CLOSE: transport.abort}
         self._look()
 
     def data_received(self, data: bytes) -> None:

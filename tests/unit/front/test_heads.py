@@ -6,6 +6,7 @@ import json
 import pytest
 
 from project.front import heads
+from project.front.refusals import Message
 from tests.unit.front.asgi import Client, Counting, ask, scope
 
 BIG = b"x" * (heads.MOST_BYTES + 1)
@@ -113,3 +114,26 @@ def test_a_client_that_takes_no_answer_is_given_up(monkeypatch: pytest.MonkeyPat
         await ask(heads.CheckedHeads(Counting()), scope("/livez"), Client(reads=False))
 
     asyncio.run(asyncio.wait_for(asked(), 10))
+
+
+def test_a_server_that_can_closes_the_connection_of_such_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the application ends when that is done: an answer that is not whole would be an error to the server."""
+    monkeypatch.setattr(heads, "MOST_S", 0.1)
+
+    async def asked() -> list[str]:
+        said, is_closed = [], asyncio.Event()
+
+        async def receive() -> Message:
+            await is_closed.wait()
+            said.append("disconnect")
+            return {"type": "http.disconnect"}
+
+        def close() -> None:
+            said.append("close")
+            asyncio.get_running_loop().call_later(0.05, is_closed.set)
+
+        known = {**scope("/livez"), "state": {heads.CLOSE: close}}
+        await heads.CheckedHeads(Counting())(known, receive, Client(reads=False).send)
+        return said
+
+    assert asyncio.run(asyncio.wait_for(asked(), 10)) == ["close", "disconnect"]
