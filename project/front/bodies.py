@@ -25,7 +25,8 @@ async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, shar
     length = headers.get(b"content-length", b"0")
     if not length.isdigit():
         raise Refused(400, "Content-Length is no number.")
-    if len(length) > len(str(most)) or int(length) > most:
+    digits = length.lstrip(b"0") or b"0"
+    if len(digits) > len(str(most)) or int(digits) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(MOST_S) as deadline:

@@ -98,6 +98,19 @@ async def test_unfinished_bodies_take_no_turn_and_end_in_time() -> None:
 
 
 @in_loop
+async def test_a_length_is_a_number_however_it_is_written() -> None:
+    """RFC 9112, 6.2: one or more digits. One of thousands of them is not computed."""
+    application = Counting()
+    application.may_end.set()
+    statuses = []
+    for length in (b"0" * 5_000 + b"3", b"0", b"00000000", b"9" * 5_000, str(MOST + 1).encode(), b"3a", b"-3", b"+3"):
+        client = Client([b"abc"])
+        await ask(bounded(application), scope("/page", (b"content-length", length)), client)
+        statuses.append(client.status)
+    assert statuses == [200, 200, 200, 413, 413, 400, 400, 400]
+
+
+@in_loop
 async def test_the_oldest_unfinished_body_gives_way() -> None:
     application = Counting()
     application.may_end.set()
