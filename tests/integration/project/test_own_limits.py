@@ -12,6 +12,7 @@ from project.celery import app
 from tests.forked import Forked
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
+from workers import task_names
 from workers.beat.scheduler import LeasedScheduler
 from workers.models import Heartbeat
 

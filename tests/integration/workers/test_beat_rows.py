@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from workers import task_names
-from workers.beat import LeasedScheduler
-from workers.processes import entries
+from workers.beat import entries
+from workers.beat.scheduler import LeasedScheduler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
