@@ -18,6 +18,14 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.is_cut_off = False
+        self._protocol: asyncio.BaseProtocol | None = None
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        assert self._protocol
+        return self._protocol
 
     def abort(self) -> None:
         self.is_cut_off = True
@@ -44,7 +52,9 @@ def connected(loop: asyncio.AbstractEventLoop, count: int) -> list[Transport]:
     config.load()
     transports = [Transport() for _ in range(count)]
     for transport in transports:
-        Protocol(config, ServerState(), {}, loop).connection_made(transport)
+        protocol = Protocol(config, ServerState(), {}, loop)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
     return transports
 
 
