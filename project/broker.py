@@ -64,4 +64,4 @@ def take_url_from_settings() -> None:
 
 
 def _verified(url: str | Sequence[str] | None) -> str | None:
-    return urls.verified(url if isinstance(url, str) else ";".join(url)) if url else None
+    return urls.verified(urls.joined(url)) if url else None

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.conf import settings
 
 from notifications.link import urls as several
+from project.environment.urls import joined
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _QUEUES: Final = "the messages that wait in the queues"
@@ -25,9 +26,7 @@ class Shared(NamedTuple):
 
 def caches() -> Iterator[Shared]:
     """Yield those that share a database: with the queues, or else with the counters."""
-    brokers = settings.CELERY_BROKER_URL
-    queues = _places(brokers if isinstance(brokers, str) else ";".join(brokers))
-    counters = _places(settings.REDIS_URL)
+    queues, counters = _places(joined(settings.CELERY_BROKER_URL)), _places(settings.REDIS_URL)
     for alias, cache in settings.CACHES.items():
         places = _of_cache(cache)
         if places & queues:

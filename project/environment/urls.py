@@ -4,6 +4,7 @@ No sentence quotes anything of a URL, because a URL that cannot be taken apart m
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -76,6 +77,11 @@ def broker_options(url: str, redis_url: str) -> dict[str, Any]:
         return {"sentinel_kwargs": asking(len(url.split(";")))} if _scheme(url) == "sentinel" else {}
     servers = several.parse(redis_url)
     return {"master_name": servers.service, "sentinel_kwargs": asking(len(servers.hosts)) | servers.of_sentinels}
+
+
+def joined(named: str | Sequence[str]) -> str:
+    """Return the URL of one broker or several, which Celery takes as a list, too."""
+    return named if isinstance(named, str) else ";".join(named)
 
 
 def verified(url: str, redis_url: str = "") -> str:

@@ -86,6 +86,7 @@ def test_rights_should_not_be_read_from_a_replica(monkeypatch: pytest.MonkeyPatc
         ({"LOCATION": ["redis://g", "redis://:word@h"]}, "", "REDIS_URL: cache.clear() deletes the messages"),
         ({"LOCATION": "redis://g;redis://h/0"}, "", "REDIS_URL: cache.clear() deletes the messages"),
         ({"LOCATION": "redis://h/0"}, "amqp://h", "REDIS_URL: cache.clear() deletes Weir's counters"),
+        ({"LOCATION": "redis://i"}, ["redis://g", "redis://i"], "CELERY_BROKER_URL: cache.clear() deletes"),
         (
             {"LOCATION": "redis://i/3"},
             "rediss://i/3?ssl_cert_reqs=required",
