@@ -367,6 +367,18 @@ def test_compose_hands_out_each_variable_where_it_is_read() -> None:
     assert {name for name in known if "WEIR_METRICS_TOKEN" in known[name]} == {"web"}
 
 
+def test_compose_names_nothing_twice() -> None:
+    """Docker refuses a file that does; the parser of this suite takes the last one."""
+    left = [yaml.compose((CHECKOUT / "docker-compose.yml").read_text())]
+    while left:
+        node = left.pop()
+        if isinstance(node, yaml.MappingNode):
+            names = [key.value for key, _ in node.value]
+            assert len(names) == len(set(names)), names
+        if isinstance(node, yaml.CollectionNode):
+            left += [part for at in node.value for part in (at if isinstance(at, tuple) else (at,))]
+
+
 def test_compose_publishes_on_this_host_only() -> None:
     """A port without an address is one of all networks, also behind a firewall of the host (ufw)."""
     published = [port for service in services().values() for port in service.get("ports", [])]
