@@ -5,30 +5,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import redis
-from django.conf import settings
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 from structlog.testing import capture_logs
 
 from project.celery import app
+from tests.integration.workers.conftest import QUEUE
 from workers import task_names
 from workers.beat import entries
 from workers.beat.scheduler import LeasedScheduler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-QUEUE = "test-beat-rows"
 MANY = 20
-
-
-@pytest.fixture
-def sent() -> Iterator[Callable[[], int]]:
-    """Return a function that counts the messages which the broker has."""
-    with redis.from_url(settings.REDIS_URL) as broker:
-        broker.delete(QUEUE)
-        yield lambda: int(broker.llen(QUEUE))
-        broker.delete(QUEUE)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, database_now
+from tests.integration.workers.conftest import QUEUE
 from workers import task_names
 from workers.beat import entries
 from workers.beat import scheduler as beat
@@ -24,17 +25,7 @@ from workers.processes.status import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-QUEUE = "test-beat-times"
 HOURS = timedelta(hours=6)
-
-
-@pytest.fixture
-def sent() -> Iterator[Callable[[], int]]:
-    """Return a function that counts the messages which the broker has."""
-    with redis.from_url(settings.REDIS_URL) as broker:
-        broker.delete(QUEUE)
-        yield lambda: int(broker.llen(QUEUE))
-        broker.delete(QUEUE)
 
 
 @pytest.fixture
