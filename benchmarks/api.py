@@ -16,17 +16,17 @@ from typing import Any, Final
 
 from django.db import connection
 
-from api.tokens import actions
-from api.tokens.models import Token
-from api.tokens.scopes import ADD_FETCHES, SEE_FETCHES
 from benchmarks import rounds
 from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from benchmarks.tabs import web
 from benchmarks.tabs.polling import HOST
 from demo.fakes.judge import percentile
-from workers.audit import acting
-from workers.fetches.enqueue import request_fetches
+from weir.api.tokens import actions
+from weir.api.tokens.models import Token
+from weir.api.tokens.scopes import ADD_FETCHES, SEE_FETCHES
+from weir.workers.audit import acting
+from weir.workers.fetches.enqueue import request_fetches
 
 URLS: Final = 1_000  # of one call, at so many sites
 SITES: Final = 50

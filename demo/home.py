@@ -30,7 +30,7 @@ def environment(home: Path) -> dict[str, str]:
         "DATABASE_URL": "",
         "REDIS_URL": "",
         "CELERY_BROKER_URL": "",
-        "EMAIL_BACKEND": "workers.mail.smtp.EmailBackend",
+        "EMAIL_BACKEND": "weir.workers.mail.smtp.EmailBackend",
         "EMAIL_HOST": "127.0.0.1",
         "EMAIL_HOST_USER": "",
         "EMAIL_HOST_PASSWORD": "",

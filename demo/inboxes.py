@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from demo import programs, users
 from demo.figures import Unread
-from postgres import statements
+from weir.postgres import statements
 
 
 class Flushes(NamedTuple):

@@ -14,7 +14,7 @@ from demo.figures import Backlog, Emails, Figures, Totals, Unread, measure
 from demo.inboxes import Inboxes
 from demo.shipments import Shipments
 from demo.workload import Site
-from postgres import statements
+from weir.postgres import statements
 
 RECENT_S = 5.0  # over which the sites' own rates are shown
 _query = partial(statements.run, "demo")

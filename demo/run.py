@@ -21,12 +21,12 @@ from demo.observer import Observer, View
 from demo.plan import Plan
 from demo.users import USER_IDS
 from demo.workload import Workload
-from notifications import reconcile
 from project import embedded
 from project.celery import app
 from project.logins import links
 from project.processes import interrupts, procfile
-from workers.models import BeatLease
+from weir.notifications import reconcile
+from weir.workers.models import BeatLease
 
 BESIDE_FETCHERS = ("web", "worker", "ticks", "maintenance", "mailer", "beat")
 LOOK_EVERY_S = 0.5

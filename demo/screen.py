@@ -12,7 +12,7 @@ from rich.text import Text
 from demo.figures import Emails, Unread
 from demo.observer import SiteView, View
 from demo.plan import Plan
-from workers.cli import terminal
+from weir.workers.cli import terminal
 
 GOOD, BAD, FIGURE, QUIET = "green", "bold red", "cyan", "bright_black"
 COLUMNS_AFTER_THE_BAR = ("shortest gap", "of interval", "backlog", "clears in")

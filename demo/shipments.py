@@ -11,7 +11,7 @@ from demo import programs
 from demo.fakes.mail_server import ACCEPTED, MailServer
 from demo.figures import Emails
 from demo.killer import Killer
-from postgres import statements
+from weir.postgres import statements
 
 
 class EmailCounts(NamedTuple):

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from django.db import transaction
 
 from demo.fakes.files import write_whole
-from notifications import inbox
-from notifications.reconciliation import drift
-from postgres import statements
+from weir.notifications import inbox
+from weir.notifications.reconciliation import drift
+from weir.postgres import statements
 
 USER_IDS = range(1, 201)
 ACTIONS_PER_S = 100

@@ -9,9 +9,9 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
-from workers import claims
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers import claims
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 ORDERS_PER_S = 10
 CLERKS = 2

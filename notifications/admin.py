@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from notifications import user_keys
-from notifications.models import (
+from weir.notifications import user_keys
+from weir.notifications.models import (
     Doubt,
     Excess,
     FlushedEpoch,
@@ -17,7 +17,7 @@ from notifications.models import (
     Reconciliation,
     UnreadCount,
 )
-from postgres.admin import ReadOnlyAdmin, TableAdmin
+from weir.postgres.admin import ReadOnlyAdmin, TableAdmin
 
 
 class FoundByUser(TableAdmin[Any]):

@@ -17,10 +17,10 @@ from typing import Any
 
 from django.db import Error, connections, transaction
 
-from notifications import counters, django_private, user_keys
-from notifications.link import outages
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications import counters, django_private, user_keys
+from weir.notifications.link import outages
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 # From the COMMIT on. A reconciler takes a delta for lost that is missing for three seconds, and repairs the number. A
 # delta that arrives later than this may have been repaired already, so its users become doubts.
@@ -115,6 +115,6 @@ def _send(change: Mapping[UserKey, int], since: float) -> None:
 
 def _note_doubts(users: list[UserKey]) -> None:
     try:
-        statements.run_within("notifications", "doubts/note", {"users": user_keys.array(users)})
+        statements.run_within("weir.notifications", "doubts/note", {"users": user_keys.array(users)})
     except Error as error:
         outages.warn("unread_doubt_not_noted", error)

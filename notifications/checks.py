@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from notifications import user_keys
-from notifications.models import Notification
+from weir.notifications import user_keys
+from weir.notifications.models import Notification
 
 # What PostgreSQL calls the columns' types. A foreign key has that of the user model's own key.
 NAMES = {

@@ -1,4 +1,4 @@
-"""The deltas of unread numbers, in Redis: one script (`lua/`) a call, by `notifications.link`.
+"""The deltas of unread numbers, in Redis: one script (`lua/`) a call, by `weir.notifications.link`.
 
 A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next; brings its deltas to PostgreSQL;
 and drops it. At most one epoch is sealed at a time. Redis runs commands and scripts one after the other, so each delta
@@ -24,10 +24,10 @@ from uuid import uuid4
 
 import structlog
 
-from notifications import user_keys
-from notifications.link import calls, server_runs, watch
-from notifications.link.keys import keys
-from notifications.user_keys import UserKey
+from weir.notifications import user_keys
+from weir.notifications.link import calls, server_runs, watch
+from weir.notifications.link.keys import keys
+from weir.notifications.user_keys import UserKey
 
 Unreachable = calls.Unreachable
 AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
@@ -155,7 +155,7 @@ def _pages(epoch: int) -> Iterator[tuple[list[str], list[str]]]:
 def drop(epoch: int) -> bool:
     """Remove a sealed epoch that PostgreSQL has; does nothing, and returns False, where it is not there any more.
 
-    It is kept for polls, which read it only (`notifications.watching`), unless it is large.
+    It is kept for polls, which read it only (`weir.notifications.watching`), unless it is large.
     """
     ours = keys()
     return bool(calls.run("drop", [ours.sealed, ours.deltas, watch.past(epoch)], [epoch]))

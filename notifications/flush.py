@@ -21,8 +21,8 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from notifications import counters, user_keys, watching
-from postgres import bounded, statements
+from weir.notifications import counters, user_keys, watching
+from weir.postgres import bounded, statements
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ def flush_sealed() -> FlushReport:
 
 def highest_epoch() -> int:
     """Return the highest epoch that was flushed or is refused. Epochs that Redis opens must be above it."""
-    [highest] = statements.run_within("notifications", "flush/highest_epoch", {}, row=HighestEpoch, prepare=True)
+    [highest] = statements.run_within("weir.notifications", "flush/highest_epoch", {}, row=HighestEpoch, prepare=True)
     return highest.epoch
 
 
@@ -83,8 +83,8 @@ def refuse_before(epoch: int) -> None:
     count as lost, and will be repaired; the flusher must not add them as well when it goes on.
     """
     with transaction.atomic(durable=True):
-        statements.run_within("notifications", "flush/lock_epochs", {})
-        statements.run_within("notifications", "flush/refuse_before", {"epoch": epoch})
+        statements.run_within("weir.notifications", "flush/lock_epochs", {})
+        statements.run_within("weir.notifications", "flush/refuse_before", {"epoch": epoch})
 
 
 def _apply(epoch: int) -> AppliedEpoch:
@@ -97,9 +97,9 @@ def _apply(epoch: int) -> AppliedEpoch:
     }
     with transaction.atomic(durable=True):
         bounded.without_limit()  # an epoch too large for it could never be flushed
-        [applied] = statements.run_within("notifications", "flush/apply", parameters, row=AppliedEpoch)
+        [applied] = statements.run_within("weir.notifications", "flush/apply", parameters, row=AppliedEpoch)
         if sealed.spoilt and applied.epochs:
-            statements.run_within("notifications", "doubts/note", {"users": user_keys.array(sealed.spoilt)})
+            statements.run_within("weir.notifications", "doubts/note", {"users": user_keys.array(sealed.spoilt)})
     if sealed.strange and applied.epochs:
         log.warning("unread_strange_entries", entries=sealed.strange, first=sealed.first_strange)
     return applied

@@ -24,16 +24,16 @@ from django.contrib.auth import get_user_model
 from django.db import DEFAULT_DB_ALIAS, models, transaction
 from django.db.models.signals import class_prepared, pre_delete
 
-from notifications import changes, counters, user_keys
-from notifications.link import watch
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications import changes, counters, user_keys
+from weir.notifications.link import watch
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 BATCH = 1_000  # notifications that go with the user's own transaction, and of a short transaction afterwards
 USERS_AT_ONCE = 1_000
 FIRST_ID = -(2**63)  # below all others
 
-_query_within = partial(statements.run_within, "notifications")
+_query_within = partial(statements.run_within, "weir.notifications")
 
 
 class DeletedRows(NamedTuple):
@@ -76,7 +76,7 @@ def connect_to_users() -> None:
     if user_keys.are_of_accounts():
         for model in apps.get_models():
             _connect_to(model)
-        class_prepared.connect(_connect_to, dispatch_uid="notifications.forgetting")
+        class_prepared.connect(_connect_to, dispatch_uid="weir.notifications.forgetting")
 
 
 def finish(within_s: float = math.inf) -> int:
@@ -139,7 +139,7 @@ def _connect_to(sender: type[models.Model], **_signal: Any) -> None:
     A receiver for all senders would have Django load the rows of every model that are deleted.
     """
     if sender._meta.concrete_model is get_user_model()._meta.concrete_model:  # noqa: SLF001  Django documents it
-        pre_delete.connect(_forget_deleted, sender=sender, dispatch_uid="notifications.forgetting")
+        pre_delete.connect(_forget_deleted, sender=sender, dispatch_uid="weir.notifications.forgetting")
 
 
 def _forget_deleted(instance: Any, **_signal: Any) -> None:  # noqa: ANN401  a user of whatever model

@@ -8,10 +8,10 @@ from django.db import models, router, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from notifications import changes, user_keys
-from notifications.django_private import InterceptedModel, RowSave
-from notifications.querysets import COUNTED, Locked, NotificationQuerySet, is_computed
-from postgres.transactions import CurrentTransactionId, SnapshotField, TransactionIdField
+from weir.notifications import changes, user_keys
+from weir.notifications.django_private import InterceptedModel, RowSave
+from weir.notifications.querysets import COUNTED, Locked, NotificationQuerySet, is_computed
+from weir.postgres.transactions import CurrentTransactionId, SnapshotField, TransactionIdField
 
 MOST_OF_DEDUPE_KEY = 255  # characters
 
@@ -150,7 +150,7 @@ class ReadMark(models.Model):
 
     A mark covers what its transaction saw: ids up to `up_to`, changed by transactions that its snapshot sees, and not
     by its own, which changes its own rows itself. What it covers counts as read, and `read_at` of those rows follows
-    (`notifications.read_marks`). Then the mark goes. Rows that are inserted meanwhile, or marked as unread, were
+    (`weir.notifications.read_marks`). Then the mark goes. Rows that are inserted meanwhile, or marked as unread, were
     changed by later transactions, so it never covers them.
 
     `up_to` matters after `pg_restore` into another cluster, whose transactions begin to count anew.
@@ -183,7 +183,7 @@ class Installation(models.Model):
 class UnreadCount(models.Model):
     """How many notifications of a user are unread, by what was flushed; Redis holds what came after `epoch`.
 
-    The number to show is `notifications.inbox.unread_count`, which adds the two. The stored number may be below 0 for
+    The number to show is `weir.notifications.inbox.unread_count`, which adds the two. The stored number may be below 0 for
     a moment: a notification can be counted as read a flush before it is counted as new. The table has fillfactor 70
     and no index on what a flush changes, so that its updates stay HOT.
     """

@@ -12,10 +12,10 @@ from django.db.models import BooleanField, Count, Exists, F, Func, Lookup, Model
 from django.db.models.functions import Coalesce, Now
 from django.db.models.sql.compiler import SQLCompiler
 
-from notifications import changes, django_private
-from notifications.user_keys import UserKey
-from postgres import statements
-from postgres.transactions import CurrentTransactionId
+from weir.notifications import changes, django_private
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
+from weir.postgres.transactions import CurrentTransactionId
 
 COUNTED = frozenset({"user", "user_id", "read_at"})  # the fields that decide in whose number a row is
 
@@ -81,7 +81,7 @@ class NotificationQuerySet(QuerySet[Row]):
         if len(args) > 1 or kwargs.get("ignore_conflicts") or kwargs.get("update_conflicts"):
             raise NotSupportedError(
                 "Notifications cannot be counted with ignore_conflicts or update_conflicts: insert without them, "
-                "or use notifications.inbox.notify_many."
+                "or use weir.notifications.inbox.notify_many."
             )
         using = django_private.database_of_writes(self)
         with transaction.atomic(using=using):

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from notifications import changes, watching
-from notifications.models import ReadMark
-from notifications.user_keys import UserKey
-from postgres import statements
-from postgres.timeline import gate
+from weir.notifications import changes, watching
+from weir.notifications.models import ReadMark
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
+from weir.postgres.timeline import gate
 
 BATCH = 5_000  # rows of one short transaction
 MARKS_AT_ONCE = 100
 RENEWED_AFTER_S = 5.0  # of a lease of half a minute
 
-_query_within = partial(statements.run_within, "notifications")
+_query_within = partial(statements.run_within, "weir.notifications")
 
 
 class MarkedRows(NamedTuple):
@@ -92,7 +92,7 @@ def adopt(below: int) -> None:
     after: int | None = 0
     while after is not None:
         parameters = {"after": after, "below": below, "batch": BATCH}
-        [rows] = statements.run("notifications", "read_marks/adopt", parameters, row=SettledRows)
+        [rows] = statements.run("weir.notifications", "read_marks/adopt", parameters, row=SettledRows)
         gate.renew()
         after = rows.last_id
 

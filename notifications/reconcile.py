@@ -28,13 +28,13 @@ from datetime import timedelta
 import structlog
 from django.db.models.functions import Now
 
-from notifications import counters, flush, user_keys, watching
-from notifications.models import Reconciliation
-from notifications.reconciliation import changed, doubts, full_scan
-from notifications.reconciliation.lease import Lease, Lost
-from notifications.reconciliation.page import Page, Pages
-from notifications.reconciliation.repairs import Judged, Repaired, Repairs
-from notifications.user_keys import UserKey
+from weir.notifications import counters, flush, user_keys, watching
+from weir.notifications.models import Reconciliation
+from weir.notifications.reconciliation import changed, doubts, full_scan
+from weir.notifications.reconciliation.lease import Lease, Lost
+from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.reconciliation.repairs import Judged, Repaired, Repairs
+from weir.notifications.user_keys import UserKey
 
 SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # time a pass scans; the second where changes are left, or Redis is not trusted
 REST_S = 10.0  # for doubts, and for changes; what is left waits for the next pass

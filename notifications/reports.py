@@ -9,10 +9,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from notifications.user_keys import UserKey
-from postgres import planner, statements
+from weir.notifications.user_keys import UserKey
+from weir.postgres import planner, statements
 
-_query = partial(statements.run_within, "notifications")
+_query = partial(statements.run_within, "weir.notifications")
 
 MOST: Final = 10_000  # no number goes beyond: MOST + 1 means more
 LAST_REPAIRS: Final = 20

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 
-from postgres import statements
+from weir.postgres import statements
 
 # int, UUID or str, one of them in an installation: a union would have each caller ask which.
 UserKey: TypeAlias = Any

@@ -3,13 +3,13 @@
 A number is what PostgreSQL stores and what Redis holds after it. A flush moves deltas from one to the other, which
 changes no number. What else changes PostgreSQL's part is rare: repairs, doubts, read marks, another Redis. Each flush
 tells Redis what these are now; who changes them says so at once, too. Redis gives that a version, which a poll compares
-(`notifications.link.watch`). Where no flush has told it for ten seconds, a poll asks PostgreSQL.
+(`weir.notifications.link.watch`). Where no flush has told it for ten seconds, a poll asks PostgreSQL.
 """
 
 from typing import Final, NamedTuple
 
-from notifications.link import calls, outages, watch
-from postgres import statements
+from weir.notifications.link import calls, outages, watch
+from weir.postgres import statements
 
 MOST: Final = 1_000  # users with a doubt, and with a read mark, who are looked at each time
 
@@ -22,7 +22,7 @@ class State(NamedTuple):
 
 def tell() -> None:
     """Tell Redis what PostgreSQL alone decides. Raises `counters.Unreachable`, and database errors."""
-    found = statements.run_within("notifications", "watch/state", {"most": MOST}, row=State, prepare=True)
+    found = statements.run_within("weir.notifications", "watch/state", {"most": MOST}, row=State, prepare=True)
     watch.tell(found[0].state if found else None)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.signals import connection_created
 
-from postgres import sessions, weir_apps
+from weir.postgres import sessions, weir_apps
 
 
 class ProjectConfig(weir_apps.WeirApp):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-from ops.answers import GivenAgain
 from project.environment.unknown import log_unknown
 from project.front.clients import KnownClients
 from project.front.heads import CheckedHeads
 from project.front.requests import BoundedRequests
+from weir.ops.answers import GivenAgain
 
 if TYPE_CHECKING:
     from project.front.refusals import Application

@@ -9,9 +9,9 @@ from project.broker import patch_kombu, take_url_from_settings
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
-from workers.limits import bring_own_limits
-from workers.tracing import spans
-from workers.tracing.messages import carry_correlation_ids
+from weir.workers.limits import bring_own_limits
+from weir.workers.tracing import spans
+from weir.workers.tracing.messages import carry_correlation_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -25,7 +25,7 @@ worker_process_shutdown.connect(spans.stop)
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
-app.steps["worker"].add("workers.processes.turning:Turning")
+app.steps["worker"].add("weir.workers.processes.turning:Turning")
 
 
 @setup_logging.connect

@@ -16,7 +16,7 @@ from psycopg import IsolationLevel
 
 from project import shared_redis
 from project.environment.unknown import unknown
-from workers.tracing import spans
+from weir.workers.tracing import spans
 
 UNKNOWN_VARIABLE = "weir.W003"
 WIDEST = {4: 24, 6: 64}  # the networks in which every host may be a proxy, by the version of IP
@@ -36,7 +36,7 @@ def spans_can_be_exported(**_kwargs: Any) -> list[CheckMessage]:
     if not settings.OTEL_EXPORTER_OTLP_ENDPOINT or not (lacks := spans.lacks()):
         return []
     message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: {lacks}."
-    return [Warning(message, hint='Install the extra: pip install "weir[otel]"', id="weir.W006")]
+    return [Warning(message, hint='Install the extra: pip install "django-weir[otel]"', id="weir.W006")]
 
 
 @register

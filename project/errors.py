@@ -22,13 +22,13 @@ import redis.exceptions
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from notifications import counters
-from notifications.link import urls as several
 from project import embedded
 from project.environment import UnreadableVariables, urls
 from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, split_url
 from project.environment.values import TRUE
-from workers.mail.transports import relay_urls
+from weir.notifications import counters
+from weir.notifications.link import urls as several
+from weir.workers.mail.transports import relay_urls
 
 LONG = 8  # characters of a secret that stands in a word by no accident
 SHORT = 4  # characters of the shortest secret that stands in a sentence by no accident

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 
-from postgres.own_commits import commits_itself
 from project.front.heads import ALIVE
-from workers.heartbeats import silent_queues
+from weir.postgres.own_commits import commits_itself
+from weir.workers.heartbeats import silent_queues
 
 FRESH_S = 1.0  # for so long an answer is given again
 HOLDS_S = 3.0  # for so long it is given while another request asks the database

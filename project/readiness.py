@@ -17,8 +17,8 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
-from postgres import statements
-from postgres.own_commits import commits_itself
+from weir.postgres import statements
+from weir.postgres.own_commits import commits_itself
 
 log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from workers.tracing import correlation, spans
+from weir.workers.tracing import correlation, spans
 
 Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 

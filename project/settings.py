@@ -9,15 +9,15 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from postgres import sessions
 from project import embedded, environment
 from project.checkout import CHECKOUT
 from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
-from workers import task_names
-from workers.mail.transports import kind_routes, relay_urls
-from workers.schedule import SCHEDULE
+from weir.postgres import sessions
+from weir.workers import task_names
+from weir.workers.mail.transports import kind_routes, relay_urls
+from weir.workers.schedule import SCHEDULE
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
 
@@ -36,34 +36,34 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_celery_beat",
     "django_structlog",
-    "postgres.timeline",
+    "weir.postgres.timeline",
     "project",
     "project.logins",
-    "ratelimit",
-    "notifications",
-    "notifications.web",
-    "workers",
-    "workers.audit",
-    "workers.fetches",
-    "workers.history",
-    "workers.mail",
-    "workers.orders",
-    "workers.overview",
-    "workers.processes",
-    "workers.recovery",
-    "workers.throttled",
-    "workers.unread",
-    "ops",
-    "api",
-    "api.tokens",
+    "weir.ratelimit",
+    "weir.notifications",
+    "weir.notifications.web",
+    "weir.workers",
+    "weir.workers.audit",
+    "weir.workers.fetches",
+    "weir.workers.history",
+    "weir.workers.mail",
+    "weir.workers.orders",
+    "weir.workers.overview",
+    "weir.workers.processes",
+    "weir.workers.recovery",
+    "weir.workers.throttled",
+    "weir.workers.unread",
+    "weir.ops",
+    "weir.api",
+    "weir.api.tokens",
     "ninja",  # for the files of the page /api/docs
     "demo",
 ]
 MIDDLEWARE = [
-    "api.middleware.api_answers",  # the first: it sees what the others refuse
+    "weir.api.middleware.api_answers",  # the first: it sees what the others refuse
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "notifications.web.polls.unchanged_polls",  # in front of all that looks at sessions
+    "weir.notifications.web.polls.unchanged_polls",  # in front of all that looks at sessions
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -132,7 +132,7 @@ DATABASES = {"default": _database()}
 DATABASES["default"]["OPTIONS"] = {
     **sessions.CLIENT,
     "connect_timeout": 5,
-    # Django turns prepared statements off; ours are prepared (postgres.statements), where a session is one.
+    # Django turns prepared statements off; ours are prepared (weir.postgres.statements), where a session is one.
     "prepare_threshold": None if WEIR_TRANSACTION_POOLING else 5,
     "application_name": "weir",
     **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL says wins
@@ -175,7 +175,7 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 # After a lost connection Celery would raise a lowered prefetch count again by a question to the broker from the thread
 # whose task has ended: a fetcher's, beside the main loop. By AMQP one of the two reads the other's answer.
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
-CELERY_BEAT_SCHEDULER = "workers.beat.scheduler:LeasedScheduler"
+CELERY_BEAT_SCHEDULER = "weir.workers.beat.scheduler:LeasedScheduler"
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 

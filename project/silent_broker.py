@@ -25,7 +25,7 @@ from billiard import pool as billiard_pool
 from celery.signals import worker_shutting_down
 from kombu.transport import redis
 
-from workers import broker_link, task_names
+from weir.workers import broker_link, task_names
 
 log = structlog.get_logger(__name__)
 

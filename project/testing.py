@@ -5,8 +5,8 @@ from typing import Any, cast
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.test.runner import DiscoverRunner
 
-from postgres import sessions
-from postgres.timeline import gate
+from weir.postgres import sessions
+from weir.postgres.timeline import gate
 
 
 class Runner(DiscoverRunner):

@@ -8,11 +8,11 @@ from project.health import healthz, livez
 from project.readiness import readyz
 
 urlpatterns = [
-    path("", include("ops.urls")),
-    path("api/", include("api.urls")),
+    path("", include("weir.ops.urls")),
+    path("api/", include("weir.api.urls")),
     path("sign-in/", include("project.logins.urls")),
     path("admin/", admin.site.urls),
-    path("bell/", include("notifications.web.urls")),
+    path("bell/", include("weir.notifications.web.urls")),
     path("livez", livez),
     path("readyz", readyz),
     path("healthz", healthz),

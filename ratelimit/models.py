@@ -9,11 +9,11 @@ from django.db import models
 from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, Reverse
 
-from ratelimit.rates import rate_text
+from weir.ratelimit.rates import rate_text
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet
-SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (ratelimit.pacing)
+SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (weir.ratelimit.pacing)
 LONGEST_GRACE = timedelta(days=1)
 FARTHEST_S = 100 * 366 * 86_400.0  # the longest wait or pause: PostgreSQL's timestamps have an end
 LONGEST_WRITTEN_RATE = 50  # characters; COUNT/PERIOD has 9 digits, 15 digits and a unit at most

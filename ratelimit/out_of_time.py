@@ -1,7 +1,7 @@
 """Starts that were written out of their time: counted, and the clocks of their sites set behind them.
 
 A process that is stopped, or starved, between its look at the clock and its write may start later than its run lasts,
-or than its confirmation can be relied on (ratelimit.pacing). That cannot be undone. Its holder sees it directly after
+or than its confirmation can be relied on (weir.ratelimit.pacing). That cannot be undone. Its holder sees it directly after
 the write, and tells it here, so that no other start comes too close behind it, in any process.
 """
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from postgres import statements
-from ratelimit import clock
-from ratelimit.sites import known_sites
+from weir.postgres import statements
+from weir.ratelimit import clock
+from weir.ratelimit.sites import known_sites
 
 MOST_SITES: Final = 500  # of one statement
 
-_query = partial(statements.run, "ratelimit")
+_query = partial(statements.run, "weir.ratelimit")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ from collections import deque
 
 import structlog
 
-from ratelimit import clock
+from weir.ratelimit import clock
 
 log = structlog.get_logger(__name__)
 

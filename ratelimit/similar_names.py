@@ -8,7 +8,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from ratelimit.models import Site
+from weir.ratelimit.models import Site
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-.:"
 LONGEST = 60  # characters of a name of which all variants are made

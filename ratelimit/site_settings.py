@@ -1,7 +1,7 @@
 """The changes of a site: its rate and limits, a pause, a back-off, a crawl delay.
 
 Each call commits by itself, refuses to run inside `transaction.atomic()`, and takes effect at once in all processes: it
-recalls the slots that are reserved already (see ratelimit.pacing).
+recalls the slots that are reserved already (see weir.ratelimit.pacing).
 """
 
 import time
@@ -17,18 +17,18 @@ from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
-from postgres import statements
-from postgres.moments import in_utc
-from ratelimit import site_names
-from ratelimit.changing.rows import BackedOffSite, ChangedSite, HeldSite, RecalledSite
-from ratelimit.changing.values import check_settings, check_stated, usable_refusing
-from ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_REASON, PAUSED_FOREVER, Site
-from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.rates import parse_rate, spelled
-from ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
+from weir.postgres import statements
+from weir.postgres.moments import in_utc
+from weir.ratelimit import site_names
+from weir.ratelimit.changing.rows import BackedOffSite, ChangedSite, HeldSite, RecalledSite
+from weir.ratelimit.changing.values import check_settings, check_stated, usable_refusing
+from weir.ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_REASON, PAUSED_FOREVER, Site
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.ratelimit.rates import parse_rate, spelled
+from weir.ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
 
-_query = partial(statements.run, "ratelimit")
-_query_within = partial(statements.run_within, "ratelimit")
+_query = partial(statements.run, "weir.ratelimit")
+_query_within = partial(statements.run_within, "weir.ratelimit")
 
 # Seconds: the first back-off without a stated time, the longest one, and how long a site must not refuse anything after
 # a back-off until the next one counts as the first again (at least).

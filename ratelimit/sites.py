@@ -18,12 +18,12 @@ from django.conf import settings
 from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
-from postgres import statements
-from postgres.timeline import gate
-from ratelimit import similar_names, site_names
-from ratelimit.models import LONG_AGO, PAUSED_FOREVER, Site
-from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.rates import parse_rate, spelled
+from weir.postgres import statements
+from weir.postgres.timeline import gate
+from weir.ratelimit import similar_names, site_names
+from weir.ratelimit.models import LONG_AGO, PAUSED_FOREVER, Site
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.ratelimit.rates import parse_rate, spelled
 
 # The advisory lock of transactions that change which site a host belongs to: "Site" in ASCII.
 LOCK = 0x53697465
@@ -84,7 +84,7 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
     names = sorted({site_names.canonical(host) for host in hosts})
     above = [(name, ancestor) for name in names for ancestor in site_names.ancestors(name)]
     try:
-        with statements.own_transaction("ratelimit") as query:
+        with statements.own_transaction("weir.ratelimit") as query:
             query("sites/lock", {"lock": LOCK, "shared": True, "patience": f"{patience_s * 1000:.0f}ms"})
             query(
                 "sites/create",
@@ -116,7 +116,7 @@ def rest_all() -> int:
     rested, after, last = 0, 0, None
     while last is None or last:
         parameters = {"after": after, "batch": REST_BATCH, "rest": _rest()}
-        last = statements.run("ratelimit", "sites/rest", parameters, row=ChangedSite)
+        last = statements.run("weir.ratelimit", "sites/rest", parameters, row=ChangedSite)
         gate.renew()
         rested, after = rested + len(last), max((row.id for row in last), default=after)
     return rested
@@ -126,10 +126,12 @@ def step_all(step: timedelta) -> int:
     """Put the clocks of all sites right after a step of PostgreSQL's clock, and recall all slots; returns their number.
 
     In the caller's transaction. Nothing starts meanwhile: no holder has a confirmation. Part of what
-    workers.recovery.stepping does.
+    weir.workers.recovery.stepping does.
     """
     return len(
-        statements.run_within("ratelimit", "sites/step", {"step": step, "forever": PAUSED_FOREVER}, row=ChangedSite)
+        statements.run_within(
+            "weir.ratelimit", "sites/step", {"step": step, "forever": PAUSED_FOREVER}, row=ChangedSite
+        )
     )
 
 

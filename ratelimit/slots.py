@@ -4,7 +4,7 @@ Every call commits by itself and refuses to run inside `transaction.atomic()`. T
 durations, which become points on the clock of holders here (clock.py): starts are counted from the arrival of the
 reply, deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
 
-A process that holds slots for longer asks for `recalls`, or has them confirmed (`confirm`): see ratelimit.pacing.
+A process that holds slots for longer asks for `recalls`, or has them confirmed (`confirm`): see weir.ratelimit.pacing.
 """
 
 import math
@@ -15,14 +15,14 @@ from functools import partial
 
 from django.db import OperationalError, connection
 
-from postgres import statements
-from ratelimit import clock, round_trips, site_names
-from ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
-from ratelimit.pacing import Confirmation, Run
-from ratelimit.sites import create_sites, known_sites
-from ratelimit.slot_rows import Estimate, PurgedBatch, Recall, ReservedRow, StandingSlot
+from weir.postgres import statements
+from weir.ratelimit import clock, round_trips, site_names
+from weir.ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.ratelimit.sites import create_sites, known_sites
+from weir.ratelimit.slot_rows import Estimate, PurgedBatch, Recall, ReservedRow, StandingSlot
 
-_query = partial(statements.run, "ratelimit")
+_query = partial(statements.run, "weir.ratelimit")
 
 PURGE_BATCH = 5_000
 # That a process adds to the grace of its reservations: one between whose ends the answer was true, and one that it may

@@ -3,7 +3,7 @@
     with throttle("api.example.com"):
         requests.get("https://api.example.com/orders")
 
-How a caller gets its slot, and what the callers of a process share, stands in ratelimit.held.
+How a caller gets its slot, and what the callers of a process share, stands in weir.ratelimit.held.
 """
 
 from contextlib import AsyncContextDecorator, ContextDecorator
@@ -12,11 +12,11 @@ from typing import Self
 
 from asgiref.sync import sync_to_async
 
-from postgres import statements
-from ratelimit import clock, slots
-from ratelimit.held import steps
-from ratelimit.held.caller import Caller
-from ratelimit.held.process import callers_at
+from weir.postgres import statements
+from weir.ratelimit import clock, slots
+from weir.ratelimit.held import steps
+from weir.ratelimit.held.caller import Caller
+from weir.ratelimit.held.process import callers_at
 
 _refuse_transaction = partial(statements.refuse_transaction, "throttle()")
 

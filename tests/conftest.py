@@ -12,13 +12,13 @@ from django.db.models import Model
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
-from postgres import weir_apps
 from project import embedded
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.waiting import once_more_if_too_late
+from weir.postgres import weir_apps
 
-ROOMS = ("api", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
+ROOMS = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
 KINDS = ("acceptance", "integration", "unit")  # the slowest first
 # What `migrate` wrote stays; a table without a page has not been written to since it was truncated.
 EMPTY_WRITTEN_TABLES = """

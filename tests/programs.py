@@ -11,17 +11,17 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
-from api.tokens import actions
-from api.tokens.scopes import SCOPES
-from notifications import inbox
-from ratelimit import site_settings
-from ratelimit.models import Site
-from workers.audit import acting
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import Fetch, FetchBody, RobotsFile, State
-from workers.mail.models import Email
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.api.tokens import actions
+from weir.api.tokens.scopes import SCOPES
+from weir.notifications import inbox
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.audit import acting
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, State
+from weir.workers.mail.models import Email
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 V1: Final = "/api/v1"
 HOST: Final = "a.example"

@@ -28,7 +28,7 @@ def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
 
     However many workers call it at once, no row is handed to two of them, provided that a marked row is outside the
     queryset. A worker that is killed holds its rows for ever, so a mark should have an end (see
-    `workers.mail.sending.leases`).
+    `weir.workers.mail.sending.leases`).
 
     Returns the rows, with those marks that are plain values; the marks are committed. Related rows that the queryset
     selects along are not locked. Raises RuntimeError inside a transaction, which could roll the claim back after the

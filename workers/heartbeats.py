@@ -5,10 +5,10 @@ from datetime import timedelta
 from django.db.models import F, Min
 from django.db.models.functions import Now
 
-from workers.models import Heartbeat
-from workers.processes.models import Process
-from workers.processes.turning import BEAT, KINDS
-from workers.schedule import QUEUES
+from weir.workers.models import Heartbeat
+from weir.workers.processes.models import Process
+from weir.workers.processes.turning import BEAT, KINDS
+from weir.workers.schedule import QUEUES
 
 FRESH = timedelta(minutes=3)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from celery.signals import before_task_publish, worker_init
 from django.conf import settings
 
-from workers import task_names
+from weir.workers import task_names
 
 LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, but for the mail server's reply to an e-mail
 

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from celery import current_app
 
-from workers import broker_link, ticks
+from weir.workers import broker_link, ticks
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from workers import task_names
+from weir.workers import task_names
 
 # `default` is for the tasks of users. What may take long is not in `ticks`, which keeps Weir going, and a mail server
 # that hangs holds up nothing but `mail`.

@@ -6,8 +6,8 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_process_init, worker_process_shutdown
 
-from ratelimit.held import process as held
-from workers import heartbeats, task_names
+from weir.ratelimit.held import process as held
+from weir.workers import heartbeats, task_names
 
 
 @shared_task(name=task_names.HEARTBEAT)

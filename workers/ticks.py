@@ -9,7 +9,7 @@ tick would expire, and the clock of no host decides anything in Weir.
 
 from typing import Final
 
-from workers import broker_link, task_names
+from weir.workers import broker_link, task_names
 
 # Users' tasks are in `default`, and may be routed here as well.
 QUEUES: Final = frozenset({"ticks", "maintenance", "mail"})

@@ -22,8 +22,8 @@ from benchmarks.figures import Figure
 from benchmarks.tabs import sessions
 from benchmarks.tabs.web import Web
 from benchmarks.unread import stores
-from notifications import inbox
 from project import embedded
+from weir.notifications import inbox
 
 NOT_USERS = range(10**9, 10**9 + 1_000)
 # What clients send. The commands that scripts execute count as well, and none of ours executes one of these.

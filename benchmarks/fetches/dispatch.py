@@ -8,7 +8,7 @@ from django.db import connection
 
 from benchmarks import broker
 from benchmarks.figures import Figure
-from workers.fetches.dispatch import dispatch
+from weir.workers.fetches.dispatch import dispatch
 
 BACKLOG = 1_000_000
 SITES = 1_000

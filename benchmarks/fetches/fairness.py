@@ -20,10 +20,10 @@ from benchmarks.figures import Figure
 from demo.fakes import judge, site_log, sites
 from demo.fakes.judge import percentile
 from demo.fakes.site_server import FLUSH_EVERY_S
-from ratelimit import site_settings
-from ratelimit.models import Slot
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import HELD, Fetch, State
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Slot
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import HELD, Fetch, State
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "200"))  # a round
 BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))

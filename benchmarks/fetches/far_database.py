@@ -28,9 +28,9 @@ from benchmarks.figures import Figure, print_table
 from demo.fakes import judge, sites
 from demo.fakes.distance import distance
 from project import embedded
-from ratelimit import site_settings
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
 
 # Milliseconds: the round trip, and by how much one may be longer.
 DISTANCES = ((0, 0), (5, 0), (20, 0), (50, 0), (100, 0), (0, 30))
@@ -55,7 +55,7 @@ import json, sys, time
 import django
 django.setup()
 from demo.fakes.children import die_with_parent
-from ratelimit.throttle import throttle
+from weir.ratelimit.throttle import throttle
 die_with_parent()
 site, lasts_s = sys.argv[1], float(sys.argv[2])
 began_at, starts = time.monotonic(), []

@@ -15,9 +15,9 @@ from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from demo.fakes import site_log, sites
 from demo.fakes.judge import percentile
-from ratelimit import site_settings
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.reports.forecast import forecast
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.reports.forecast import forecast
 
 SITES = 60
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))

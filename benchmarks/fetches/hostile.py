@@ -21,9 +21,9 @@ from benchmarks.fetches import hostile_site, own_processes
 from benchmarks.fetches.measured import measured
 from benchmarks.figures import Figure
 from demo.fakes import sites
-from ratelimit import site_settings
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 HONEST, PER_S = 20, 5
 NUMBERS = (1, 30, 500)  # of hostile sites

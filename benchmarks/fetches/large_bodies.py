@@ -14,9 +14,9 @@ from benchmarks.fetches import own_processes
 from benchmarks.fetches.measured import measured
 from benchmarks.figures import Figure, print_table
 from demo.fakes import judge, sites
-from ratelimit import site_settings
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 SMALL_SITES, SMALL_PER_S = 20, 5  # 100 small requests a second
 LARGE_SITES, LARGE_PER_S = 4, 1  # and 4 bodies

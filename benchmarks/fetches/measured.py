@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from demo.fakes import judge, site_log, sites
-from ratelimit.models import Slot
+from weir.ratelimit.models import Slot
 
 LOG_LAGS_S = 0.2  # the log is written every 50 ms
 

@@ -18,8 +18,8 @@ from benchmarks import broker
 from benchmarks.fetches import celery_peer, own_processes
 from demo.fakes import sites
 from project import embedded
-from ratelimit import site_settings
-from workers.fetches.enqueue import request_fetches
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
 
 RATE, INTERVAL_S = "3/s", 1 / 3
 SCRAPY_PEER = Path(__file__).with_name("scrapy_peer.py")

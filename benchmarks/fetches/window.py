@@ -22,15 +22,15 @@ from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from demo.fakes import judge, sites
 from project.celery import app
-from ratelimit import clock, site_settings
-from ratelimit.pacing import HAND_OVER_MARGIN_S
-from workers import task_names
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import attempt as attempt_module
-from workers.fetches.fetcher.http.attempt import Attempt
-from workers.fetches.fetcher.wire.channel import Channel
+from weir.ratelimit import clock, site_settings
+from weir.ratelimit.pacing import HAND_OVER_MARGIN_S
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.http import attempt as attempt_module
+from weir.workers.fetches.fetcher.http.attempt import Attempt
+from weir.workers.fetches.fetcher.wire.channel import Channel
 
 SITES, PER_S = 60, 10
 BUSY = 8

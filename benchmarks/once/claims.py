@@ -8,8 +8,8 @@ from uuid import uuid4
 from benchmarks.figures import Figure
 from benchmarks.once import queues
 from benchmarks.rounds import rate
-from workers.mail.sending import leases
-from workers.mail.sending.source import BATCH
+from weir.workers.mail.sending import leases
+from weir.workers.mail.sending.source import BATCH
 
 ROUNDS = 3
 DUE = 20_000

@@ -16,7 +16,7 @@ from benchmarks.once import crew, queues, sink
 from benchmarks.once.crew import Crew
 from benchmarks.once.sink import Sink
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
-from workers.mail.models import Rendering
+from weir.workers.mail.models import Rendering
 
 ROUNDS = 5
 MAILS = 600  # a round and side

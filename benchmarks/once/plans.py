@@ -15,12 +15,12 @@ from django.test.utils import CaptureQueriesContext
 
 from benchmarks.once import queues
 from benchmarks.once.large import KINDS
-from postgres import planner
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.reports import counts, searching
-from workers.mail.sending import leases
-from workers.mail.sending.source import BATCH
+from weir.postgres import planner
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import counts, searching
+from weir.workers.mail.sending import leases
+from weir.workers.mail.sending.source import BATCH
 
 TOKEN = UUID(int=1)
 LEASE = timedelta(minutes=5)
@@ -61,9 +61,9 @@ def statements() -> Iterator[Statement]:
 
 
 def _of_web_code() -> Iterator[Statement]:
-    yield _from_file("workers.mail", "find", {"kind": KINDS[0], "key": "order-4800000"})
+    yield _from_file("weir.workers.mail", "find", {"kind": KINDS[0], "key": "order-4800000"})
     queue = {"email": 1, "kind": KINDS[0], "priority": 0}
-    yield _from_file("workers.mail", "does_older_wait", queue)
+    yield _from_file("weir.workers.mail", "does_older_wait", queue)
 
 
 def _of_mailers() -> Iterator[Statement]:
@@ -76,18 +76,20 @@ def _of_mailers() -> Iterator[Statement]:
         _change(due, state=State.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
 
     begin = one | {"relay": "mail.example:25", "asked_for": None}
-    yield _from_file("workers.mail.sending", "claim", CLAIMED)
-    yield _from_file("workers.mail.sending", "begin", begin, claimed)
-    yield _from_file("workers.mail.sending", "record", one | OUTCOME, claimed)
+    yield _from_file("weir.workers.mail.sending", "claim", CLAIMED)
+    yield _from_file("weir.workers.mail.sending", "begin", begin, claimed)
+    yield _from_file("weir.workers.mail.sending", "record", one | OUTCOME, claimed)
     yield _of_queryset("take_back_abandoned", Email.objects.abandoned()[: leases.SWEPT_AT_ONCE])
     yield _of_queryset("end_silent", Email.objects.silent(timedelta(minutes=30))[: leases.SWEPT_AT_ONCE])
 
 
 def _of_reports() -> Iterator[Statement]:
-    yield _from_file("workers.mail.reports", "states", {"most": counts.MOST}, planner.by_indexes)
-    yield _from_file("workers.mail.reports", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, planner.by_indexes)
+    yield _from_file("weir.workers.mail.reports", "states", {"most": counts.MOST}, planner.by_indexes)
     yield _from_file(
-        "workers.mail.reports", "sent", {"within": counts.DAY, "most": counts.MOST_SENT}, planner.by_indexes
+        "weir.workers.mail.reports", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, planner.by_indexes
+    )
+    yield _from_file(
+        "weir.workers.mail.reports", "sent", {"within": counts.DAY, "most": counts.MOST_SENT}, planner.by_indexes
     )
     for state in State:
         yield from _of_call(f"list_{state}", partial(_list, "--state", state.value))
@@ -106,9 +108,9 @@ def _of_reports() -> Iterator[Statement]:
 def _of_maintenance() -> Iterator[Statement]:
     long_ago = "1970-01-01T00:00Z"
     some = {"older_than": 0.0, "after": long_ago, "after_id": 0, "batch": 500}
-    yield _from_file("workers.mail.maintenance", "purge_renderings", some)
+    yield _from_file("weir.workers.mail.maintenance", "purge_renderings", some)
     address = {"address": ADDRESS, "pattern": ADDRESS.replace(".", r"\."), "instead": "It went.", "batch": 500}
-    yield _from_file("workers.mail", "forget", address)
+    yield _from_file("weir.workers.mail", "forget", address)
 
 
 def _from_file(

@@ -31,7 +31,7 @@ LENGTH = b"content-length:"
 def measure() -> list[Figure]:
     """Return the rates."""
     from benchmarks.once import crew, queues  # noqa: PLC0415  the sink's process has no Django
-    from workers.mail.sending import runner  # noqa: PLC0415  as above
+    from weir.workers.mail.sending import runner  # noqa: PLC0415  as above
 
     with _running() as port:
         url = f"resend+http://re_bench@{HOST}:{port}"

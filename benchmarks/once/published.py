@@ -1,4 +1,4 @@
-"""The design for e-mails that is published most often for Django with PostgreSQL, for comparison with `workers.mail`.
+"""The design for e-mails that is published most often for Django with PostgreSQL, for comparison with `weir.workers.mail`.
 
 A flag in the orders table says whether the e-mail is sent. For each order that is shipped and not flagged:
 
@@ -111,7 +111,7 @@ class PublishedShippedEmail:
         return found
 
     def _send(self, order: PublishedOrder) -> None:
-        """Send the e-mail: the same as that of `workers.orders`."""
+        """Send the e-mail: the same as that of `weir.workers.orders`."""
         values = {"order": order}
         send_mail(
             render_to_string("orders/shipped_subject.txt", values).strip(),

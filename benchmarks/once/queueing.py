@@ -16,9 +16,9 @@ from django.template.loader import get_template, render_to_string
 from benchmarks.figures import Figure
 from benchmarks.once import queues
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
-from workers.mail import outbox
-from workers.mail.models import Email
-from workers.orders.models import SHIPPED, Order
+from weir.workers.mail import outbox
+from weir.workers.mail.models import Email
+from weir.workers.orders.models import SHIPPED, Order
 
 ROUNDS = 5
 CALLS = 400  # a round and side

@@ -20,10 +20,10 @@ from django.db import connection
 from django.test.utils import modify_settings, override_settings
 
 from benchmarks.once.published import BACKEND, PublishedShippedEmail, create_table
-from workers.mail import renderings
-from workers.mail.models import Email
-from workers.mail.rendering import render
-from workers.mail.sending import runner
+from weir.workers.mail import renderings
+from weir.workers.mail.models import Email
+from weir.workers.mail.rendering import render
+from weir.workers.mail.sending import runner
 
 EMPTY = "TRUNCATE orders_order, mail_email, mail_rendering, mail_resolution RESTART IDENTITY"
 FILL_ORDERS = """

@@ -24,8 +24,8 @@ from benchmarks.once import crew, queues
 from benchmarks.rounds import middle, ratio, take_turns
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from workers.mail.models import HELD, Email
-from workers.mail.sending.source import BATCH
+from weir.workers.mail.models import HELD, Email
+from weir.workers.mail.sending.source import BATCH
 
 ROUNDS = 6
 LASTS_S = 3.0

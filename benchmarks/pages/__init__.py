@@ -20,7 +20,7 @@ from django.test import override_settings
 from benchmarks.figures import Figure
 from benchmarks.pages import answers, tables, visits
 from benchmarks.pages.size import LARGE, Size
-from ops.metrics.parts.sites import MOST_SITES
+from weir.ops.metrics.parts.sites import MOST_SITES
 
 
 def measure(folder: Path, size: Size = LARGE) -> Iterator[Figure]:

@@ -13,10 +13,10 @@ from benchmarks.figures import Figure, print_table
 from benchmarks.pages import plans, tables
 from benchmarks.pages.size import Size
 from benchmarks.pages.visits import Visit
-from ops import snapshots
-from ops.answers import LIVE
-from ops.metrics import scrape
 from project.logins import links
+from weir.ops import snapshots
+from weir.ops.answers import LIVE
+from weir.ops.metrics import scrape
 
 TIMED_OUT = "PostgreSQL needs longer than"
 HEADINGS = ("page", "cold ms", "worst", "p50", "p99", "live p50", "live p99", "statements", "reads whole")

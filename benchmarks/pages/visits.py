@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchmarks.pages.size import Size
-from workers import cursors
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
+from weir.workers import cursors
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
 
 FIRST_SITE = "site-1.bench"
 NOBODY = "nothing-has-this"

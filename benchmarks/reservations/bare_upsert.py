@@ -14,7 +14,7 @@ from django.db import connection
 
 from benchmarks import database
 from benchmarks.figures import Figure
-from ratelimit import site_settings, slots
+from weir.ratelimit import site_settings, slots
 
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "9"))
 CALLS = 1_500

@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field
 from heapq import heapreplace
 from typing import TYPE_CHECKING
 
-from ratelimit import clock
+from weir.ratelimit import clock
 
 if TYPE_CHECKING:
     from benchmarks.reservations.limiters import Limiter
     from benchmarks.reservations.scenarios import Scenario
-    from ratelimit.slots import Reservation
+    from weir.ratelimit.slots import Reservation
 
 READY = "ready\n"
 BEGIN_IN_S = 0.1
@@ -113,7 +113,7 @@ def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
 
 def _use(reservation: "Reservation", site: str, notes: Notes) -> Iterator[float]:
     """Start in each of the slots. If it is too late for a slot, the rest of the run is lost, and a refusal is noted."""
-    from ratelimit import slots  # noqa: PLC0415  once Django is there
+    from weir.ratelimit import slots  # noqa: PLC0415  once Django is there
 
     run = reservation.run
     for slot in reservation.slots:

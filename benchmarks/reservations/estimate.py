@@ -28,7 +28,7 @@ def measure(_folder: Path) -> list[Figure]:
     from django.db import connection  # noqa: PLC0415
 
     from demo.fakes.judge import percentile  # noqa: PLC0415
-    from ratelimit.models import Slot  # noqa: PLC0415
+    from weir.ratelimit.models import Slot  # noqa: PLC0415
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
@@ -53,8 +53,8 @@ def _probe(site: str, rate: str, probes: int) -> list[tuple[float, float]]:
     """Return the predicted wait and the error of each probe, in seconds."""
     from django.db import connection  # noqa: PLC0415
 
-    from ratelimit import site_settings, slots  # noqa: PLC0415
-    from ratelimit.throttle import throttle  # noqa: PLC0415
+    from weir.ratelimit import site_settings, slots  # noqa: PLC0415
+    from weir.ratelimit.throttle import throttle  # noqa: PLC0415
 
     site_settings.set_rate(site, rate)
     time.sleep(random.uniform(0, 2))  # noqa: S311  so that the probes are not in step

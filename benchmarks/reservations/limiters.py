@@ -37,11 +37,11 @@ from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, p
 
 from benchmarks import database
 from benchmarks.reservations.scenarios import Scenario
-from ratelimit import clock, site_settings, slots
-from ratelimit.held import process
-from ratelimit.models import SHORTEST_GRACE
-from ratelimit.slots import Reservation
-from ratelimit.throttle import throttle
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.held import process
+from weir.ratelimit.models import SHORTEST_GRACE
+from weir.ratelimit.slots import Reservation
+from weir.ratelimit.throttle import throttle
 
 FAR = 1e9  # seconds that a reservation may lie ahead here
 RUN = 20  # starts in one reservation, where a caller takes more than one

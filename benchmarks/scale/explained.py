@@ -15,7 +15,7 @@ import psycopg
 from django.db import connection
 
 from benchmarks.figures import Figure
-from postgres import statements
+from weir.postgres import statements
 
 ROUNDS = 5
 _parameters: dict[str, Mapping[str, object]] = {}

@@ -10,12 +10,12 @@ from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
-from ratelimit import slots
-from workers.fetches import backlog
-from workers.fetches.maintenance import purge
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import HELD, Fetch
-from workers.fetches.reports.site_list import SiteFilters, all_sites, backlogs, site_list
+from weir.ratelimit import slots
+from weir.workers.fetches import backlog
+from weir.workers.fetches.maintenance import purge
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import HELD, Fetch
+from weir.workers.fetches.reports.site_list import SiteFilters, all_sites, backlogs, site_list
 
 LOST = int(10_000 * tables.SHARE)
 
@@ -33,8 +33,8 @@ def _reading(plans: Path) -> list[Figure]:
         counted = backlogs()
     busiest = SiteFilters(sort="backlog")
     return [
-        statement_takes(plans, "estimate", "ratelimit", "slots/estimate"),
-        statement_takes(plans, "sites", "workers.fetches.reports", "backlogs"),
+        statement_takes(plans, "estimate", "weir.ratelimit", "slots/estimate"),
+        statement_takes(plans, "sites", "weir.workers.fetches.reports", "backlogs"),
         call_takes("sites_call", lambda: site_list(busiest, counted=backlogs())),
         call_takes("sites_page", lambda: site_list(busiest, counted=counted)),
         call_takes("sites_call_all", lambda: all_sites(busiest, None, counted=backlogs())),
@@ -47,9 +47,9 @@ def _sweeping(plans: Path) -> list[Figure]:
         figures = [call_takes("sweep", sweep)]
     idle = {"sites": None, "after": tables.SITES, "most": backlog.SITES_A_LOOK}
     figures += [
-        statement_takes(plans, "lost", "workers.fetches.maintenance", "lost"),
-        statement_takes(plans, "overlooked_sites_on", "workers.fetches", "activate", {**idle, "after": 0}),
-        statement_takes(plans, "overlooked_sites_off", "workers.fetches", "activate", idle),
+        statement_takes(plans, "lost", "weir.workers.fetches.maintenance", "lost"),
+        statement_takes(plans, "overlooked_sites_on", "weir.workers.fetches", "activate", {**idle, "after": 0}),
+        statement_takes(plans, "overlooked_sites_off", "weir.workers.fetches", "activate", idle),
     ]
     with connection.cursor() as cursor:
         cursor.execute(
@@ -69,10 +69,10 @@ def _purging(plans: Path) -> list[Figure]:
     ended = {"older_than": settings.WEIR_FETCH_RETENTION, "batch": purge.BATCH}
     gone: list[int] = []
     figures = [
-        statement_takes(plans, "purge_slots_batch", "ratelimit", "slots/purge", begin),
+        statement_takes(plans, "purge_slots_batch", "weir.ratelimit", "slots/purge", begin),
         slots_purged := call_takes("purge_slots", lambda: gone.append(slots.purge(kept))),
         call_takes("purge_slots_again", lambda: slots.purge(kept)),
-        statement_takes(plans, "purge_fetches_batch", "workers.fetches.maintenance", "purge_fetches", ended),
+        statement_takes(plans, "purge_fetches_batch", "weir.workers.fetches.maintenance", "purge_fetches", ended),
         fetches_purged := call_takes("purge_fetches", lambda: gone.append(purge.purge())),
         call_takes("purge_again", purge.purge),
     ]

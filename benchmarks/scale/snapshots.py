@@ -18,8 +18,8 @@ from benchmarks.figures import Figure
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
 from benchmarks.scale import tables
 from benchmarks.scale.explained import recorded, statement_takes
-from ratelimit import slots
-from workers.fetches.dispatch import dispatch
+from weir.ratelimit import slots
+from weir.workers.fetches.dispatch import dispatch
 
 HELD_S = 600
 RATES = (1, 3, 10, 30, 100)  # of the hot site, a second
@@ -141,4 +141,4 @@ def _compare(what: str, side: Side, calm: Side, when: str) -> list[Figure]:
 
 def _tick(plans: Path, when: str) -> Figure:
     _quickly(QUEUES_ARE_DUE)
-    return statement_takes(plans, f"snapshot_dispatch_{when}", "workers.fetches", "dispatch", {"after": 0})
+    return statement_takes(plans, f"snapshot_dispatch_{when}", "weir.workers.fetches", "dispatch", {"after": 0})

@@ -6,7 +6,7 @@ from benchmarks import broker, database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
-from workers.fetches.dispatch import dispatch
+from weir.workers.fetches.dispatch import dispatch
 
 FEW = 100  # one site in so many
 RESERVED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
@@ -19,14 +19,14 @@ def measure(plans: Path) -> list[Figure]:
     tables.vacuum()
     with recorded():
         figures = [call_takes("tick_none_due", dispatch)]
-    figures.append(statement_takes(plans, "dispatch_none_due", "workers.fetches", "dispatch"))
+    figures.append(statement_takes(plans, "dispatch_none_due", "weir.workers.fetches", "dispatch"))
     first = {"after": 0}
     database.run_at_length(f"{DUE} WHERE id % {FEW} = 0")
-    figures.append(statement_takes(plans, "dispatch_few_due", "workers.fetches", "dispatch", first))
+    figures.append(statement_takes(plans, "dispatch_few_due", "weir.workers.fetches", "dispatch", first))
     figures.append(call_takes("tick_few_due", dispatch))
     database.run_at_length(DUE)
     tables.vacuum()
-    figures.append(statement_takes(plans, "dispatch_all_due_first_sites", "workers.fetches", "dispatch", first))
+    figures.append(statement_takes(plans, "dispatch_all_due_first_sites", "weir.workers.fetches", "dispatch", first))
     sent: list[int] = []
     all_due = call_takes("tick_all_due", lambda: sent.append(dispatch()))
     rate = Figure(name="scale_tick_all_due_rate", value=sent[0] / all_due.value * 1000, unit="slots/s")

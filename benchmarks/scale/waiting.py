@@ -33,5 +33,5 @@ def measure(plans: Path) -> list[Figure]:
             FILL % {"name": name, "priority": priority, "fetches": fetches, "one_in": fetches // DUE}
         )
         tables.vacuum()
-        figures.append(statement_takes(plans, name, "workers.fetches", "dispatch", {"after": 0}))
+        figures.append(statement_takes(plans, name, "weir.workers.fetches", "dispatch", {"after": 0}))
     return figures

@@ -13,8 +13,8 @@ from benchmarks.tabs.polling import polling
 from benchmarks.tabs.size import Size
 from benchmarks.tabs.web import Web
 from demo.fakes import judge, site_log, sites
-from ratelimit import site_settings
-from workers.fetches.enqueue import request_fetches
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
 
 PER_S = 2
 LOG_LAGS_S = 0.2  # the log is written every 50 ms

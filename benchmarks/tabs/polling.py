@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from statistics import median
 
-from ops.answers import LIVE
-from ops.views.overview import EVERY_S
+from weir.ops.answers import LIVE
+from weir.ops.views.overview import EVERY_S
 
 HOST = "127.0.0.1"
 ANSWER_S = 10.0

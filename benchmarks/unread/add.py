@@ -9,7 +9,7 @@ from itertools import cycle
 from benchmarks.figures import Figure
 from benchmarks.rounds import middle, rate, ratio, take_turns
 from benchmarks.unread import stores
-from notifications import counters
+from weir.notifications import counters
 
 ROUNDS = 61  # so that what else the machine does disturbs few of them
 CALLS = 500

@@ -17,8 +17,8 @@ from benchmarks.figures import Figure
 from benchmarks.rounds import middle, rate, ratio, take_turns
 from benchmarks.unread import stores
 from benchmarks.unread.published import PublishedUnread, create_table
-from notifications import counters, flush
-from notifications.models import UnreadCount
+from weir.notifications import counters, flush
+from weir.notifications.models import UnreadCount
 
 ROUNDS = 5
 USERS = 100_000

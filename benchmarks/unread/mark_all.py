@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from benchmarks.database import run_at_length
 from benchmarks.figures import Figure
-from notifications import inbox, read_marks
-from notifications.models import Notification
+from weir.notifications import inbox, read_marks
+from weir.notifications.models import Notification
 
 ROUNDS = 21
 UNREAD = {100: -1, 1_000: -2, 1_000_000: -3}  # users by their number of unread rows

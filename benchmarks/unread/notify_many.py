@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.rounds import middle, rate, ratio, take_turns
-from notifications import inbox
-from notifications.models import Notification
+from weir.notifications import inbox
+from weir.notifications.models import Notification
 
 ROUNDS = 5
 USERS = 100_000

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from benchmarks import database
-from notifications import inbox
-from notifications.inbox import reading
-from notifications.reconciliation import page
+from weir.notifications import inbox
+from weir.notifications.inbox import reading
+from weir.notifications.reconciliation import page
 
 LOOKED_AT = 5_000  # users
 
@@ -41,7 +41,7 @@ def _plans(user_id: int) -> Iterator[tuple[str, str]]:
         "retention/purge": {"older_than": 0.0, "batch": 1_000},
     }
     for name, parameters in statements.items():
-        text = files("notifications").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+        text = files("weir.notifications").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
         yield name, database.explain(text.replace("::user_key", "::bigint"), parameters)
     calls: dict[str, Callable[[], object]] = {
         "inbox.page": lambda: inbox.page(user_id),

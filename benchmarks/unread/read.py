@@ -9,8 +9,8 @@ from statistics import median, quantiles
 
 from benchmarks.figures import Figure
 from benchmarks.unread import stores
-from notifications import inbox
-from notifications.models import Notification
+from weir.notifications import inbox
+from weir.notifications.models import Notification
 
 ROUNDS = 10
 CALLS = 200

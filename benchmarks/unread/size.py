@@ -25,10 +25,10 @@ from benchmarks.rounds import middle, rate, ratio, take_turns
 from benchmarks.unread import large, plans, stores
 from benchmarks.unread.flush import LOOP
 from benchmarks.unread.large import Size
-from notifications import counters, flush, inbox, reconcile
-from notifications.models import Doubt, Notification, Reconciliation, UnreadCount
-from notifications.reconciliation import changed
-from notifications.removal import retention
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.models import Doubt, Notification, Reconciliation, UnreadCount
+from weir.notifications.reconciliation import changed
+from weir.notifications.removal import retention
 
 CALLS = 2_000
 NOTIFIED = 100_000  # users of one notify_many, and of one flush

@@ -10,8 +10,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from benchmarks.database import run_at_length
-from notifications import reconcile
-from notifications.link import places
+from weir.notifications import reconcile
+from weir.notifications.link import places
 
 ROWS = 5_000_000
 USERS = 100_000

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from demo.bell import views
-from postgres.own_commits import leave_commits_to
+from weir.postgres.own_commits import leave_commits_to
 
 app_name = "demo"
 urlpatterns = [

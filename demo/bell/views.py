@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from notifications import inbox
-from ops.pages import guarded
-from postgres import statements
+from weir.notifications import inbox
+from weir.ops.pages import guarded
+from weir.postgres import statements
 
 
 class OwnRows(NamedTuple):

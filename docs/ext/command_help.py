@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from workers.cli.actions import EXAMPLES
+from weir.workers.cli.actions import EXAMPLES
 
 from . import tables
 

@@ -1,9 +1,9 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from notifications import inbox
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.notifications import inbox
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 
 @transaction.atomic

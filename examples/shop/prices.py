@@ -3,8 +3,8 @@ from decimal import Decimal
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from notifications import inbox
-from workers.fetches.enqueue import request_fetches
+from weir.notifications import inbox
+from weir.workers.fetches.enqueue import request_fetches
 
 from .models import Price
 

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from celery import shared_task
 
-from workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, State
 
 from . import prices
 

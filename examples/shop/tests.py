@@ -3,9 +3,9 @@ from decimal import Decimal
 from django.contrib.auth.models import User
 from django.test import TestCase
 
-from notifications import inbox
-from workers.mail.models import Email
-from workers.orders.models import Order
+from weir.notifications import inbox
+from weir.workers.mail.models import Email
+from weir.workers.orders.models import Order
 
 from . import orders, prices
 

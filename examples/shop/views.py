@@ -1,7 +1,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from notifications import inbox
+from weir.notifications import inbox
 
 from .models import Price
 

@@ -5,8 +5,8 @@ because Redis is down: what Redis missed is reconciled later, and numbers are co
 functions raise ValueError for what cannot be a user's key, and database errors.
 """
 
-from notifications.inbox.reading import page, unread_by_kind, unread_count, unread_counts
-from notifications.inbox.writing import mark_all_read, mark_read, mark_unread, notify, notify_many
+from weir.notifications.inbox.reading import page, unread_by_kind, unread_count, unread_counts
+from weir.notifications.inbox.writing import mark_all_read, mark_read, mark_unread, notify, notify_many
 
 __all__ = [
     "mark_all_read",

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
 
-from notifications import changes, counters, read_marks, user_keys
-from notifications.link import outages
-from notifications.models import Notification
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications import changes, counters, read_marks, user_keys
+from weir.notifications.link import outages
+from weir.notifications.models import Notification
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
 TRIES = 3  # of a page whose notifications are being read meanwhile
@@ -103,7 +103,7 @@ def _look_once(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNum
         outages.warn("unread_counted_without_redis", error)
         peek = counters.Peek(deltas={})
     rows = statements.run_within(
-        "notifications",
+        "weir.notifications",
         "inbox/numbers",
         {
             "users": user_keys.array(users),
@@ -136,7 +136,7 @@ def unread_by_kind(user_id: UserKey) -> dict[str, int]:
     last. A call reads the rows that it counts: `unread_count` costs the same however many there are.
     """
     parameters = {"user": user_keys.clean(user_id), "most_counted": MOST_COUNTED}
-    found = statements.run_within("notifications", "inbox/by_kind", parameters, row=UnreadOfKind, prepare=True)
+    found = statements.run_within("weir.notifications", "inbox/by_kind", parameters, row=UnreadOfKind, prepare=True)
     return dict(found)
 
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import QuerySet
 
-from notifications import changes, read_marks, user_keys
-from notifications.inbox.reading import unread_count
-from notifications.models import MOST_OF_DEDUPE_KEY, Notification
-from notifications.user_keys import UserKey
-from postgres import statements
-from postgres.moments import in_utc
+from weir.notifications import changes, read_marks, user_keys
+from weir.notifications.inbox.reading import unread_count
+from weir.notifications.models import MOST_OF_DEDUPE_KEY, Notification
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
+from weir.postgres.moments import in_utc
 
 AT_ONCE = 50_000  # users in one statement
 MOST_MARKED = 1_000  # notifications that mark_all_read changes one by one: some ten milliseconds
@@ -142,7 +142,7 @@ def notify_many(
 
 def _write_all(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
     for part in _parts(users):
-        statements.run_within("notifications", "inbox/notify", {**values, "users": part})
+        statements.run_within("weir.notifications", "inbox/notify", {**values, "users": part})
     return users
 
 
@@ -154,7 +154,9 @@ def _write_all_once(users: list[UserKey], values: dict[str, Any]) -> list[UserKe
     return [
         row.user_id
         for part in _parts(sorted(users))
-        for row in statements.run_within("notifications", "inbox/notify_once", {**values, "users": part}, row=ToldUser)
+        for row in statements.run_within(
+            "weir.notifications", "inbox/notify_once", {**values, "users": part}, row=ToldUser
+        )
     ]
 
 
@@ -201,4 +203,4 @@ def mark_unread(user_id: UserKey, ids: Iterable[int]) -> int:
 
 
 def _run(name: str, parameters: dict[str, Any], row: type[Row]) -> list[Row]:
-    return statements.run_within("notifications", name, parameters, row=row, prepare=True)
+    return statements.run_within("weir.notifications", name, parameters, row=row, prepare=True)

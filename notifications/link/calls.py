@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import hiredis
 import redis
 
-from notifications.link import places
+from weir.notifications.link import places
 
 LEFT_ALONE_S: Final = 1.0  # after an error this process does not ask Redis again for so long
 # A deadline is later than the time-out of the answer by this. What is known of Redis' clock is early by up to a round
@@ -207,7 +207,7 @@ def _take() -> Link:
 @cache
 def script(name: str) -> Script:
     """Return one of the scripts in `lua`."""
-    text = files("notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+    text = files("weir.notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
     return Script(sha1(text.encode(), usedforsecurity=False).hexdigest(), text)
 
 

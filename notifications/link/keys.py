@@ -9,8 +9,8 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error
 
-from notifications.link.calls import Unreachable
-from postgres import statements
+from weir.notifications.link.calls import Unreachable
+from weir.postgres import statements
 
 
 class Keys(NamedTuple):
@@ -21,7 +21,7 @@ class Keys(NamedTuple):
     sealed: str  # the number of the sealed epoch
     deltas: str  # the sealed epoch's deltas
     incarnation: str
-    mark: str  # what was last seen of PostgreSQL's history (postgres/timeline/gate.py)
+    mark: str  # what was last seen of PostgreSQL's history (weir/postgres/timeline/gate.py)
     calls: str  # the last that added deltas: a sorted set: member = connection, score = deadline
     watch: str  # what was last seen of PostgreSQL's part of unread numbers (notifications/watching.py)
     past: str  # the beginning of eight names: the deltas of the last epochs that PostgreSQL has (lua/drop.lua)
@@ -62,7 +62,7 @@ def forget() -> None:
 
 def _identity() -> str:
     try:
-        [row] = statements.run_within("notifications", "installation/identity", {}, row=Identity)
+        [row] = statements.run_within("weir.notifications", "installation/identity", {}, row=Identity)
     except Error as error:
         raise Unreachable(f"PostgreSQL does not tell which keys are ours: {error}") from error
     return row.identity

@@ -1,7 +1,7 @@
 """The number of PostgreSQL's history that was last seen, kept in Redis: a witness where PostgreSQL has forgotten it."""
 
-from notifications.link import calls
-from notifications.link.keys import keys
+from weir.notifications.link import calls
+from weir.notifications.link.keys import keys
 
 
 def remember(number: int) -> int:

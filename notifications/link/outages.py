@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from notifications.link import calls
+from weir.notifications.link import calls
 
 EVERY_S = 60.0
 

@@ -11,7 +11,7 @@ from redis.connection import ConnectionPool, parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from notifications.link import urls
+from weir.notifications.link import urls
 
 _Sentinel: Any = Sentinel  # which is not typed, as
 _parsed: Any = parse_url

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 import redis
 
-from notifications.link import calls
-from notifications.link.calls import Link
-from notifications.link.keys import keys
+from weir.notifications.link import calls
+from weir.notifications.link.calls import Link
+from weir.notifications.link.keys import keys
 
 PASTS: Final = 8  # epochs that are kept when PostgreSQL has them: more are not flushed between two polls
 

@@ -4,7 +4,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-from notifications import user_keys
+from weir.notifications import user_keys
 
 # What users' keys are is chosen before this migration runs, and stays.
 if settings.WEIR_USER_FOREIGN_KEY:

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from notifications import user_keys
+from weir.notifications import user_keys
 
 
 class Migration(migrations.Migration):

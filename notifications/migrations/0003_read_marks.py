@@ -1,7 +1,7 @@
 from django.db import migrations, models
 
-import postgres.transactions
-from notifications import user_keys
+import weir.postgres.transactions
+from weir.notifications import user_keys
 
 
 class Migration(migrations.Migration):
@@ -21,8 +21,8 @@ class Migration(migrations.Migration):
                 migrations.AddField(
                     "notification",
                     "changed_xid",
-                    postgres.transactions.TransactionIdField(
-                        db_default=postgres.transactions.CurrentTransactionId(),
+                    weir.postgres.transactions.TransactionIdField(
+                        db_default=weir.postgres.transactions.CurrentTransactionId(),
                         editable=False,
                         help_text="the transaction by which it last became unread or got another owner",
                     ),
@@ -34,8 +34,11 @@ class Migration(migrations.Migration):
             [
                 ("user_id", user_keys.field(primary_key=True, serialize=False)),
                 ("up_to", models.BigIntegerField(help_text="the highest id that it covers")),
-                ("snapshot", postgres.transactions.SnapshotField(help_text="covers what was committed then")),
-                ("marked_by", postgres.transactions.TransactionIdField(help_text="covers nothing of this transaction")),
+                ("snapshot", weir.postgres.transactions.SnapshotField(help_text="covers what was committed then")),
+                (
+                    "marked_by",
+                    weir.postgres.transactions.TransactionIdField(help_text="covers nothing of this transaction"),
+                ),
                 ("marked_at", models.DateTimeField()),
             ],
             options={"indexes": [models.Index(fields=["marked_at"], name="read_mark_marked_at")]},

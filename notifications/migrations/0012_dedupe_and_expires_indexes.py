@@ -2,8 +2,8 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 from django.db.models import Q
 
-from notifications import user_keys
-from postgres.operations import AddUniqueConstraintConcurrently
+from weir.notifications import user_keys
+from weir.postgres.operations import AddUniqueConstraintConcurrently
 
 
 class Migration(migrations.Migration):

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from postgres.transactions import TransactionIdField
+from weir.postgres.transactions import TransactionIdField
 
 
 class Migration(migrations.Migration):

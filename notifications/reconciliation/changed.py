@@ -4,15 +4,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from notifications.reconciliation import page
-from notifications.reconciliation.lease import Cursors
-from notifications.reconciliation.page import Page, Pages
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications.reconciliation import page
+from weir.notifications.reconciliation.lease import Cursors
+from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 SETTLED_S = 30.0  # age at which changes are looked at; longer transactions are left to the full scan
 
-_query = partial(statements.run, "notifications")
+_query = partial(statements.run, "weir.notifications")
 
 
 class Change(NamedTuple):

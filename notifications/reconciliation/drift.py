@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from notifications import counters, user_keys
-from notifications.user_keys import UserKey
-from postgres import bounded, statements
+from weir.notifications import counters, user_keys
+from weir.notifications.user_keys import UserKey
+from weir.postgres import bounded, statements
 
-_query = partial(statements.run, "notifications")
-_query_within = partial(statements.run_within, "notifications")
+_query = partial(statements.run, "weir.notifications")
+_query_within = partial(statements.run_within, "weir.notifications")
 
 LOOKS, APART_S = 4, 1.0
 TRIES = 5  # for users whose deltas change in the milliseconds between two peeks

@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from notifications import counters, flush, user_keys
-from notifications.reconciliation import page
-from notifications.reconciliation.page import Page, Pages
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications import counters, flush, user_keys
+from weir.notifications.reconciliation import page
+from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
-_query = partial(statements.run, "notifications")
+_query = partial(statements.run, "weir.notifications")
 
 
 class Slice(NamedTuple):

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, Self
 
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 LEASE_S = 15.0  # longer than a step takes; after a kill no pass runs for so long
 
-_query = partial(statements.run, "notifications")
+_query = partial(statements.run, "weir.notifications")
 
 
 class Lost(Exception):

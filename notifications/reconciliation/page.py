@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
 
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 USERS = 20_000  # of a page: its lists take some megabytes
 ROWS = 500_000  # unread rows of a page's users: they are counted in about a second
@@ -45,7 +45,7 @@ class Beginning(NamedTuple):
 
 def beginning() -> datetime:
     """Return the time, by PostgreSQL's clock."""
-    [row] = statements.run("notifications", "reconcile/beginning", {}, row=Beginning)
+    [row] = statements.run("weir.notifications", "reconcile/beginning", {}, row=Beginning)
     return row.now
 
 

@@ -12,11 +12,11 @@ from itertools import chain, islice
 
 import structlog
 
-from notifications import counters, watching
-from notifications.reconciliation import doubts, drift
-from notifications.reconciliation.drift import Drift, Look
-from notifications.reconciliation.page import Page, Pages
-from notifications.user_keys import UserKey
+from weir.notifications import counters, watching
+from weir.notifications.reconciliation import doubts, drift
+from weir.notifications.reconciliation.drift import Drift, Look
+from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.user_keys import UserKey
 
 MOST = 50_000  # users who differ, in memory: some tens of megabytes
 MOST_ROWS = 2_000_000  # their unread rows, which each further look counts again

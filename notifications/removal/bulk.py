@@ -11,8 +11,8 @@ from datetime import timedelta
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from notifications.models import Notification
-from notifications.user_keys import UserKey
+from weir.notifications.models import Notification
+from weir.notifications.user_keys import UserKey
 
 PAGE = 5_000  # rows that are looked at together, and deleted in a transaction
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from notifications import changes
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications import changes
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 BATCH = 1_000  # rows in a transaction
 MOST_NOTES = 1_000  # that are looked at together
@@ -38,7 +38,7 @@ def trim(within_s: float = math.inf) -> int:
     time for: no other batch begins after `within_s`. May be killed anywhere, and run by several at once.
     """
     deleted, give_up_at = 0, time.monotonic() + within_s
-    for noted in statements.run_within("notifications", "cap/noted", {"most": MOST_NOTES}, row=NotedUser):
+    for noted in statements.run_within("weir.notifications", "cap/noted", {"most": MOST_NOTES}, row=NotedUser):
         while time.monotonic() < give_up_at:
             of_batch = _trim_batch(noted.user_id)
             deleted += of_batch
@@ -50,6 +50,6 @@ def trim(within_s: float = math.inf) -> int:
 def _trim_batch(user_id: UserKey) -> int:
     parameters = {"user": user_id, "cap": settings.WEIR_UNREAD_CAP, "batch": BATCH}
     with transaction.atomic(durable=True):
-        [trimmed] = statements.run_within("notifications", "cap/trim", parameters, row=TrimmedRows)
+        [trimmed] = statements.run_within("weir.notifications", "cap/trim", parameters, row=TrimmedRows)
         changes.record({user_id: -trimmed.deleted}, using=DEFAULT_DB_ALIAS)
     return trimmed.deleted

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from notifications import changes
-from notifications.user_keys import UserKey
-from postgres import statements
+from weir.notifications import changes
+from weir.notifications.user_keys import UserKey
+from weir.postgres import statements
 
 BATCH = 1_000  # rows in a transaction
 
@@ -37,6 +37,6 @@ def delete_expired(within_s: float = math.inf) -> int:
 
 def _delete_batch() -> int:
     with transaction.atomic(durable=True):
-        rows = statements.run_within("notifications", "retention/expire", {"batch": BATCH}, row=ExpiredRows)
+        rows = statements.run_within("weir.notifications", "retention/expire", {"batch": BATCH}, row=ExpiredRows)
         changes.record({row.user_id: -row.unread for row in rows}, using=DEFAULT_DB_ALIAS)
     return sum(row.deleted for row in rows)

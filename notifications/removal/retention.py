@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
-from postgres import batches
+from weir.postgres import batches
 
 BATCH = 1_000
 DAY_S = 86_400.0
@@ -26,4 +26,4 @@ def purge(within_s: float = math.inf) -> int:
 
 
 def _delete(statement: str, parameters: Mapping[str, object], within_s: float) -> int:
-    return batches.delete("notifications", statement, parameters, batch=BATCH, within_s=within_s)
+    return batches.delete("weir.notifications", statement, parameters, batch=BATCH, within_s=within_s)

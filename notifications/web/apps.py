@@ -1,10 +1,10 @@
-"""The app `notifications.web`: what a web application shows its users of their notifications."""
+"""The app `weir.notifications.web`: what a web application shows its users of their notifications."""
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class BellConfig(weir_apps.WeirApp):
     """Has views, a template tag and a script; its models are those of `notifications`."""
 
-    name = "notifications.web"
+    name = "weir.notifications.web"
     label = "bell"

@@ -4,7 +4,7 @@ A number is given with an ETag. It says, signed, whose the number is, when the s
 Redis had of it then. A poll that shows it again is answered before Django looks at the session (`unchanged_polls`), if
 
 1. it is of the same session and path, and the session was looked at less than five minutes ago;
-2. Redis is the same run, with the same incarnation, and PostgreSQL's part has not changed (`notifications.watching`);
+2. Redis is the same run, with the same incarnation, and PostgreSQL's part has not changed (`weir.notifications.watching`);
 3. the user's deltas since then come to nothing.
 
 All else goes to the view. A 304 has a new ETag, as the epochs that Redis keeps are few.
@@ -21,10 +21,10 @@ from django.core.signing import BadSignature, Signer
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
-from notifications import user_keys
-from notifications.inbox import reading
-from notifications.link import calls, keys, watch
-from notifications.user_keys import UserKey
+from weir.notifications import user_keys
+from weir.notifications.inbox import reading
+from weir.notifications.link import calls, keys, watch
+from weir.notifications.user_keys import UserKey
 
 TRUSTED_S: Final = 300.0  # a session that was looked at: no poll tells anybody more than that nothing has changed
 

@@ -1,9 +1,9 @@
-"""The URLs of the bell. An app includes them where it likes: `path("bell/", include("notifications.web.urls"))`."""
+"""The URLs of the bell. An app includes them where it likes: `path("bell/", include("weir.notifications.web.urls"))`."""
 
 from django.urls import path
 
-from notifications.web import views
-from postgres.own_commits import leave_commits_to
+from weir.notifications.web import views
+from weir.postgres.own_commits import leave_commits_to
 
 app_name = "bell"
 urlpatterns = [

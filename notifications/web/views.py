@@ -9,9 +9,9 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 
-from notifications import inbox, user_keys
-from notifications.models import Notification
-from notifications.web import asked, polls
+from weir.notifications import inbox, user_keys
+from weir.notifications.models import Notification
+from weir.notifications.web import asked, polls
 
 View = Callable[[HttpRequest], HttpResponse]
 

@@ -14,9 +14,9 @@ class Email(Group):
     title = "E-mail"
 
     EMAIL_BACKEND: str = Field(
-        default="workers.mail.smtp.EmailBackend",
+        default="weir.workers.mail.smtp.EmailBackend",
         description="Django's mail backend. With another one, what its errors do not say for certain is `unknown`, "
-        "unless it is a [Transport](python-api.md#workersmailtransportsbase).",
+        "unless it is a [Transport](python-api.md#weirworkersmailtransportsbase).",
     )
     EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
     EMAIL_PORT: Port = Field(default=25, description="Its port.")

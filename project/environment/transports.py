@@ -4,8 +4,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any, Final
 
-from postgres import sessions
 from project.environment.urls import split_url
+from weir.postgres import sessions
 
 ANSWER_TIMEOUT_S: Final = 10
 CONNECT_TIMEOUT_S: Final = 3

@@ -16,7 +16,7 @@ from kombu.transport import TRANSPORT_ALIASES
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from notifications.link import urls as several
+from weir.notifications.link import urls as several
 
 EXAMPLES = {
     "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",

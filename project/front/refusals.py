@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from api.front import problem
+from weir.api.front import problem
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

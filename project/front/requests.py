@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from api.front import most_bytes
 from project.front import bodies
 from project.front.answers import Answer
 from project.front.refusals import Application, Receive, Refused, Scope, Send, path_of, refuse
 from project.front.room import NoRoom, Room, Share
+from weir.api.front import most_bytes
 
 PATIENCE_S: Final = 1.0
 ROOM: Final = 32 * 1024 * 1024

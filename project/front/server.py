@@ -12,7 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from project.front.heads import CLOSE
-from workers.fetches.fetcher.http import descriptors
+from weir.workers.fetches.fetcher.http import descriptors
 
 MOST_S: Final = 10.0
 MOST_WAITING: Final = 500

@@ -3,8 +3,8 @@
 from django.contrib import admin
 from django.contrib.auth.signals import user_logged_in
 
-from postgres import weir_apps
-from workers.recovery.signals import postgresql_went_back
+from weir.postgres import weir_apps
+from weir.workers.recovery.signals import postgresql_went_back
 
 
 class LoginsConfig(weir_apps.WeirApp):

@@ -17,8 +17,8 @@ from django.db import router, transaction
 from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
-from postgres import statements
 from project.logins.models import Link
+from weir.postgres import statements
 
 GOOD_FOR: Final = timedelta(minutes=1)
 OPERATOR: Final = "operator"  # the user that links sign in: it has no password, and may see the operators' pages

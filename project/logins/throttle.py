@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
-from ops.clients import client_of
-from postgres import statements
+from weir.ops.clients import client_of
+from weir.postgres import statements
 
 
 class CountedAttempt(NamedTuple):

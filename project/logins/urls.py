@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from postgres.own_commits import leave_commits_to
 from project.logins import views
+from weir.postgres.own_commits import leave_commits_to
 
 urlpatterns = [
     path("", views.sign_in, name="sign-in"),

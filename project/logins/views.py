@@ -11,10 +11,10 @@ from django.template.response import TemplateResponse
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET
 
-from ops.clients import is_local
-from ops.pages import guarded
 from project.logins import links
 from project.logins.gate import SignInForm
+from weir.ops.clients import is_local
+from weir.ops.pages import guarded
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _View = Callable[[HttpRequest], HttpResponse]

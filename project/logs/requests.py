@@ -10,8 +10,8 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 from django_structlog import signals
 
-from ops.clients import client_of
-from workers.tracing import correlation
+from weir.ops.clients import client_of
+from weir.workers.tracing import correlation
 
 HEADER = "X-Request-ID"
 

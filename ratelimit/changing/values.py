@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from ratelimit.models import (
+from weir.ratelimit.models import (
     ALWAYS_REFUSING,
     LONGEST_GRACE,
     MOST_REFUSING,

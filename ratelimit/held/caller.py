@@ -16,10 +16,10 @@ from functools import partial
 import structlog
 from django.db import Error
 
-from ratelimit import clock, slots
-from ratelimit.held.held_run import HeldRun, Missed, TakenSlot, Unconfirmed, confirm, confirm_ahead
-from ratelimit.held.site_callers import SiteCallers
-from ratelimit.held.steps import Call, Sleep, Step, Steps
+from weir.ratelimit import clock, slots
+from weir.ratelimit.held.held_run import HeldRun, Missed, TakenSlot, Unconfirmed, confirm, confirm_ahead
+from weir.ratelimit.held.site_callers import SiteCallers
+from weir.ratelimit.held.steps import Call, Sleep, Step, Steps
 
 log = structlog.get_logger(__name__)
 

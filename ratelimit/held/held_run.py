@@ -21,10 +21,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ratelimit import clock, round_trips, slots
-from ratelimit.held.run_size import LONGEST_RUN_S, Need
-from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S, NEVER
-from ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
+from weir.ratelimit import clock, round_trips, slots
+from weir.ratelimit.held.run_size import LONGEST_RUN_S, Need
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S, NEVER
+from weir.ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
 
 CONFIRM_AHEAD = 0.1  # seconds before a start, and a round trip
 MOST_AHEAD = 0.3

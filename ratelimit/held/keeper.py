@@ -14,8 +14,8 @@ import time
 import structlog
 from django.db import Error, connection
 
-from ratelimit import clock, slots
-from ratelimit.held.held_run import HeldRun, Rest, confirm
+from weir.ratelimit import clock, slots
+from weir.ratelimit.held.held_run import HeldRun, Rest, confirm
 
 log = structlog.get_logger(__name__)
 

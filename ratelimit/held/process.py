@@ -9,9 +9,9 @@ import os
 import sys
 import threading
 
-from ratelimit import site_names
-from ratelimit.held.keeper import Keeper
-from ratelimit.held.site_callers import SiteCallers
+from weir.ratelimit import site_names
+from weir.ratelimit.held.keeper import Keeper
+from weir.ratelimit.held.site_callers import SiteCallers
 
 MOST_SITES = 10_000  # that are remembered; one that is forgotten begins with single starts again
 

@@ -7,9 +7,9 @@ used of the last one: in the end single ones, by which they lose nothing.
 
 from dataclasses import dataclass
 
-from ratelimit.models import MOST_SLOTS
-from ratelimit.pacing import GRACE_SHARE
-from ratelimit.slots import Reservation
+from weir.ratelimit.models import MOST_SLOTS
+from weir.ratelimit.pacing import GRACE_SHARE
+from weir.ratelimit.slots import Reservation
 
 LONGEST_RUN_S = 2.0  # also where the grace is long: other processes wait for the end of the run
 GROWTH = 4

@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Callable
 
-from ratelimit import clock, slots
-from ratelimit.held.held_run import HeldRun, TakenSlot
-from ratelimit.held.keeper import Keeper
-from ratelimit.held.run_size import RunSize
-from ratelimit.slots import SlotTooFar
+from weir.ratelimit import clock, slots
+from weir.ratelimit.held.held_run import HeldRun, TakenSlot
+from weir.ratelimit.held.keeper import Keeper
+from weir.ratelimit.held.run_size import RunSize
+from weir.ratelimit.slots import SlotTooFar
 
 Got = Callable[[HeldRun, TakenSlot], None]
 

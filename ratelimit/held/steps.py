@@ -1,6 +1,6 @@
 """Steps: what a caller of `throttle` waits for, for a thread and for a task of an event loop alike.
 
-The protocol (ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. What a step
+The protocol (weir.ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. What a step
 raises, the protocol gets to hear. A call that was begun is ended, also where the task is cancelled meanwhile, however
 often: the database may have reserved already.
 """
@@ -15,7 +15,7 @@ from functools import partial
 
 from asgiref.sync import sync_to_async
 
-from ratelimit.held.held_run import HeldRun
+from weir.ratelimit.held.held_run import HeldRun
 
 # Seconds: a timer fires late, by up to this as a rule, which a site of many starts a second would lose at each of them.
 TIMER_S = 0.0003

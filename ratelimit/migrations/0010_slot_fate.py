@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     operations = [
         # What became of a slot: docs/glossary.md, "Fate". A function, as the history counts by it and the timeline shows
         # it, and the site's row, or the lack of one, comes from another table. PostgreSQL inlines it.
-        # 500 ms: ratelimit.pacing.CONFIRMED_FOR_S. 10 ms: ratelimit.pacing.HAND_OVER_MARGIN_S.
+        # 500 ms: weir.ratelimit.pacing.CONFIRMED_FOR_S. 10 ms: weir.ratelimit.pacing.HAND_OVER_MARGIN_S.
         migrations.RunSQL(
             """
             CREATE FUNCTION ratelimit_slot_fate(

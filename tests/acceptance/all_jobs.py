@@ -13,16 +13,16 @@ from django.db import OperationalError, connection
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from notifications import inbox
-from notifications.link import calls, keys
-from postgres.timeline import gate
 from tests import own_servers
 from tests.acceptance.conftest import Cluster
-from workers.fetches.enqueue import request_fetches
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.notifications import inbox
+from weir.notifications.link import calls, keys
+from weir.postgres.timeline import gate
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 USERS: Final = range(1, 31)
 ON_THE_WAY: Final = (State.PENDING, State.CLAIMED, State.SENDING)

@@ -23,13 +23,13 @@ from demo.fakes import site_log, sites
 from demo.fakes.children import die_with_parent
 from project import embedded
 from project.checkout import CHECKOUT
-from ratelimit import site_settings
-from ratelimit.rates import parse_rate
 from tests.acceptance import networks
 from tests.forked import Forked
 from tests.servers import database_url
 from tests.waiting import wait_for
-from workers.fetches.models import Fetch
+from weir.ratelimit import site_settings
+from weir.ratelimit.rates import parse_rate
+from weir.workers.fetches.models import Fetch
 
 ALLOW_NETS = "127.1.0.0/16"
 CELERY = (sys.executable, "-m", "celery")

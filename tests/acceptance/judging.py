@@ -13,14 +13,14 @@ from django.db import connection
 from demo.fakes import judge
 from demo.fakes.mail_server import ACCEPTED, Event, MailServer
 from demo.fakes.site_log import Arrival
-from notifications import inbox
-from notifications.models import Notification
 from tests.acceptance.all_jobs import USERS, Committed
-from workers.fetches.models import Fetch
-from workers.fetches.models import State as FetchState
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders.models import SHIPPED
+from weir.notifications import inbox
+from weir.notifications.models import Notification
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import State as FetchState
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders.models import SHIPPED
 
 STORED_WRONG = """
     SELECT count(*) FROM (

@@ -6,16 +6,16 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications.models import FlushedEpoch
 from project import embedded
 from project.celery import app
-from ratelimit.models import Slot
 from tests.acceptance.conftest import Cluster
 from tests.waiting import wait_for
-from workers import task_names
-from workers.fetches.models import Fetch
-from workers.history.models import Minute, SiteMinute, Watermark
-from workers.mail.models import Email
+from weir.notifications.models import FlushedEpoch
+from weir.ratelimit.models import Slot
+from weir.workers import task_names
+from weir.workers.fetches.models import Fetch
+from weir.workers.history.models import Minute, SiteMinute, Watermark
+from weir.workers.mail.models import Email
 
 PASSED = timedelta(minutes=30)
 

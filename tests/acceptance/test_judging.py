@@ -10,14 +10,14 @@ from django.db.models.functions import Now
 
 from demo.fakes.mail_server import ACCEPTED, Event
 from demo.fakes.site_log import Arrival
-from notifications.models import Notification, UnreadCount
 from tests.acceptance import judging
 from tests.acceptance.all_jobs import USERS, Committed
 from tests.acceptance.conftest import ALLOW_NETS
-from workers.fetches.models import Fetch
-from workers.fetches.models import State as FetchState
-from workers.mail.models import Email
-from workers.mail.phases import State
+from weir.notifications.models import Notification, UnreadCount
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import State as FetchState
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
 
 MANY = 3
 

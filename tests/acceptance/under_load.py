@@ -14,15 +14,15 @@ from django.db import Error, connection
 
 from demo.fakes import site_log, sites
 from demo.fakes.mail_server import ACCEPTED, MailServer
-from notifications import inbox
-from notifications.models import FlushedEpoch, Reconciliation
 from tests.acceptance import judging
 from tests.acceptance.all_jobs import USERS, Committed, emails_ended
 from tests.acceptance.conftest import CELERY, Cluster, all_ended, set_rates, states
 from tests.waiting import comes_true, in_time, wait_for
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.phases import State
+from weir.notifications import inbox
+from weir.notifications.models import FlushedEpoch, Reconciliation
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
 
 FETCHES, FLUSHES, EMAILS = "fetches", "flushes", "e-mails"
 WRITE_EVERY_S: Final = 0.1

@@ -16,8 +16,8 @@ from pathlib import Path
 from subprocess import run
 
 from tests.collections.expectations import Expected, of_sisimai, only_warns
-from workers.mail.bounces.reports import Report, ReportAction, parse
-from workers.mail.bounces.statuses import is_of_a_dead_address
+from weir.workers.mail.bounces.reports import Report, ReportAction, parse
+from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 
 KEPT = Path(".weir/collections")
 GITHUB = "https://github.com/sisimai"

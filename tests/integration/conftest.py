@@ -21,25 +21,25 @@ from pytest_django import DjangoDbBlocker
 
 from demo.fakes import mail_server, sites
 from demo.fakes.mail_server import MailServer
-from notifications import reconcile
-from notifications.link import calls
 from project import embedded
 from project.celery import app
 from project.checkout import CHECKOUT
-from ratelimit.held import process as held
-from ratelimit.models import Site
-from ratelimit.pacing import Confirmation
-from ratelimit.round_trips import RoundTrips
-from ratelimit.slots import Reservation
 from tests.forked import Forked
 from tests.waiting import wait_for
-from workers import broker_link, task_names, ticks
-from workers.fetches import dispatch as dispatching
-from workers.fetches.fetcher import claim as claiming
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.jobs import Job
-from workers.fetches.models import Fetch
-from workers.mail.sending import routes
+from weir.notifications import reconcile
+from weir.notifications.link import calls
+from weir.ratelimit.held import process as held
+from weir.ratelimit.models import Site
+from weir.ratelimit.pacing import Confirmation
+from weir.ratelimit.round_trips import RoundTrips
+from weir.ratelimit.slots import Reservation
+from weir.workers import broker_link, task_names, ticks
+from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches.fetcher import claim as claiming
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.jobs import Job
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.sending import routes
 
 # What a process of a test begins with: Django, on the database of the tests.
 PREAMBLE = f"""
@@ -137,7 +137,7 @@ def mail(
     settings: LazySettings,
 ) -> Iterator[MailServer]:
     """Return the mail server, which behaves as addresses say; the settings name it, and the circuit is closed."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, mail_server_of_all.port
     routes.forget_failures()
     yield mail_server_of_all

@@ -5,16 +5,16 @@ from datetime import timedelta
 
 from django.db import connection
 
-from postgres import statements
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import claim
 from tests.waiting import wait_for
-from workers.fetches.dispatch import TRAVEL, ReservedRun, dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.jobs import Job
-from workers.fetches.models import Fetch
+from weir.postgres import statements
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.dispatch import TRAVEL, ReservedRun, dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.jobs import Job
+from weir.workers.fetches.models import Fetch
 
 SITE = "site.example"
 
@@ -40,7 +40,7 @@ def queue_pages(pages: int, *, dedupe: bool = False) -> None:
 def reserve_all() -> list[int]:
     """Reserve for everything that is queued; returns the slots, as a message would carry them."""
     rows = statements.run(
-        "workers.fetches",
+        "weir.workers.fetches",
         "dispatch",
         {
             "lookahead": 30.0,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from postgres import statements
+from weir.postgres import statements
 
-KNOWN: dict[str, object] = {"known_number": 0, "clock": None}  # for the gate (postgres/timeline/gate.py)
+KNOWN: dict[str, object] = {"known_number": 0, "clock": None}  # for the gate (weir/postgres/timeline/gate.py)
 
 
 def plan_of(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:

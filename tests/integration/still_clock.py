@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from postgres import statements
+from weir.postgres import statements
 
 READ_BY = ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now")
 FUNCTION = """
@@ -51,7 +51,9 @@ def stopped() -> Iterator[StillClock]:
         clock = StillClock(now)
         cursor.execute("SET search_path = still, pg_catalog, public")
         try:
-            with pytest.MonkeyPatch.context() as patched:  # nobody takes that for a step (postgres/timeline/gate.py)
+            with (
+                pytest.MonkeyPatch.context() as patched
+            ):  # nobody takes that for a step (weir/postgres/timeline/gate.py)
                 patched.setattr(statements, "_gate", [statements._gate[0]._replace(clock=lambda: None)])
                 yield clock
         finally:

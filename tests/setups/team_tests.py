@@ -12,23 +12,23 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client, TestCase, TransactionTestCase
 
-from api.tokens import actions as tokens
-from notifications import inbox
-from notifications.models import Notification
-from ratelimit import site_settings
-from ratelimit.models import Site
-from ratelimit.site_settings import set_rate
-from ratelimit.sites import UnknownSite
-from ratelimit.throttle import throttle
-from workers.audit.acting import of_shell
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import Fetch, State
-from workers.fetches.retrying import retry_failed
-from workers.orders import shipping
-from workers.orders.models import Order
-from workers.throttled.decorator import throttled_task
-from workers.throttled.models import PostponedTask
+from weir.api.tokens import actions as tokens
+from weir.notifications import inbox
+from weir.notifications.models import Notification
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.ratelimit.site_settings import set_rate
+from weir.ratelimit.sites import UnknownSite
+from weir.ratelimit.throttle import throttle
+from weir.workers.audit.acting import of_shell
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.retrying import retry_failed
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
+from weir.workers.throttled.decorator import throttled_task
+from weir.workers.throttled.models import PostponedTask
 
 URL = "https://a.example/1"
 

@@ -23,8 +23,8 @@ from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest
 
-from workers.audit.models import Door, Entry
-from workers.tracing import correlation
+from weir.workers.audit.models import Door, Entry
+from weir.workers.tracing import correlation
 
 State = Mapping[str, object] | None
 READ_ONLY: Final = "WEIR_OPS_READ_ONLY is set: operators change nothing now. Unset it, and try again."

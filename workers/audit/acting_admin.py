@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from postgres.admin import Row, TableAdmin
-from workers.audit import acting
-from workers.audit.models import Door
+from weir.postgres.admin import Row, TableAdmin
+from weir.workers.audit import acting
+from weir.workers.audit.models import Door
 
 
 class ActingAdmin(TableAdmin[Row]):

@@ -2,8 +2,8 @@
 
 from django.contrib import admin
 
-from postgres.admin import ReadOnlyAdmin
-from workers.audit.models import Entry
+from weir.postgres.admin import ReadOnlyAdmin
+from weir.workers.audit.models import Entry
 
 
 @admin.register(Entry)

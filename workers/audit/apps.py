@@ -1,10 +1,10 @@
 """The app `audit`: who changed what, from which door, and why."""
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class AuditConfig(weir_apps.WeirApp):
     """Owns the audit trail, and the task that deletes what is old."""
 
-    name = "workers.audit"
+    name = "weir.workers.audit"
     verbose_name = "Audit"

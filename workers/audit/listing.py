@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import QuerySet
 
-from workers import cursors
-from workers.audit.models import Entry
+from weir.workers import cursors
+from weir.workers.audit.models import Entry
 
 A_PAGE: Final = 100
 BATCH: Final = 1_000

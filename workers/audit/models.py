@@ -6,7 +6,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models.functions import Now
 
-from workers.tracing import correlation
+from weir.workers.tracing import correlation
 
 
 class Door(models.TextChoices):

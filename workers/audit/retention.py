@@ -6,7 +6,7 @@ from typing import Final
 from django.conf import settings
 from django.db.models.functions import Now
 
-from workers.audit.models import Entry
+from weir.workers.audit.models import Entry
 
 SHORTEST: Final = timedelta(days=30)  # PostgreSQL refuses to delete what is younger: the trigger audit_entry_kept
 MARGIN: Final = timedelta(minutes=1)

@@ -4,8 +4,8 @@ import argparse
 
 from django.core.management.base import CommandParser
 
-from workers.audit import acting
-from workers.cli.arguments import utf8
+from weir.workers.audit import acting
+from weir.workers.cli.arguments import utf8
 
 
 def add_arguments(parser: CommandParser, *, wants_reason: bool = False) -> None:

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
-from workers import task_names
-from workers.audit import retention
+from weir.workers import task_names
+from weir.workers.audit import retention
 
 
 @shared_task(name=task_names.PURGE_AUDIT)

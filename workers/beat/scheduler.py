@@ -22,11 +22,11 @@ from django.db.models import QuerySet
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler
 
-from postgres import statements
-from workers import broker_link, task_names, ticks
-from workers.beat import entries
-from workers.processes import presence
-from workers.processes.turning import BEAT
+from weir.postgres import statements
+from weir.workers import broker_link, task_names, ticks
+from weir.workers.beat import entries
+from weir.workers.processes import presence
+from weir.workers.processes.turning import BEAT
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
 SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
 OLDER_LOCK: Final = 0x57656972  # "Weir" in ASCII: the advisory lock of the version before, whose beats know no lease
 
-_query = partial(statements.run, "workers")
+_query = partial(statements.run, "weir.workers")
 
 
 @beat_init.connect

@@ -1,17 +1,17 @@
 """The app `fetches`: URLs that are fetched, each at the rate of its site."""
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class FetchesConfig(weir_apps.WeirApp):
     """Registers the system checks, and what a step of PostgreSQL's clock changes."""
 
-    name = "workers.fetches"
+    name = "weir.workers.fetches"
     label = "fetches"
 
     def ready(self) -> None:
-        from workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
-        from workers.fetches.maintenance import stepping  # noqa: PLC0415  needs loaded apps
-        from workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
+        from weir.workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
+        from weir.workers.fetches.maintenance import stepping  # noqa: PLC0415  needs loaded apps
+        from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
 
-        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.fetches")
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.fetches")

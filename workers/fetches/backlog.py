@@ -17,11 +17,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from postgres import statements
-from workers import task_names
-from workers.publish import publish
+from weir.postgres import statements
+from weir.workers import task_names
+from weir.workers.publish import publish
 
-_query = partial(statements.run, "workers.fetches")
+_query = partial(statements.run, "weir.workers.fetches")
 
 SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
 SITES_AT_ONCE = 2_000  # that are activated in one transaction, as their rows are locked meanwhile

@@ -1,6 +1,6 @@
 """Cancelling: web code, or an operator, takes a fetch back that has not been started.
 
-from workers.fetches.cancelling import cancel
+from weir.workers.fetches.cancelling import cancel
 cancel(fetch.pk)
 """
 
@@ -9,12 +9,12 @@ from functools import partial
 
 from django.db import transaction
 
-from postgres import statements
-from ratelimit.pacing import CONFIRMED_FOR_S
-from workers.fetches.models import Fetch
-from workers.fetches.on_done import COLUMNS, Ended, call_on_done
+from weir.postgres import statements
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.on_done import COLUMNS, Ended, call_on_done
 
-_query = partial(statements.run_within, "workers.fetches")
+_query = partial(statements.run_within, "weir.workers.fetches")
 
 
 def cancel(fetch_id: int, *, note: Callable[[], object] | None = None) -> bool:

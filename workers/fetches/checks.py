@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
-from workers.fetches.addresses import networks, ports
-from workers.fetches.robots.user_agent import has_contact
+from weir.workers.fetches.addresses import networks, ports
+from weir.workers.fetches.robots.user_agent import has_contact
 
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 

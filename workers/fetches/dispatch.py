@@ -27,17 +27,17 @@ from typing import NamedTuple
 import structlog
 from django.conf import settings
 
-from postgres import statements
-from ratelimit import clock, round_trips
-from ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
-from ratelimit.sites import SitesLocked
-from workers import task_names
-from workers.fetches import backlog, strays
-from workers.processes.status import longest_round_trip_s
-from workers.publish import publish, waiting
+from weir.postgres import statements
+from weir.ratelimit import clock, round_trips
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
+from weir.ratelimit.sites import SitesLocked
+from weir.workers import task_names
+from weir.workers.fetches import backlog, strays
+from weir.workers.processes.status import longest_round_trip_s
+from weir.workers.publish import publish, waiting
 
-_query = partial(statements.run, "workers.fetches")
-_read = partial(statements.run_within, "workers.fetches")
+_query = partial(statements.run, "weir.workers.fetches")
+_read = partial(statements.run_within, "weir.workers.fetches")
 log = structlog.get_logger(__name__)
 
 SITES_A_STATEMENT = 2_000

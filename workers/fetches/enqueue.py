@@ -1,6 +1,6 @@
 """Enqueue: web code asks for URLs to be fetched, each at the rate of its site.
 
-    from workers.fetches.enqueue import request_fetch
+    from weir.workers.fetches.enqueue import request_fetch
     fetch = request_fetch("https://example.com/feed.xml", on_done="shop.tasks.feed_arrived")
 
 1. Each text becomes a target (targets.py), and each target's host gets its site (ratelimit/sites.py).
@@ -19,19 +19,19 @@ from uuid import UUID
 from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from postgres import statements
-from postgres.moments import in_utc
-from postgres.texts import storable
-from ratelimit.sites import sites_of
-from workers.fetches import backlog
-from workers.fetches.addresses import Allowed, allowed_by_settings
-from workers.fetches.models import LONGEST_TASK_NAME, Fetch
-from workers.fetches.on_done import Ended, call_on_done
-from workers.fetches.requested import Requested
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.rules import origin_of
-from workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
-from workers.tracing import correlation, spans
+from weir.postgres import statements
+from weir.postgres.moments import in_utc
+from weir.postgres.texts import storable
+from weir.ratelimit.sites import sites_of
+from weir.workers.fetches import backlog
+from weir.workers.fetches.addresses import Allowed, allowed_by_settings
+from weir.workers.fetches.models import LONGEST_TASK_NAME, Fetch
+from weir.workers.fetches.on_done import Ended, call_on_done
+from weir.workers.fetches.requested import Requested
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots.rules import origin_of
+from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
+from weir.workers.tracing import correlation, spans
 
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
@@ -224,7 +224,7 @@ def _insert(
         "not_before": not_before,
         **common,
     }
-    rows = statements.run_within("workers.fetches", "enqueue", parameters, row=InsertedFetch)
+    rows = statements.run_within("weir.workers.fetches", "enqueue", parameters, row=InsertedFetch)
     return zip(wanted, rows, strict=True)
 
 

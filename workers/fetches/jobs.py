@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from ratelimit.pacing import Run
-from workers.fetches.models import State
-from workers.tracing import correlation
+from weir.ratelimit.pacing import Run
+from weir.workers.fetches.models import State
+from weir.workers.tracing import correlation
 
 LONGEST_VALIDATOR = 4_096  # bytes
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")

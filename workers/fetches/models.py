@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Collate, Left, Now
 
-from ratelimit.models import Site
-from workers.tracing.rows import Traced
+from weir.ratelimit.models import Site
+from weir.workers.tracing.rows import Traced
 
 LONGEST_TASK_NAME = 200  # characters
 URL_KEY = 100  # characters of a URL that are in the index by which it is found

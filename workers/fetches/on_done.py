@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from django.db.models.functions import Now
 
-from workers.fetches.models import Fetch
-from workers.publish import publish
-from workers.tracing import correlation
+from weir.workers.fetches.models import Fetch
+from weir.workers.publish import publish
+from weir.workers.tracing import correlation
 
 BATCH = 1_000
 # A call that has not been noted after this time was lost, with its process or with the broker.

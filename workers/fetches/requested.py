@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-from workers.fetches.models import Fetch
+from weir.workers.fetches.models import Fetch
 
 PAGE = 1_000  # rows that are read together
 

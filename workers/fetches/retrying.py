@@ -1,6 +1,6 @@
 """Retrying: web code, or an operator, has failed fetches begin again, as if they were new.
 
-    from workers.fetches.retrying import retry_failed
+    from weir.workers.fetches.retrying import retry_failed
     retry_failed(Fetch.objects.failed().filter(status_code=503))
 
 A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. What its attempts have left is deleted:
@@ -16,14 +16,14 @@ from django.db.models import Count, Q, QuerySet
 from django.template.defaultfilters import pluralize
 from psycopg.errors import UniqueViolation
 
-from postgres import statements
-from ratelimit.sites import sites_of
-from workers.fetches import backlog
-from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.models import Fetch, State
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.rules import origin_of
-from workers.fetches.targets import InvalidTarget, Target, parse_target
+from weir.postgres import statements
+from weir.ratelimit.sites import sites_of
+from weir.workers.fetches import backlog
+from weir.workers.fetches.addresses import allowed_by_settings
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots.rules import origin_of
+from weir.workers.fetches.targets import InvalidTarget, Target, parse_target
 
 BATCH = 1_000
 # How long a batch waits for a lock. It holds the dedupe keys of its fetches meanwhile, so that it and another
@@ -158,7 +158,7 @@ def _queue_one(one: tuple[int, str, int], note: Note) -> Retried:
 
 
 def _queued(wanted: Sequence[tuple[int, str, int]], note: Note) -> RetriedFetches:
-    [retried] = statements.run_within("workers.fetches", "retry", _columns(wanted), row=RetriedFetches)
+    [retried] = statements.run_within("weir.workers.fetches", "retry", _columns(wanted), row=RetriedFetches)
     if note and retried.queued:
         note(retried.queued)
     return retried

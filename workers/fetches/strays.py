@@ -24,16 +24,16 @@ import structlog
 from django.db import transaction
 from django.db.models.functions import Now
 
-from postgres import statements
-from ratelimit.models import Site
-from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.sites import SitesLocked, sites_of
-from workers.fetches import backlog
-from workers.fetches.models import HELD, Fetch
-from workers.fetches.robots import files as robots_files
-from workers.fetches.targets import parts_of
+from weir.postgres import statements
+from weir.ratelimit.models import Site
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.ratelimit.sites import SitesLocked, sites_of
+from weir.workers.fetches import backlog
+from weir.workers.fetches.models import HELD, Fetch
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.targets import parts_of
 
-_query = partial(statements.run, "workers.fetches")
+_query = partial(statements.run, "weir.workers.fetches")
 log = structlog.get_logger(__name__)
 
 BATCH = 5_000

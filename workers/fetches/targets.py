@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import can_ada
 
-from ratelimit.site_names import InvalidHost, host_name
-from workers.fetches.addresses import HIGHEST_PORT, AddressRefused, Allowed
+from weir.ratelimit.site_names import InvalidHost, host_name
+from weir.workers.fetches.addresses import HIGHEST_PORT, AddressRefused, Allowed
 
 MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -7,11 +7,11 @@ from typing import Any
 from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
 
-from workers import broker_link, task_names
-from workers.fetches import dispatch as dispatching
-from workers.fetches.maintenance import purge as purging
-from workers.fetches.maintenance import sweep as sweeping
-from workers.tracing import spans
+from weir.workers import broker_link, task_names
+from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches.maintenance import purge as purging
+from weir.workers.fetches.maintenance import sweep as sweeping
+from weir.workers.tracing import spans
 
 DRAIN = 3.0  # seconds that answers in flight get when a fetcher stops
 
@@ -64,10 +64,10 @@ def _finish(**_kwargs: Any) -> None:
 
 
 def _fetcher_module() -> ModuleType:
-    from workers.fetches.fetcher import fetcher  # noqa: PLC0415  what speaks HTTP is for those only that fetch
+    from weir.workers.fetches.fetcher import fetcher  # noqa: PLC0415  what speaks HTTP is for those only that fetch
 
     return fetcher
 
 
 def _running_fetcher() -> Any:  # noqa: ANN401  a Fetcher, whose class is not loaded where nothing is fetched
-    return _fetcher_module().running_fetcher() if "workers.fetches.fetcher.fetcher" in sys.modules else None
+    return _fetcher_module().running_fetcher() if "weir.workers.fetches.fetcher.fetcher" in sys.modules else None

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's name
 
-from workers.history.rollup import needed_s
+from weir.workers.history.rollup import needed_s
 
 RETENTIONS = {
     "WEIR_SLOT_RETENTION": "slots",

@@ -1,6 +1,6 @@
 """What was, for charts and metrics: totals that only grow, and sums over the steps of a period.
 
-    from workers.history.reports import minutes, totals
+    from weir.workers.history.reports import minutes, totals
     totals()["fetches_ended", "done"]
     minutes(24, 96)[-1].slots_used
 
@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
-from postgres import statements
-from workers import task_names
-from workers.history.models import Total
-from workers.history.rollup import MARGIN_S, trail_s
-from workers.schedule import tick_of
+from weir.postgres import statements
+from weir.workers import task_names
+from weir.workers.history.models import Total
+from weir.workers.history.rollup import MARGIN_S, trail_s
+from weir.workers.schedule import tick_of
 
-_query = partial(statements.run_within, "workers.history")
+_query = partial(statements.run_within, "weir.workers.history")
 
 MOST_POINTS: Final = 1_000
 MOST_HOURS: Final = 366 * 24

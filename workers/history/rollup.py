@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 from django.conf import settings
 from django.db import transaction
 
-from postgres import batches, bounded, planner, statements
-from workers import task_names
-from workers.fetches.fetcher.lease import longest_hold_s
-from workers.schedule import tick_of
+from weir.postgres import batches, bounded, planner, statements
+from weir.workers import task_names
+from weir.workers.fetches.fetcher.lease import longest_hold_s
+from weir.workers.schedule import tick_of
 
-_query = partial(statements.run_within, "workers.history")
+_query = partial(statements.run_within, "weir.workers.history")
 
 MINUTE: Final = timedelta(minutes=1)
 MOST_MINUTES: Final = 240  # of one call: what is left is for the next one
@@ -30,7 +30,7 @@ LATENESS_MS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_00
 # Seconds until what a statement wrote has committed, where statements have no time limit.
 LONGEST_STATEMENT_S: Final = 60.0
 MARGIN_S: Final = 5.0
-NOTES_OF_EPOCHS_S: Final = 86_400.0  # seconds for which a flush is remembered (notifications.removal.retention)
+NOTES_OF_EPOCHS_S: Final = 86_400.0  # seconds for which a flush is remembered (weir.notifications.removal.retention)
 PURGE_BATCH: Final = 5_000
 PURGE_WITHIN_S: Final = 5.0
 
@@ -70,7 +70,7 @@ def roll_up(most: int = MOST_MINUTES) -> int:
     missed. A minute of which something may have been purged gets no row, but what is left of it goes into the totals.
     Minutes beyond WEIR_HISTORY_RETENTION are passed over.
     """
-    statements.run("workers.history", "begin", {})
+    statements.run("weir.workers.history", "begin", {})
     rolled_up = 0
     while rolled_up < most and _roll_up_next():
         rolled_up += 1
@@ -81,7 +81,7 @@ def purge() -> None:
     """Delete what is older than WEIR_HISTORY_RETENTION, in short batches; totals are kept. May be killed anywhere."""
     for statement in ("purge_minutes", "purge_site_minutes"):
         batches.delete(
-            "workers.history",
+            "weir.workers.history",
             statement,
             {"older_than": settings.WEIR_HISTORY_RETENTION},
             batch=PURGE_BATCH,

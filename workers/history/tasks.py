@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
-from workers import task_names
-from workers.history import rollup
+from weir.workers import task_names
+from weir.workers.history import rollup
 
 
 @shared_task(name=task_names.ROLL_UP)

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from workers.mail.headers import words
-from workers.mail.headers.texts import CannotBeWritten, refuse_controls
+from weir.workers.mail.headers import words
+from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
 
 __all__ = ["CannotBeWritten"]  # who writes to addresses need not know more of headers
 

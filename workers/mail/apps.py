@@ -2,22 +2,22 @@
 
 from django.utils.module_loading import autodiscover_modules
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class MailConfig(weir_apps.WeirApp):
     """Registers the system checks and the kinds of e-mail."""
 
-    name = "workers.mail"
+    name = "weir.workers.mail"
     label = "mail"
 
     def ready(self) -> None:
         """Import the checks, and the module `emails` of every installed app: importing them registers."""
-        from workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
-        from workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps, as the next
-        from workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
+        from weir.workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
+        from weir.workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps, as the next
+        from weir.workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
 
-        postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="workers.mail")
-        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.mail")
+        postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.mail")
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.mail")
 
         autodiscover_modules("emails")

@@ -10,11 +10,11 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from django.core.mail import get_connection
 from django.utils.module_loading import import_string
 
-from ratelimit import site_names
-from ratelimit.rates import InvalidRate, parse_rate
-from workers.mail import kinds, renderings
-from workers.mail.addresses import CannotBeWritten, from_address
-from workers.mail.transports import relay_urls, relays
+from weir.ratelimit import site_names
+from weir.ratelimit.rates import InvalidRate, parse_rate
+from weir.workers.mail import kinds, renderings
+from weir.workers.mail.addresses import CannotBeWritten, from_address
+from weir.workers.mail.transports import relay_urls, relays
 
 TIMES = (
     "WEIR_MAIL_LEASE",
@@ -191,7 +191,7 @@ def _judge_backend(setting: str, path: str) -> list[CheckMessage]:
         f"{setting}: {path} cannot tell how far it came, so that an e-mail becomes unknown, and waits for an "
         "operator, where its error does not say for certain that the e-mail was not accepted."
     )
-    return [Warning(message, hint="For SMTP: workers.mail.smtp.EmailBackend.", id="weir.W001")]
+    return [Warning(message, hint="For SMTP: weir.workers.mail.smtp.EmailBackend.", id="weir.W001")]
 
 
 def _is_loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import django
 from django.core.mail import EmailMultiAlternatives
 
-from workers.mail.headers import lines, reading
+from weir.workers.mail.headers import lines, reading
 
 # What an API takes from a field instead of from the headers, or must write itself. Cc and Bcc would add recipients.
 _OF_ITS_OWN = frozenset(

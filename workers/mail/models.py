@@ -15,8 +15,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Collate, Lower, Now
 from django.db.models.lookups import Exact
 
-from workers.mail.phases import Phase, State
-from workers.tracing.rows import Traced
+from weir.workers.mail.phases import Phase, State
+from weir.workers.tracing.rows import Traced
 
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")

@@ -1,6 +1,6 @@
 """What web code calls to have e-mails sent, each once.
 
-from workers.mail import outbox
+from weir.workers.mail import outbox
 outbox.send_once("user.welcome", str(user.pk), to=user.email, context={"user_id": user.pk})
 
 What becomes of them on their way: `sending.leases`.
@@ -17,21 +17,21 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone, translation
 
-from postgres import statements
-from postgres.moments import in_utc
-from postgres.texts import storable
-from workers import task_names
-from workers.mail import addresses, kinds, renderings
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.models import Email
-from workers.mail.rendering import Rendered, message_id, project_language, render
-from workers.publish import publish
-from workers.tracing import correlation, spans
+from weir.postgres import statements
+from weir.postgres.moments import in_utc
+from weir.postgres.texts import storable
+from weir.workers import task_names
+from weir.workers.mail import addresses, kinds, renderings
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.models import Email
+from weir.workers.mail.rendering import Rendered, message_id, project_language, render
+from weir.workers.publish import publish
+from weir.workers.tracing import correlation, spans
 
 LONGEST_KEY = 100
 LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
 PRIORITIES = range(-100, 101)
-_query = partial(statements.run_within, "workers.mail")
+_query = partial(statements.run_within, "weir.workers.mail")
 # The fields that `queue` writes as the caller's code has set them.
 _STORED = (
     "kind",

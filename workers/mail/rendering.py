@@ -10,13 +10,13 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.utils import translation
 
-from workers.mail import kinds
-from workers.mail.addresses import CannotBeWritten, canonical, from_address
-from workers.mail.kinds import Content
-from workers.mail.models import Email
-from workers.mail.writing import fields
-from workers.mail.writing.attachments import attach
-from workers.mail.writing.policy import POLICY
+from weir.workers.mail import kinds
+from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Email
+from weir.workers.mail.writing import fields
+from weir.workers.mail.writing.attachments import attach
+from weir.workers.mail.writing.policy import POLICY
 
 _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC 5322, 3.2.3)
 _NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what a server may take away

@@ -14,10 +14,10 @@ from hmac import compare_digest
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from workers.mail.addresses import CannotBeWritten, canonical, from_address
-from workers.mail.message import LONGEST_KEY, Message
-from workers.mail.models import Email, Rendering
-from workers.mail.rendering import Rendered
+from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address
+from weir.workers.mail.message import LONGEST_KEY, Message
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.rendering import Rendered
 
 ID_PLACE = "{id}"
 _SALT = "workers.mail.envelope"

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.db.models.functions import Now
 
-from workers.mail import addresses, outbox
-from workers.mail.models import Act, Email, Rendering, Resolution
-from workers.mail.phases import State
+from weir.workers.mail import addresses, outbox
+from weir.workers.mail.models import Act, Email, Rendering, Resolution
+from weir.workers.mail.phases import State
 
 # The states in which an e-mail can be.
 ALLOWED: Mapping[Act, tuple[State, ...]] = {

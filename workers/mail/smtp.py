@@ -1,5 +1,5 @@
-"""The import path of Weir's mail backend in settings: EMAIL_BACKEND=workers.mail.smtp.EmailBackend."""
+"""The import path of Weir's mail backend in settings: EMAIL_BACKEND=weir.workers.mail.smtp.EmailBackend."""
 
-from workers.mail.transports.smtp import EmailBackend
+from weir.workers.mail.transports.smtp import EmailBackend
 
 __all__ = ["EmailBackend"]

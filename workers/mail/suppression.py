@@ -4,8 +4,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from postgres import batches
-from workers.mail.models import Suppression
+from weir.postgres import batches
+from weir.workers.mail.models import Suppression
 
 INSTEAD = "What was said here went when the recipient was forgotten."
 
@@ -71,4 +71,4 @@ def forget_ended(address: str, batch: int) -> int:
     In transactions of `batch` e-mails each, so not inside of one.
     """
     parameters = {"address": address, "pattern": re.escape(address), "instead": INSTEAD}
-    return batches.delete("workers.mail", "forget", parameters, batch=batch)
+    return batches.delete("weir.workers.mail", "forget", parameters, batch=batch)

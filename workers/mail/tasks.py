@@ -2,10 +2,10 @@
 
 from celery import shared_task
 
-from workers import task_names
-from workers.mail import outbox
-from workers.mail.maintenance import purge
-from workers.mail.sending import leases, runner
+from weir.workers import task_names
+from weir.workers.mail import outbox
+from weir.workers.mail.maintenance import purge
+from weir.workers.mail.sending import leases, runner
 
 TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
 EXPIRING_S = 1.0  # before e-mails are sent: those that waited for longer than they could may be very many

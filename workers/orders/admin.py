@@ -9,12 +9,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import ngettext
 
-from workers.audit import acting
-from workers.audit.acting_admin import ActingAdmin
-from workers.mail.actions import emails
-from workers.mail.models import Act
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.audit import acting
+from weir.workers.audit.acting_admin import ActingAdmin
+from weir.workers.mail.actions import emails
+from weir.workers.mail.models import Act
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 if TYPE_CHECKING:
     from django import forms

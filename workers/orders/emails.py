@@ -1,8 +1,8 @@
 """The kinds of e-mail about orders."""
 
-from workers.mail import kinds
-from workers.mail.kinds import Content
-from workers.orders.models import SHIPPED, Order
+from weir.workers.mail import kinds
+from weir.workers.mail.kinds import Content
+from weir.workers.orders.models import SHIPPED, Order
 
 
 @kinds.register(SHIPPED)

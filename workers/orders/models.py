@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
-from workers.mail import resolving
-from workers.mail.models import Act, Email
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act, Email
 
 SHIPPED = "order.shipped"  # the kind of e-mail that says so; its key is the order's id
 

@@ -1,14 +1,14 @@
 """What web code calls to ship an order.
 
-from workers.orders import shipping
+from weir.workers.orders import shipping
 shipping.ship(order.pk)
 """
 
 from django.db import transaction
 from django.db.models.functions import Now
 
-from workers.mail import outbox
-from workers.orders.models import SHIPPED, Order
+from weir.workers.mail import outbox
+from weir.workers.orders.models import SHIPPED, Order
 
 
 def ship(order_id: int) -> bool:

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Final, NamedTuple
 
-from postgres import statements
+from weir.postgres import statements
 
 MOST: Final = 3  # that are named
 LONG_S: Final = 10.0  # for which a session waits before somebody should look
 
-_query = partial(statements.run_within, "workers.overview")
+_query = partial(statements.run_within, "weir.workers.overview")
 
 
 class Holder(NamedTuple):

@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import planner, statements
-from ratelimit.models import PAUSED_FOREVER
-from workers import broker_link
-from workers.overview import locks
-from workers.processes.status import ProcessStatus, processes
-from workers.schedule import QUEUES
+from weir.postgres import planner, statements
+from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers import broker_link
+from weir.workers.overview import locks
+from weir.workers.processes.status import ProcessStatus, processes
+from weir.workers.schedule import QUEUES
 
-_query = partial(statements.run_within, "workers.overview")
+_query = partial(statements.run_within, "weir.workers.overview")
 
 MOST: Final = 10_000  # no number goes beyond: there may be more
 HEADS: Final = 1_000  # sites whose queues are looked into

@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
-from ratelimit.site_names import as_argument
-from workers import ticks
-from workers.cli.terminal import span
-from workers.fetches.dispatch import MOST_WAITING
-from workers.overview.locks import Holder
-from workers.overview.overview import MOST, Overview
+from weir.ratelimit.site_names import as_argument
+from weir.workers import ticks
+from weir.workers.cli.terminal import span
+from weir.workers.fetches.dispatch import MOST_WAITING
+from weir.workers.overview.locks import Holder
+from weir.workers.overview.overview import MOST, Overview
 
 NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
     "beat": ("beat", "nothing is called on schedule"),

@@ -1,16 +1,16 @@
-"""The app `workers.processes`: which processes run, and which of them go on."""
+"""The app `weir.workers.processes`: which processes run, and which of them go on."""
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class ProcessesConfig(weir_apps.WeirApp):
     """Owns the table of processes."""
 
-    name = "workers.processes"
+    name = "weir.workers.processes"
 
     def ready(self) -> None:
         """Have the times of turns put right where PostgreSQL's clock was stepped."""
-        from workers.processes import stepping  # noqa: PLC0415  needs loaded apps, as the next
-        from workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
+        from weir.workers.processes import stepping  # noqa: PLC0415  needs loaded apps, as the next
+        from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
 
-        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.processes")
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.processes")

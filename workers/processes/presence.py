@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 import structlog
 from django.db import Error, connection
 
-from postgres import statements
-from ratelimit import round_trips
-from workers.processes.liveness import LivenessFile
-from workers.recovery import watch
+from weir.postgres import statements
+from weir.ratelimit import round_trips
+from weir.workers.processes.liveness import LivenessFile
+from weir.workers.recovery import watch
 
 log = structlog.get_logger(__name__)
-_query = partial(statements.run, "workers.processes")
+_query = partial(statements.run, "weir.workers.processes")
 
 TURN_EVERY_S: Final = 2.0
 GAP_S: Final = 5.0  # between two turns: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
@@ -133,6 +133,6 @@ def host() -> str:
 @cache
 def _version() -> str:
     try:
-        return importlib.metadata.version("weir")
+        return importlib.metadata.version("django-weir")
     except importlib.metadata.PackageNotFoundError:  # a checkout that was not installed
         return ""

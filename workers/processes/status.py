@@ -7,10 +7,10 @@ from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
 
-from postgres import batches, statements
-from workers.processes.presence import GAP_S
+from weir.postgres import batches, statements
+from weir.workers.processes.presence import GAP_S
 
-_query = partial(statements.run_within, "workers.processes")
+_query = partial(statements.run_within, "weir.workers.processes")
 
 SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a frozen process is known within ten seconds
 # Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
@@ -69,4 +69,4 @@ def longest_round_trip_s() -> float:
 
 def purge() -> int:
     """Delete the rows of processes that have made no turn for an hour; returns how many."""
-    return batches.delete("workers.processes", "purge", {"older_than": FORGOTTEN_AFTER_S}, batch=BATCH)
+    return batches.delete("weir.workers.processes", "purge", {"older_than": FORGOTTEN_AFTER_S}, batch=BATCH)

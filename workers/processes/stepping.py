@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from postgres import statements
+from weir.postgres import statements
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Put the times of the last turns right; in the caller's transaction."""
-    statements.run_within("workers.processes", "step", {"step": step})
+    statements.run_within("weir.workers.processes", "step", {"step": step})

@@ -13,8 +13,8 @@ from celery.signals import worker_shutdown
 from celery.worker import state
 from django.db import connection
 
-from workers import broker_link, task_names
-from workers.processes import presence
+from weir.workers import broker_link, task_names
+from weir.workers.processes import presence
 
 # The kinds of processes. Workers have them by their queue; all others are "worker".
 BEAT = "beat"

@@ -1,18 +1,18 @@
 """The app `recovery`: finds out that PostgreSQL has forgotten, and recovers from that."""
 
-from postgres import weir_apps
-from postgres.timeline import gate
+from weir.postgres import weir_apps
+from weir.postgres.timeline import gate
 
 
 class RecoveryConfig(weir_apps.WeirApp):
     """Owns what was done, makes Redis the witness, and has steps of PostgreSQL's clock settled."""
 
-    name = "workers.recovery"
+    name = "weir.workers.recovery"
     verbose_name = "recovery"
 
     def ready(self) -> None:
         """Have Redis asked what other processes have seen of PostgreSQL's history."""
-        from workers.recovery import watch, witness  # noqa: PLC0415  needs loaded apps
+        from weir.workers.recovery import watch, witness  # noqa: PLC0415  needs loaded apps
 
         gate.set_witness(witness.exchange)
         gate.set_settler(watch.settle_in_thread)

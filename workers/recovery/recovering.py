@@ -1,9 +1,9 @@
 """The recovery from a PostgreSQL that has forgotten what it granted. Nothing is granted until it has ended.
 
 1. Ids that were given and forgotten are not given again: all sequences go far ahead.
-2. Slots that processes hold are void, and each site rests: ratelimit.sites.rest_all.
-3. Unread numbers are counted until reconciled: notifications.reconcile.distrust. A copy in another cluster forgets ids
-   of transactions, which mean nothing there: notifications.read_marks.adopt.
+2. Slots that processes hold are void, and each site rests: weir.ratelimit.sites.rest_all.
+3. Unread numbers are counted until reconciled: weir.notifications.reconcile.distrust. A copy in another cluster forgets ids
+   of transactions, which mean nothing there: weir.notifications.read_marks.adopt.
 4. Apps do their part (signals.py): e-mails that may have gone become unknown, links that sign in once are void.
 5. What was done is noted, and the gate opens, in one transaction.
 
@@ -17,14 +17,14 @@ import structlog
 from django.apps import apps
 from django.db import models, transaction
 
-from notifications import read_marks, reconcile
-from notifications.models import Notification
-from postgres import statements
-from postgres.timeline import gate
-from postgres.timeline.seen import Seen
-from ratelimit import sites
-from workers.recovery.models import Recovery
-from workers.recovery.signals import postgresql_went_back
+from weir.notifications import read_marks, reconcile
+from weir.notifications.models import Notification
+from weir.postgres import statements
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.seen import Seen
+from weir.ratelimit import sites
+from weir.workers.recovery.models import Recovery
+from weir.workers.recovery.signals import postgresql_went_back
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ OURS: Final = {"notifications", "ratelimit", "workers"}  # packages, of whose ta
 AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
 
 _NOTIFICATIONS: Final = Notification._meta.db_table  # noqa: SLF001  documented
-_query = partial(statements.run, "workers.recovery")
+_query = partial(statements.run, "weir.workers.recovery")
 
 
 class SkippedTo(NamedTuple):

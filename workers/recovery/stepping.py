@@ -11,10 +11,10 @@ from datetime import timedelta
 import structlog
 from django.db import transaction
 
-from postgres.timeline import gate
-from ratelimit import sites
-from ratelimit.pacing import CONFIRMED_FOR_S
-from workers.recovery.signals import postgresql_clock_stepped
+from weir.postgres.timeline import gate
+from weir.ratelimit import sites
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.workers.recovery.signals import postgresql_clock_stepped
 
 log = structlog.get_logger(__name__)
 

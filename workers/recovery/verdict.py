@@ -1,6 +1,6 @@
 """Whether PostgreSQL has forgotten something: pure."""
 
-from postgres.timeline.seen import Seen
+from weir.postgres.timeline.seen import Seen
 
 
 def verdict(seen: Seen) -> str:

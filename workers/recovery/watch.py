@@ -6,9 +6,9 @@ import threading
 import structlog
 from django.db import Error, connection
 
-from postgres.timeline import gate
-from workers.recovery import recovering, stepping
-from workers.recovery.verdict import verdict
+from weir.postgres.timeline import gate
+from weir.workers.recovery import recovering, stepping
+from weir.workers.recovery.verdict import verdict
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.db import connection
 
-from notifications.link import calls, marks
+from weir.notifications.link import calls, marks
 
 UNKNOWN: Final = 0
 

@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from postgres.admin import TableAdmin
-from workers.throttled.models import PostponedTask
+from weir.postgres.admin import TableAdmin
+from weir.workers.throttled.models import PostponedTask
 
 
 @admin.register(PostponedTask)

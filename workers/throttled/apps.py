@@ -1,16 +1,16 @@
-"""The app `workers.throttled`: Celery tasks that start only in a slot of their site."""
+"""The app `weir.workers.throttled`: Celery tasks that start only in a slot of their site."""
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class ThrottledConfig(weir_apps.WeirApp):
     """Owns the postponed tasks."""
 
-    name = "workers.throttled"
+    name = "weir.workers.throttled"
 
     def ready(self) -> None:
         """Have the times of postponed tasks put right where PostgreSQL's clock was stepped."""
-        from workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  needs loaded apps, as the next
-        from workers.throttled import stepping  # noqa: PLC0415
+        from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  needs loaded apps, as the next
+        from weir.workers.throttled import stepping  # noqa: PLC0415
 
-        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.throttled")
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.throttled")

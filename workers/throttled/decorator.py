@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from celery import Task
 
-from ratelimit import site_names
-from ratelimit.slots import check_max_wait
-from ratelimit.throttle import throttle
-from workers.throttled import waiting
+from weir.ratelimit import site_names
+from weir.ratelimit.slots import check_max_wait
+from weir.ratelimit.throttle import throttle
+from weir.workers.throttled import waiting
 
 AnyTask = TypeVar("AnyTask")
 THROTTLED = "_is_throttled"  # an attribute of the task
@@ -27,7 +27,7 @@ def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) ->
 
     `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
     The task waits for its slot in the worker, at most `max_wait` seconds. Where the slot is farther away, the worker
-    writes the task into PostgreSQL, and it is published again when its turn comes (`workers.throttled.publishing`).
+    writes the task into PostgreSQL, and it is published again when its turn comes (`weir.workers.throttled.publishing`).
     Called directly, or with `apply`, the task waits too, but raises slots.SlotTooFar, as there is no message to
     publish again.
 

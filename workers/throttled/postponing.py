@@ -19,15 +19,15 @@ from django.db import connection
 from django.db.models.functions import Now
 from kombu.utils import json
 
-from postgres import statements
-from ratelimit import clock
-from ratelimit.pacing import HAND_OVER_MARGIN_S
-from workers.throttled.models import PostponedTask
+from weir.postgres import statements
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import HAND_OVER_MARGIN_S
+from weir.workers.throttled.models import PostponedTask
 
 HEADER = "weir_postponed"
 # Seconds after `max_wait` until a worker that holds a task counts as lost, and the task is published again.
 SILENCE = 30.0
-_query = partial(statements.run, "workers.throttled")
+_query = partial(statements.run, "weir.workers.throttled")
 
 
 class TakenTask(NamedTuple):
@@ -86,7 +86,7 @@ def hold(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before
 
 
 def queue(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> None:
-    """Write the row of a task that waits in PostgreSQL until it is published (`workers.throttled.publishing`)."""
+    """Write the row of a task that waits in PostgreSQL until it is published (`weir.workers.throttled.publishing`)."""
     PostponedTask.objects.create(**_fields(task, host, site, max_wait, not_before))
 
 
@@ -156,7 +156,7 @@ def _fields(task: Task[Any, Any], host: str, site: str, max_wait: float, not_bef
 
 
 def _storable(expires: datetime) -> datetime | None:
-    """Return Celery's `expires` in UTC; None beyond the year 9999, which is as good as never (postgres/moments.py)."""
+    """Return Celery's `expires` in UTC; None beyond the year 9999, which is as good as never (weir/postgres/moments.py)."""
     try:
         return maybe_make_aware(expires, UTC).astimezone(UTC)
     except OverflowError:

@@ -28,20 +28,20 @@ from django.db.models import F
 from django.db.models.functions import Now
 from kombu.utils import json
 
-from postgres import statements
-from ratelimit import round_trips
-from ratelimit.models import Site
-from ratelimit.sites import KnownSite, create_sites, known_sites
-from ratelimit.slots import OWN_ROUND_TRIPS
-from workers import task_names
-from workers.fetches.dispatch import REFILL, TRAVEL
-from workers.processes.status import longest_round_trip_s
-from workers.publish import publish_signature
-from workers.schedule import tick_of
-from workers.throttled.models import PostponedTask
-from workers.throttled.postponing import HEADER
+from weir.postgres import statements
+from weir.ratelimit import round_trips
+from weir.ratelimit.models import Site
+from weir.ratelimit.sites import KnownSite, create_sites, known_sites
+from weir.ratelimit.slots import OWN_ROUND_TRIPS
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import REFILL, TRAVEL
+from weir.workers.processes.status import longest_round_trip_s
+from weir.workers.publish import publish_signature
+from weir.workers.schedule import tick_of
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.postponing import HEADER
 
-_query = partial(statements.run, "workers.throttled")
+_query = partial(statements.run, "weir.workers.throttled")
 log = structlog.get_logger(__name__)
 
 TICK = tick_of(task_names.PUBLISH_POSTPONED)  # seconds; dispatch has the same

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from postgres import statements
+from weir.postgres import statements
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Put leases and places in the queues right; in the caller's transaction."""
-    statements.run_within("workers.throttled", "step", {"step": step})
+    statements.run_within("weir.workers.throttled", "step", {"step": step})

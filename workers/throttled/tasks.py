@@ -7,8 +7,8 @@ from celery.app.task import Context
 from celery.signals import task_revoked, task_unknown
 from kombu import Message
 
-from workers import task_names
-from workers.throttled import postponing, publishing
+from weir.workers import task_names
+from weir.workers.throttled import postponing, publishing
 
 
 @shared_task(name=task_names.PUBLISH_POSTPONED)

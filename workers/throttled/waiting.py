@@ -25,10 +25,10 @@ from celery.app.task import Context
 from celery.exceptions import Ignore
 from django.db import Error
 
-from ratelimit.slots import SlotTooFar
-from ratelimit.throttle import throttle
-from workers.throttled import postponing
-from workers.throttled.postponing import Place
+from weir.ratelimit.slots import SlotTooFar
+from weir.ratelimit.throttle import throttle
+from weir.workers.throttled import postponing
+from weir.workers.throttled.postponing import Place
 
 log = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from celery.signals import before_task_publish, task_postrun, task_prerun
 
-from workers import task_names
-from workers.tracing import correlation
+from weir.workers import task_names
+from weir.workers.tracing import correlation
 
 HEADER = "weir_correlation_id"  # the name `correlation_id` is taken: Celery has the id of the task there
 

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from workers.tracing import correlation, spans
+from weir.workers.tracing import correlation, spans
 
 
 class Traced(models.Model):

@@ -17,7 +17,7 @@ import structlog
 from django.conf import settings
 
 if TYPE_CHECKING:
-    from workers.tracing.recorder import Recorder
+    from weir.workers.tracing.recorder import Recorder
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +77,7 @@ def traceparent() -> str:
 def lacks() -> str:
     """Return what is not installed that spans need; "" where nothing is."""
     try:
-        from workers.tracing import recorder  # noqa: F401, PLC0415  with what only the extra installs
+        from weir.workers.tracing import recorder  # noqa: F401, PLC0415  with what only the extra installs
     except ImportError as error:
         return str(error)
     return ""
@@ -106,7 +106,7 @@ def _recorder() -> "Recorder | None":
 
 def _started() -> "Recorder | None":
     try:
-        from workers.tracing.recorder import Recorder  # noqa: PLC0415  with what only the extra installs
+        from weir.workers.tracing.recorder import Recorder  # noqa: PLC0415  with what only the extra installs
     except ImportError as error:
         log.warning("tracing_is_off", error=str(error))
         return None

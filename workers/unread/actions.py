@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from notifications import reconcile
-from notifications.reconciliation.repairs import Repaired
-from notifications.removal import bulk
-from notifications.user_keys import UserKey
-from workers.audit.acting import Action, Actor
+from weir.notifications import reconcile
+from weir.notifications.reconciliation.repairs import Repaired
+from weir.notifications.removal import bulk
+from weir.notifications.user_keys import UserKey
+from weir.workers.audit.acting import Action, Actor
 
 RECONCILE: Final = Action("unread.reconcile_user", "notifications.change_reconciliation")
 DELETE: Final = Action("unread.delete_notifications", "notifications.delete_notification")

@@ -1,9 +1,9 @@
-"""The app `workers.unread`: tasks and commands that keep the unread numbers of `notifications`, which knows neither."""
+"""The app `weir.workers.unread`: tasks and commands that keep the unread numbers of `notifications`, which knows neither."""
 
-from postgres import weir_apps
+from weir.postgres import weir_apps
 
 
 class UnreadConfig(weir_apps.WeirApp):
     """Owns the periodic tasks and the commands of unread numbers."""
 
-    name = "workers.unread"
+    name = "weir.workers.unread"

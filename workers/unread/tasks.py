@@ -2,11 +2,11 @@
 
 from celery import shared_task
 
-from notifications import flush, forgetting, read_marks, reconcile
-from notifications.link import outages
-from notifications.removal import cap, expiry, retention
-from workers import task_names
-from workers.tracing import spans
+from weir.notifications import flush, forgetting, read_marks, reconcile
+from weir.notifications.link import outages
+from weir.notifications.removal import cap, expiry, retention
+from weir.workers import task_names
+from weir.workers.tracing import spans
 
 # How long they go on; what is left is for the next run, which for the first four comes after five seconds.
 FORGETTING_S, SETTLING_S = 1.5, 3.0

@@ -16,9 +16,9 @@ from demo.plan import Plan
 from demo.run import Run
 from demo.screen import Lines, LiveScreen, frame
 from project.processes import interrupts, procfile
-from workers.cli import terminal
-from workers.cli.actions import ExactCommand
-from workers.cli.arguments import at_least_one, seconds
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.arguments import at_least_one, seconds
 
 CAPTURE_WIDTH = 100
 BROKEN = 1  # exit status: a promise was broken

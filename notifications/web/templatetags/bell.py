@@ -6,8 +6,8 @@ from django import template
 from django.middleware.csrf import get_token
 from django.urls import reverse
 
-from notifications import user_keys
-from notifications.web import polls
+from weir.notifications import user_keys
+from weir.notifications.web import polls
 
 EVERY_S: Final = 5  # between two looks
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from django.conf import settings
 
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
-from workers.fetches.fetcher.http.descriptors import IN_FLIGHT
+from weir.workers.fetches.fetcher.http.descriptors import IN_FLIGHT
 
 MIB = 2**20
 FETCHER_MIB = 150  # of a fetcher without bodies

@@ -10,9 +10,9 @@ from django.utils.module_loading import import_string
 
 from project.doctor.findings import Check, Level, Verdict, good, not_checked, warning, wrong
 from project.environment.variables import Variables
-from workers.mail.transports import relay_urls, relays
-from workers.mail.transports.base import Unreachable
-from workers.mail.transports.relays import Relay
+from weir.workers.mail.transports import relay_urls, relays
+from weir.workers.mail.transports.base import Unreachable
+from weir.workers.mail.transports.relays import Relay
 
 CONNECT_WITHIN_S = 3.0
 STEP_S = 1.0  # each step of the conversation

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from django.conf import settings
 from django.db import Error, connection
 
-from postgres import sessions, statements
 from project.doctor.findings import Verdict, good, wrong
+from weir.postgres import sessions, statements
 
 GIVEN_UP_AFTER_MS: Final = 500
 

@@ -11,15 +11,15 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.migrations.executor import MigrationExecutor
 from django_celery_beat.models import PeriodicTask
 
-from notifications.checks import tables_have_the_chosen_key
-from postgres import sequences, statements
-from postgres.timeline import told
 from project import errors
 from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes import pooling, rights
-from ratelimit.round_trips import FAR_S
-from workers.management.commands.sync_schedule import OWNED
-from workers.schedule import SCHEDULE
+from weir.notifications.checks import tables_have_the_chosen_key
+from weir.postgres import sequences, statements
+from weir.postgres.timeline import told
+from weir.ratelimit.round_trips import FAR_S
+from weir.workers.management.commands.sync_schedule import OWNED
+from weir.workers.schedule import SCHEDULE
 
 SERVER, TABLES = "PostgreSQL", "the database's tables"  # what these checks provide
 CONNECT_WITHIN_S = 8.0  # libpq is given five seconds for each address

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
 from project.doctor.themes.postgresql import SERVER, TABLES
-from ratelimit.round_trips import FAR_S
-from workers.processes.status import ProcessStatus, longest_round_trip_s, processes
+from weir.ratelimit.round_trips import FAR_S
+from weir.workers.processes.status import ProcessStatus, longest_round_trip_s, processes
 
 WORKERS = "a worker"  # what these checks provide
 # What waits where no process of the kind runs.

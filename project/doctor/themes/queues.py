@@ -9,11 +9,11 @@ from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes.postgresql import SERVER, TABLES
 from project.doctor.themes.processes import WORKERS
 from project.doctor.themes.redis_server import BROKER
-from workers import broker_link, consumers, heartbeats, schedule, ticks
-from workers.cli.suggestions import did_you_mean
-from workers.fetches.dispatch import MOST_WAITING
-from workers.fetches.models import Fetch
-from workers.processes.turning import KINDS
+from weir.workers import broker_link, consumers, heartbeats, schedule, ticks
+from weir.workers.cli.suggestions import did_you_mean
+from weir.workers.fetches.dispatch import MOST_WAITING
+from weir.workers.fetches.models import Fetch
+from weir.workers.processes.turning import KINDS
 
 NEWEST = 10_000  # fetches whose on_done is looked at
 CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds

@@ -11,12 +11,12 @@ from typing import Any
 import redis
 from django.conf import settings
 
-from notifications import counters
-from notifications.link import places, urls
-from notifications.link.keys import keys
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
 from project.environment.urls import REDIS_SCHEMES
-from workers import broker_link, schedule
+from weir.notifications import counters
+from weir.notifications.link import places, urls
+from weir.notifications.link.keys import keys
+from weir.workers import broker_link, schedule
 
 SERVER, BROKER = "Redis", "the broker"  # what these checks provide
 ANSWER_WITHIN_S = 2.0

@@ -3,8 +3,8 @@
 from functools import partial
 from typing import NamedTuple
 
-from postgres import statements
 from project.doctor.findings import Verdict, good, wrong
+from weir.postgres import statements
 
 _query = partial(statements.run_within, "project.doctor")
 

@@ -10,8 +10,8 @@ from django.core.management.base import CommandParser
 from project.doctor import report, runner
 from project.doctor.findings import Finding, Level
 from project.doctor.themes import themes
-from workers.cli import terminal
-from workers.cli.actions import ExactCommand
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import ExactCommand
 
 SOMETHING_IS_WRONG = 1  # the exit status
 

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.commands import flush
 from django.db import DEFAULT_DB_ALIAS
 
-from postgres.timeline import apps as timeline
+from weir.postgres.timeline import apps as timeline
 
 
 class Command(flush.Command):

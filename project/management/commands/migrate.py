@@ -14,8 +14,8 @@ from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from postgres import sessions, weir_apps
-from postgres.timeline import told
+from weir.postgres import sessions, weir_apps
+from weir.postgres.timeline import told
 
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
 POLL_S = 0.5

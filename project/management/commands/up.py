@@ -9,10 +9,10 @@ from django.urls import NoReverseMatch, reverse
 
 from project.logins import links
 from project.processes import folder, interrupts, procfile, up
-from workers.cli.actions import ExactCommand
-from workers.cli.arguments import at_least_one, port
-from workers.fetches.robots.user_agent import has_contact
-from workers.mail.transports import relays
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.arguments import at_least_one, port
+from weir.workers.fetches.robots.user_agent import has_contact
+from weir.workers.mail.transports import relays
 
 
 class Command(ExactCommand):

@@ -13,15 +13,15 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from api.front import MOST_BYTES
-from api.http.problems import KINDS, MEDIA_TYPE
-from api.tokens.models import Token
 from tests import programs
 from tests.acceptance import web_process
 from tests.acceptance.api import bad_requests, web
 from tests.acceptance.api.bad_requests import Bad
 from tests.acceptance.conftest import Cluster
 from tests.programs import HOST
+from weir.api.front import MOST_BYTES
+from weir.api.http.problems import KINDS, MEDIA_TYPE
+from weir.api.tokens.models import Token
 
 STORED = ("fetches_fetch", "ratelimit_site", "notifications_notification", "mail_resolution", "mail_email")
 TABLES = (*STORED, "audit_entry", "api_keptanswer", "tokens_token", "mail_pausedkind", "fetches_robotsfile")

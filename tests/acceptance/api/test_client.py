@@ -13,11 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from api.v1 import api
 from tests import programs
 from tests.acceptance import web_process
 from tests.acceptance.conftest import Cluster
 from tests.programs import V1, Example
+from weir.api.v1 import api
 
 PACKAGE = "weir_client"
 

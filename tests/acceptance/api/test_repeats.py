@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from api.models import KeptAnswer
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests import programs
 from tests.acceptance import web_process
 from tests.acceptance.api import web
@@ -22,9 +19,12 @@ from tests.acceptance.api.web import Answer
 from tests.acceptance.conftest import Cluster
 from tests.programs import HOST
 from tests.waiting import wait_for
-from workers.audit.models import Entry
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.api.models import KeptAnswer
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.audit.models import Entry
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KEYS, REPEATS, KILLS = (200, 8, 20) if AT_LENGTH else (24, 8, 3)

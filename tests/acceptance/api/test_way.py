@@ -3,7 +3,7 @@
 from tests.acceptance import web_process
 from tests.acceptance.api import web
 from tests.acceptance.conftest import Cluster
-from workers.fetches.models import Fetch
+from weir.workers.fetches.models import Fetch
 
 
 def test_a_program_asks_for_urls_and_repeats_itself(cluster: Cluster) -> None:

@@ -15,12 +15,12 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from playwright.sync_api import Browser, Page, Route, expect
 
-from notifications import reconcile
-from notifications.link import calls
 from tests.acceptance import web_process
 from tests.acceptance.ops import browser as browsers
 from tests.acceptance.ops.browser import Witness, visiting
 from tests.acceptance.processes import Processes
+from weir.notifications import reconcile
+from weir.notifications.link import calls
 
 EVERY_S = 1
 # One poll, and the time that a busy machine takes to answer it.

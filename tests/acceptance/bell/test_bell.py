@@ -9,14 +9,14 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
-from notifications import inbox
-from notifications.models import Notification
 from tests.acceptance.bell.conftest import EVERY_S, Tabs, shows
 from tests.acceptance.notifications.unread_processes import FLUSH_STEPS, keep_flushing, keep_reconciling
 from tests.acceptance.ops.browser import visiting
 from tests.acceptance.ops.strangers import MARKUP
 from tests.acceptance.processes import Processes
 from tests.waiting import wait_for
+from weir.notifications import inbox
+from weir.notifications.models import Notification
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

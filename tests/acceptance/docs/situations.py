@@ -82,7 +82,7 @@ ON_OWN_SERVERS = "python manage.py migrate --no-input && python manage.py sync_s
 UNKNOWN = """
 from uuid import uuid4
 from django.utils import timezone
-from workers.mail.models import Email
+from weir.workers.mail.models import Email
 Email.objects.update_or_create(
     pk=17,
     defaults={
@@ -97,7 +97,7 @@ EVIDENCE = """
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
-from workers.mail.models import Email
+from weir.workers.mail.models import Email
 for number in (17, 18):
     Email.objects.update_or_create(
         pk=number,
@@ -117,7 +117,7 @@ Path("mail.log").write_text(
 BOUNCE = """
 from pathlib import Path
 from django.utils import timezone
-from workers.mail.models import Email
+from weir.workers.mail.models import Email
 Email.objects.update_or_create(
     pk=17,
     defaults={
@@ -135,13 +135,13 @@ Path("bounces/new/1.mx1").write_text(
 )
 """
 MISSPELT = """
-from ratelimit import site_settings
+from weir.ratelimit import site_settings
 site_settings.set_rate("api.exmaple.com", "1/s")
 """
 # Beat's first ones come a minute after its start; these come at once, to the same workers.
 HEARTBEATS = """
 from project.celery import app
-from workers import schedule, task_names
+from weir.workers import schedule, task_names
 for queue in schedule.QUEUES:
     app.send_task(task_names.HEARTBEAT, [queue], queue=queue)
 """

@@ -7,15 +7,15 @@ import pytest
 from django.db import connection
 
 from demo.fakes.mail_server import MailServer
-from notifications.models import Reconciliation
-from postgres.timeline.models import KnownTimeline
 from tests import own_servers
 from tests.acceptance import all_jobs, networks, under_load
 from tests.acceptance.conftest import CELERY, Cluster
 from tests.own_pair import Pair
 from tests.own_servers import beside
 from tests.waiting import in_time, wait_for
-from workers.recovery.models import Recovery
+from weir.notifications.models import Reconciliation
+from weir.postgres.timeline.models import KnownTimeline
+from weir.workers.recovery.models import Recovery
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 FAIL_OVERS = 20 if AT_LENGTH else 1

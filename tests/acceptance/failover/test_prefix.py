@@ -9,7 +9,7 @@ from tests.acceptance.conftest import Cluster
 from tests.forked import Forked
 from tests.valkeys import Valkey, valkeys
 from tests.waiting import wait_for
-from workers import task_names
+from weir.workers import task_names
 
 OURS, THEIRS = "shop", "staging"
 

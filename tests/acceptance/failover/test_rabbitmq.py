@@ -12,7 +12,7 @@ from tests.acceptance import all_jobs, under_load
 from tests.acceptance.conftest import Cluster
 from tests.forked import Forked
 from tests.rabbitmqs import RabbitMQ
-from workers.recovery.models import Recovery
+from weir.workers.recovery.models import Recovery
 
 pytestmark = pytest.mark.skipif(not (rabbitmqs.SERVER and rabbitmqs.EPMD), reason=rabbitmqs.MISSING)
 KILLS = 20 if "WEIR_FAULTS" in os.environ else 1

@@ -14,7 +14,7 @@ from tests.integration.notifications.test_rights_in_redis import rights
 from tests.integration.notifications.tls_front import fronts
 from tests.valkeys import Valkey, Valkeys, knows, sentinels, valkeys
 from tests.waiting import wait_for
-from workers.recovery.models import Recovery
+from weir.workers.recovery.models import Recovery
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 FAULTS = 10 if AT_LENGTH else 1

@@ -10,17 +10,17 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import connection, connections, router
 
-from api.tokens import actions as tokens
 from demo.fakes import sites
 from demo.fakes.mail_server import MailServer
-from notifications.models import Notification
 from tests import own_servers
 from tests.acceptance import all_jobs, under_load, web_process
 from tests.acceptance.conftest import Cluster, set_rates
 from tests.own_servers import Server, beside
-from workers.audit.acting import of_shell
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import Fetch
+from weir.api.tokens import actions as tokens
+from weir.notifications.models import Notification
+from weir.workers.audit.acting import of_shell
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch
 
 WORK_S = 10.0
 BEHIND = "3s"

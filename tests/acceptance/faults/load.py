@@ -16,9 +16,9 @@ from tests.acceptance import judging
 from tests.acceptance.all_jobs import Committed, emails_ended
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states
 from tests.waiting import wait_for
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.phases import State
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
 
 SITES = 12
 RATES = ("1/s", "2/s", "3/s", "4/s")

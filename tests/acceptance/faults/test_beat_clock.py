@@ -29,7 +29,7 @@ from tests.acceptance.broker_faults import frozen
 from tests.acceptance.conftest import Cluster
 from tests.servers import database_url
 from tests.waiting import wait_for
-from workers import task_names
+from weir.workers import task_names
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 STEPS_H = range(-6, 7) if AT_LENGTH else (-6, 6)

@@ -17,7 +17,6 @@ import pytest
 from django.db import connection
 
 from demo.fakes import sites
-from postgres.timeline.models import KnownTimeline
 from tests import own_servers
 from tests.acceptance import all_jobs
 from tests.acceptance.conftest import Cluster
@@ -25,10 +24,11 @@ from tests.acceptance.faults.host import Host, everything_stopped
 from tests.acceptance.faults.load import SITES, GoesOn, Load, drift
 from tests.own_servers import Server
 from tests.waiting import wait_for
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.recovery.models import Recovery
+from weir.postgres.timeline.models import KnownTimeline
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.recovery.models import Recovery
 
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 AT_LENGTH = "WEIR_FAULTS" in os.environ

@@ -24,7 +24,7 @@ from tests.acceptance.faults.faults import Fault
 from tests.acceptance.faults.host import Host, child_killed_for_memory, disk_full, hung, killed_for_memory, slow
 from tests.acceptance.faults.load import SITES, GoesOn, Load, drift
 from tests.waiting import wait_for
-from workers.recovery.models import Recovery
+from weir.workers.recovery.models import Recovery
 
 pytestmark = [
     pytest.mark.alone,

@@ -15,10 +15,10 @@ from tests.acceptance.all_jobs import Committed
 from tests.acceptance.broker_faults import frozen, gone, refusing, refusing_at_times
 from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
 from tests.waiting import wait_for
-from workers.fetches.models import State
-from workers.mail.models import Email
-from workers.mail.phases import State as EmailState
-from workers.processes.models import Process
+from weir.workers.fetches.models import State
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State as EmailState
+from weir.workers.processes.models import Process
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 SEED = os.environ.get("WEIR_FAULTS_SEED", "weir")

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from workers.fetches.fetcher.wire.channel import Channel
+from weir.workers.fetches.fetcher.wire.channel import Channel
 
 
 def be_slow_by(seconds: float) -> None:

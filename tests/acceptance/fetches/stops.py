@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from demo.fakes.children import die_with_parent
 from demo.fakes.site_log import Arrival
-from ratelimit.pacing import CONFIRMED_FOR_S
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
 
 SHORTEST_S, LONGEST_S = 0.0002, 2.5  # of a stop: less than the margin of a run, more than a slot is reserved
 EVERY_S = 0.25  # between two stops of a fetcher, on average: each moment is as likely as any other
@@ -134,7 +134,7 @@ def unreported(short: Iterable[Gap], late: set[Arrival]) -> list[Gap]:
 def too_close_behind(short: Iterable[Gap], late: set[Arrival], known: Sequence[SetBehind]) -> list[Gap]:
     """Return the short gaps behind reported starts whose end is no holder's that could not have heard of them yet.
 
-    Half a second after PostgreSQL knows, nothing starts that was reserved before (ratelimit.pacing).
+    Half a second after PostgreSQL knows, nothing starts that was reserved before (weir.ratelimit.pacing).
     """
     found = []
     for one, other in short:

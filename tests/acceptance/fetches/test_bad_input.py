@@ -6,8 +6,8 @@ from demo.fakes import judge, site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, set_rates
 from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 GOOD, HOSTILE = 4, 12
 ATTEMPTS = 2

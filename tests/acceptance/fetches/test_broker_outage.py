@@ -12,8 +12,8 @@ from project import embedded
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import State
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import State
 
 SITES = 12
 RATES = ("1/s", "2/s", "5/s", "10/s")

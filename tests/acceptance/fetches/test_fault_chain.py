@@ -22,16 +22,16 @@ from django.db.models.functions import Coalesce
 from pytest_django import DjangoDbBlocker
 
 from demo.fakes import judge, site_log, sites
-from ratelimit import site_settings
-from ratelimit.rates import parse_rate
 from tests.acceptance import fault_chain, networks
 from tests.acceptance.conftest import all_ended, states
 from tests.acceptance.fault_chain import Chain
 from tests.acceptance.faults import faults
 from tests.acceptance.faults.faults import Fault
-from workers import broker_link
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.ratelimit.rates import parse_rate
+from weir.workers import broker_link
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [
     pytest.mark.alone,

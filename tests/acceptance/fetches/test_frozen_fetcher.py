@@ -18,10 +18,10 @@ from project.processes.supervisor import descendants
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
-from workers.processes.models import Process
-from workers.processes.status import SILENT_AFTER_S, processes
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.processes.models import Process
+from weir.workers.processes.status import SILENT_AFTER_S, processes
 
 LONG = "WEIR_FAULTS" in os.environ
 SITES = 30 if LONG else 8  # a few leave the processors to the tests beside this one

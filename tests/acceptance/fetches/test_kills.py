@@ -10,8 +10,8 @@ from demo.fakes import site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 KILLS = 60 if "WEIR_FAULTS" in os.environ else 4
 SITES = 16

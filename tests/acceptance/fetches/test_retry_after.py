@@ -14,12 +14,12 @@ import pytest
 from django.db.models import Q
 
 from demo.fakes import judge, site_log, sites
-from ratelimit.models import Slot
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, used_share
 from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import State
+from weir.ratelimit.models import Slot
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import State
 
 SEEN_AFTER_S = 0.2  # from then on no fetcher may start anything at a site that has refused
 GOES_ON_WITHIN_S = 2.0  # after the rest: dispatch ticks each second

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from demo.fakes import site_log, sites
-from ratelimit import site_settings
 from tests.acceptance.conftest import Cluster, set_rates
 from tests.waiting import in_time, wait_for
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 RATED, CANCELLED, STEADY = range(3)
 

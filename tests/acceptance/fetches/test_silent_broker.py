@@ -12,10 +12,10 @@ from demo.fakes import sites
 from tests.acceptance.broker_faults import frozen, gone
 from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
 from tests.waiting import in_time, wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import State
-from workers.processes.models import Process
-from workers.processes.status import SILENT_AFTER_S, processes
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import State
+from weir.workers.processes.models import Process
+from weir.workers.processes.status import SILENT_AFTER_S, processes
 
 NAMES = ("worker", "ticks", "maintenance", "fetcher", "mailer", "beat")
 END_WITHIN_S = 10

@@ -18,18 +18,18 @@ from django.conf import LazySettings
 from django.db import connection
 
 from demo.fakes import site_log, sites
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
-from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
 from tests.waiting import wait_for
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
-from workers.fetches.reports.timeline import timeline
-from workers.history import rollup
-from workers.history.models import Watermark
-from workers.history.reports import totals
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.reports.timeline import timeline
+from weir.workers.history import rollup
+from weir.workers.history.models import Watermark
+from weir.workers.history.reports import totals
 
 RATES = ("20/s", "10/s", "5/s", "2/s")
 STEADY, RATED, PAUSED, CANCELLED = range(4)

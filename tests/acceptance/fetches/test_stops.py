@@ -20,16 +20,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from demo.fakes import judge, site_log, sites
 from demo.fakes.site_log import Arrival
-from ratelimit.models import Site, StartTotal
-from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
 from tests.acceptance import web_process
 from tests.acceptance.conftest import CELERY, Cluster, all_ended, set_rates, states, wait_for_progress
 from tests.acceptance.fetches import stops
 from tests.acceptance.fetches.stops import Reported, SetBehind
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit.models import Site, StartTotal
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 LONG = "WEIR_FAULTS" in os.environ
 SEED = os.environ.get("WEIR_FAULTS_SEED", "weir")

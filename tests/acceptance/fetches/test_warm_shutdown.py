@@ -15,11 +15,11 @@ from project import embedded
 from project.celery import app
 from tests.acceptance.conftest import Cluster, states
 from tests.waiting import wait_for
-from workers import task_names
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import State
-from workers.processes.models import Process
-from workers.processes.status import SILENT_AFTER_S, processes
+from weir.workers import task_names
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import State
+from weir.workers.processes.models import Process
+from weir.workers.processes.status import SILENT_AFTER_S, processes
 
 KNOWN_WITHIN_S = 10
 

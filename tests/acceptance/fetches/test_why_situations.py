@@ -16,17 +16,17 @@ import redis
 from django.db.models import F
 
 from demo.fakes import sites
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.acceptance.conftest import Cluster, all_ended
 from tests.integration.conftest import database_now
 from tests.integration.reports.remedies import check_remedy
 from tests.waiting import TooLateError, comes_true, wait_for
-from workers import broker_link
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
-from workers.fetches.reports.why import Blocker, why
-from workers.processes.models import Process
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers import broker_link
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports.why import Blocker, why
+from weir.workers.processes.models import Process
 
 pytestmark = pytest.mark.faults
 

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from demo.fakes import judge, site_log, sites
-from ratelimit.models import Slot
 from tests.acceptance import networks
 from tests.acceptance.conftest import CELERY, Cluster, all_ended, set_rates, states, used_share
 from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit.models import Slot
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 LONG = "WEIR_FAULTS" in os.environ
 SITES = 200 if LONG else 28

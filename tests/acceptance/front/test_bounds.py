@@ -12,11 +12,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.front import MOST_BYTES
 from tests.acceptance.front import clients
 from tests.acceptance.front.clients import answer, ask, connected, head, status
 from tests.acceptance.front.conftest import NAME, StartWeb
 from tests.waiting import comes_true, wait_for
+from weir.api.front import MOST_BYTES
 
 MIB = 2**20
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"

@@ -28,12 +28,12 @@ from demo.fakes.children import die_with_parent
 from tests.acceptance.mail.mail_processes import addresses
 from tests.acceptance.notifications.unread_processes import WRITES
 from tests.forked import Forked
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 USERS: Final = range(1, 201)
 AHEAD_S = 12  # of work that each site has in the queue

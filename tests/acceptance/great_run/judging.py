@@ -12,18 +12,18 @@ from django.db import connection
 from django.db.models import Count
 
 from demo.fakes import judge, mail_server, site_log
-from notifications import counters
-from notifications.models import Notification, Reconciliation
-from notifications.reconciliation import drift
 from tests.acceptance import judging
 from tests.acceptance.great_run.crowd import ON_THE_WAY, USERS
 from tests.acceptance.great_run.stage import Stage
 from tests.waiting import comes_true
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders.models import SHIPPED
-from workers.recovery.models import Recovery
+from weir.notifications import counters
+from weir.notifications.models import Notification, Reconciliation
+from weir.notifications.reconciliation import drift
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders.models import SHIPPED
+from weir.workers.recovery.models import Recovery
 
 NANOSECONDS = 1_000_000_000
 # What was committed after a number, and is not there any more.

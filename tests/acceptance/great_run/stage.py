@@ -19,8 +19,6 @@ from django.db import InterfaceError, OperationalError, connection
 
 from demo.fakes import sites
 from demo.fakes.mail_server import MailServer
-from ratelimit import site_settings
-from ratelimit.rates import parse_rate
 from tests import own_servers
 from tests.acceptance import all_jobs, web_process
 from tests.acceptance.conftest import Cluster
@@ -28,6 +26,8 @@ from tests.acceptance.faults import faults
 from tests.acceptance.great_run.crowd import TABLE, Crowd, Place
 from tests.own_servers import Server
 from tests.valkeys import Valkey, free_port, valkeys
+from weir.ratelimit import site_settings
+from weir.ratelimit.rates import parse_rate
 
 NAMES = (
     *("worker", "ticks", "maintenance", "fetcher-1", "fetcher-2", "fetcher-3", "mailer-1", "mailer-2"),

@@ -15,8 +15,6 @@ from django.db.models.functions import Now
 
 from demo.fakes import sites
 from demo.fakes.mail_server import MailServer
-from notifications import inbox
-from notifications.models import Reconciliation, UnreadCount
 from project import embedded
 from project.celery import app
 from project.checkout import CHECKOUT
@@ -28,11 +26,13 @@ from tests.acceptance.conftest import Cluster, all_ended, set_rates, states
 from tests.acceptance.judging import shown_wrong
 from tests.own_servers import Server
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
-from workers.history.models import Total, Watermark
-from workers.recovery.models import Recovery
-from workers.schedule import SCHEDULE
+from weir.notifications import inbox
+from weir.notifications.models import Reconciliation, UnreadCount
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.history.models import Total, Watermark
+from weir.workers.recovery.models import Recovery
+from weir.workers.schedule import SCHEDULE
 
 OWNER, APP = "weir_owner", "weir_app"
 PASSWORDS = {"POSTGRES_OWNER_PASSWORD": "owner's", "POSTGRES_APP_PASSWORD": 'app"s'}

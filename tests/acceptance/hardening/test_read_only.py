@@ -16,16 +16,16 @@ import pytest
 import yaml
 
 from demo.fakes import sites
-from notifications import inbox
-from notifications.models import UnreadCount
 from project.checkout import CHECKOUT
 from tests import own_servers, valkeys
 from tests.acceptance import all_jobs, web_process
 from tests.acceptance.all_jobs import USERS, ship
 from tests.acceptance.conftest import CELERY, READY, Cluster, all_ended, set_rates, states
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import State
+from weir.notifications import inbox
+from weir.notifications.models import UnreadCount
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import State
 
 # In a mount namespace of its own, so that nobody else sees it. The checkout, which may lie below /tmp, stays visible.
 CONFINE = """

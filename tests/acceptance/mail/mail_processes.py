@@ -17,11 +17,11 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from django.db import InterfaceError, OperationalError, close_old_connections
 
 from benchmarks.once.published import PublishedShippedEmail
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import leases, runner
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import leases, runner
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 # Where a process can be killed, and whether an e-mail that it has in hand ends `unknown` then: it must, it cannot, or
 # it may (None), where another of its senders is busy.

@@ -15,13 +15,13 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from django.db import transaction
 
 from tests.acceptance.mail.mail_processes import DOT, LONGEST_COMMAND
-from workers.mail import kinds, outbox
-from workers.mail.kinds import Attachment, Content
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import leases, outcomes, routes, runner
-from workers.mail.sending.circuit_breaker import CircuitBreaker
-from workers.mail.transports import connection, http, smtp
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import leases, outcomes, routes, runner
+from weir.workers.mail.sending.circuit_breaker import CircuitBreaker
+from weir.workers.mail.transports import connection, http, smtp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

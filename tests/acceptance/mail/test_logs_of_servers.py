@@ -20,9 +20,9 @@ from tests.acceptance.mail.damaged_logs import Damage, Said, of_exim, of_postfix
 from tests.exim import Exim
 from tests.postfix import Postfix
 from tests.waiting import wait_for
-from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from weir.workers.mail.evidence import reading
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 EMAILS = 2_000 if AT_LENGTH else 60

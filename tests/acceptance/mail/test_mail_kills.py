@@ -22,10 +22,10 @@ from tests.acceptance.mail import mail_processes as roles
 from tests.acceptance.processes import Processes
 from tests.integration.conftest import database_now
 from tests.waiting import wait_for
-from workers.mail import outbox
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
-from workers.orders.models import SHIPPED, Order
+from weir.workers.mail import outbox
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.orders.models import SHIPPED, Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 200 if AT_LENGTH else 10  # at random
@@ -55,7 +55,7 @@ def chance() -> random.Random:
 def server(tmp_path: Path, settings: LazySettings) -> Iterator[MailServer]:
     """A mail server, which the settings name, and times that are short."""
     with mail_server.running(tmp_path) as running:
-        settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, running.port
         for name, value in MAIL_SETTINGS.items():
             setattr(settings, name, value)

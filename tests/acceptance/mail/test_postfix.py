@@ -21,14 +21,14 @@ from tests.acceptance.mail.test_mail_kills import MAIL_SETTINGS, unfinished
 from tests.acceptance.processes import Processes
 from tests.postfix import Postfix
 from tests.waiting import wait_for
-from workers.mail.evidence import settling
-from workers.mail.evidence.settling import Report
-from workers.mail.evidence.verdicts import Outcome, Vouched
-from workers.mail.management.evidence import local_zone
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.mail.evidence import settling
+from weir.workers.mail.evidence.settling import Report
+from weir.workers.mail.evidence.verdicts import Outcome, Vouched
+from weir.workers.mail.management.evidence import local_zone
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 NAMED = ("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "DEFAULT_FROM_EMAIL")  # settings that processes are told
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.skipif(bool(postfix.why_not()), reason=postfix.why_not(
 def server(settings: LazySettings) -> Iterator[Postfix]:
     """A Postfix, which the settings name, and times that are short. Its queue ids never come again."""
     with postfix.running("enable_long_queue_ids = yes\n") as running:
-        settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = postfix.HOST, running.port
         for name, value in MAIL_SETTINGS.items():
             setattr(settings, name, value)

@@ -19,8 +19,8 @@ from tests.acceptance.mail.coming_and_going import ComingAndGoing
 from tests.acceptance.mail.test_mail_kills import unfinished
 from tests.acceptance.processes import Processes
 from tests.waiting import comes_true, wait_for
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 EMAILS = 5_500 if AT_LENGTH else 50  # of a scene

@@ -14,12 +14,12 @@ from project.celery import app
 from tests.acceptance.conftest import Cluster
 from tests.integration.conftest import database_now
 from tests.waiting import wait_for
-from workers import broker_link
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders import shipping
-from workers.orders.models import Order
-from workers.processes.models import Process
+from weir.workers import broker_link
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
+from weir.workers.processes.models import Process
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from notifications.link import calls
+from weir.notifications.link import calls
 
 # Of all requests. An error keeps a process from Redis for a second, so cuts and long delays must be rare.
 CUT: Final = 0.004

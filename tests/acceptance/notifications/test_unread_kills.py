@@ -15,12 +15,12 @@ import redis
 from django.conf import settings
 
 from benchmarks.unread import published as published_unread
-from notifications import flush, inbox, reconcile
-from notifications.models import Doubt, FlushedEpoch
-from notifications.reconciliation import drift
 from tests.acceptance.notifications import unread_processes as roles
 from tests.acceptance.processes import Processes
 from tests.waiting import comes_true
+from weir.notifications import flush, inbox, reconcile
+from weir.notifications.models import Doubt, FlushedEpoch
+from weir.notifications.reconciliation import drift
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 250 if AT_LENGTH else 12  # at random

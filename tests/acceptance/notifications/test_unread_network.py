@@ -11,14 +11,14 @@ import pytest
 import redis
 from django.conf import settings
 
-from notifications import flush, inbox, reconcile
-from notifications.link import calls
-from notifications.models import Doubt, FlushedEpoch, UnreadCount
-from notifications.reconciliation import drift
 from tests.acceptance.notifications import unread_processes as roles
 from tests.acceptance.notifications.faulty_network import FaultyNetwork, faulty_network
 from tests.acceptance.processes import Processes
 from tests.waiting import LONG_S, wait_for
+from weir.notifications import flush, inbox, reconcile
+from weir.notifications.link import calls
+from weir.notifications.models import Doubt, FlushedEpoch, UnreadCount
+from weir.notifications.reconciliation import drift
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 SEED = os.environ.get("WEIR_FAULTS_SEED", "weir")

@@ -10,15 +10,15 @@ import redis
 from django.conf import settings as django_settings
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from notifications import inbox
-from notifications.link import calls
-from notifications.models import Reconciliation
-from notifications.reconciliation import drift
 from tests.acceptance.conftest import Cluster
 from tests.acceptance.notifications import unread_processes as roles
 from tests.acceptance.processes import Processes
 from tests.waiting import comes_true, in_time, wait_for
-from workers import task_names
+from weir.notifications import inbox
+from weir.notifications.link import calls
+from weir.notifications.models import Reconciliation
+from weir.notifications.reconciliation import drift
+from weir.workers import task_names
 
 BUSY, QUIET = range(1, 201), range(1001, 1101)
 AT_LENGTH = "WEIR_FAULTS" in os.environ

@@ -17,10 +17,10 @@ from tests.acceptance.processes import die, die_around, goes_on  # isort: skip  
 from django.db import transaction
 
 from benchmarks.unread.published import PublishedUnread
-from notifications import counters, flush, inbox, reconcile
-from notifications.link import calls
-from notifications.models import Notification
-from postgres import statements
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.link import calls
+from weir.notifications.models import Notification
+from weir.postgres import statements
 
 FLUSH_STEPS = ("before seal", "after seal", "before COMMIT", "after COMMIT", "before drop", "after drop")
 WRITE_STEPS = ("before add", "after add")

@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 from django.utils import timezone
 
-from ratelimit.models import Site
-from workers.audit.models import Door, Entry
-from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
-from workers.mail.models import Email, PausedKind, RelayHold
-from workers.processes.models import Process
+from weir.ratelimit.models import Site
+from weir.workers.audit.models import Door, Entry
+from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from weir.workers.mail.models import Email, PausedKind, RelayHold
+from weir.workers.processes.models import Process
 
 MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 }}</title>"
 # What turns text around, takes no room, or is no character: PostgreSQL refuses NUL alone.

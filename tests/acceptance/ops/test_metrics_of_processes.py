@@ -21,16 +21,16 @@ from django.db.models.functions import Now
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo.fakes import mail_server, sites
-from notifications.models import FlushedEpoch
 from project import embedded
-from ratelimit.models import Slot
 from tests.acceptance import past, web_process
 from tests.acceptance.conftest import Cluster, all_ended, set_rates
 from tests.waiting import comes_true, in_time, wait_for
-from workers.fetches.models import Fetch
-from workers.history.models import Watermark
-from workers.mail.models import Email
-from workers.mail.phases import State
+from weir.notifications.models import FlushedEpoch
+from weir.ratelimit.models import Slot
+from weir.workers.fetches.models import Fetch
+from weir.workers.history.models import Watermark
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
 
 TOKEN = "a-long-random-text"  # noqa: S105  of the tests
 WEBS = ("web-1", "web-2", "web-3")
@@ -40,10 +40,10 @@ answer = partial(web_process.answer, shown=TOKEN)
 Series = dict[tuple[str, tuple[str, ...]], float]
 
 ASK = """
-from notifications import inbox
-from workers.fetches.enqueue import request_fetches
-from workers.orders.models import Order
-from workers.orders.shipping import ship
+from weir.notifications import inbox
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.orders.models import Order
+from weir.workers.orders.shipping import ship
 request_fetches({urls!r})
 for number in range({emails}):
     ship(Order.objects.create(number=f"{name}-{{number}}", customer_email=f"{name}.{{number}}@customers.example").pk)

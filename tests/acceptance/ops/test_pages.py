@@ -15,11 +15,11 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
-from ops.urls import urlpatterns
 from tests.acceptance.ops.browser import Witness, visiting
 from tests.acceptance.ops.conftest import NAME, PASSWORD, Web
 from tests.acceptance.ops.strangers import MARKUP, SITE
 from tests.waiting import wait_for
+from weir.ops.urls import urlpatterns
 
 pytestmark = pytest.mark.django_db
 

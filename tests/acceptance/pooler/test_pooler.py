@@ -15,7 +15,7 @@ from tests.acceptance.conftest import Cluster, set_rates, wait_for_progress
 from tests.acceptance.pooler import poolers
 from tests.acceptance.pooler.poolers import NAMES, PREPARES_SINCE, SITES, Pooler, version
 from tests.waiting import wait_for
-from workers.recovery.models import Recovery
+from weir.workers.recovery.models import Recovery
 
 pytestmark = pytest.mark.skipif(not poolers.PGBOUNCER, reason=poolers.MISSING)
 KILLS = 30 if "WEIR_FAULTS" in os.environ else 2

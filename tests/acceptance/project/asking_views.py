@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from workers.fetches.enqueue import request_fetch
-from workers.orders import shipping
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.orders import shipping
 
 
 def ask(request: HttpRequest) -> HttpResponse:

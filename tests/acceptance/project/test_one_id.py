@@ -16,7 +16,7 @@ from tests.acceptance.conftest import Cluster, set_rates
 from tests.collector import Collector, links_to
 from tests.collector import running as running_collector
 from tests.waiting import wait_for
-from workers.orders.models import Order
+from weir.workers.orders.models import Order
 
 ID = "checkout-7f0c"
 

@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 
 from tests.acceptance.conftest import Cluster
 from tests.waiting import wait_for
-from workers.processes.models import Process
-from workers.processes.status import processes
+from weir.workers.processes.models import Process
+from weir.workers.processes.status import processes
 
 KINDS = ("beat", "fetcher", "mailer", "maintenance", "ticks", "worker")
 KNOWN_WITHIN_S = 10

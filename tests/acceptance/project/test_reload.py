@@ -19,7 +19,7 @@ from project import embedded
 from project.checkout import CHECKOUT
 from tests.waiting import wait_for
 
-PACKAGES = ("demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
+PACKAGES = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
 # Longer than what a process has that is to stop at once.
 TASKS = """
 from pathlib import Path
@@ -35,10 +35,10 @@ def page_arrived(fetch_id):
     time.sleep({seconds})
     (NOTES / "{word}-ended").touch()
 """
-ASK = "from workers.fetches.enqueue import request_fetch as r; r({url!r}, on_done='shop.tasks.page_arrived')"
+ASK = "from weir.workers.fetches.enqueue import request_fetch as r; r({url!r}, on_done='shop.tasks.page_arrived')"
 SHIP = """
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 shipping.ship(Order.objects.create(number="A-17", customer_email="kim@example.com").pk)
 """
 

@@ -17,8 +17,8 @@ from project.celery import app
 from tests.acceptance.conftest import Cluster
 from tests.acceptance.project import users_tasks
 from tests.waiting import in_time, wait_for
-from workers import task_names
-from workers.models import Heartbeat
+from weir.workers import task_names
+from weir.workers.models import Heartbeat
 
 USERS_TASKS = 1_000
 TICKS = 60

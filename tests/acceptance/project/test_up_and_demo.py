@@ -23,7 +23,7 @@ import pytest
 from project import embedded
 from project.checkout import CHECKOUT
 from tests.waiting import in_time, wait_for
-from workers import schedule
+from weir.workers import schedule
 
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
 STOPS_WITHIN_S = 5.0

@@ -10,19 +10,19 @@ from django.db import connection
 
 from demo.fakes import site_log, sites
 from demo.fakes.mail_server import MailServer
-from notifications import inbox
-from notifications.models import Reconciliation
-from postgres.timeline.models import KnownTimeline
 from tests import own_servers
 from tests.acceptance import all_jobs, judging
 from tests.acceptance.all_jobs import USERS, ship
 from tests.acceptance.conftest import Cluster, set_rates, wait_for_progress
 from tests.own_servers import Server, beside
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
-from workers.recovery.models import Recovery
+from weir.notifications import inbox
+from weir.notifications.models import Reconciliation
+from weir.postgres.timeline.models import KnownTimeline
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.recovery.models import Recovery
 
 SITES = 12
 RATES = ("1/s", "2/s", "4/s", "1/6s")

@@ -10,13 +10,13 @@ import pytest
 
 from demo.fakes import judge, site_log, sites
 from project.celery import app
-from ratelimit import site_settings, slots
-from ratelimit.models import Slot
 from tests.acceptance.conftest import Cluster, set_rates
 from tests.acceptance.judging import early
 from tests.acceptance.throttled.throttled_tasks import use_slots, visit
 from tests.waiting import wait_for
-from workers.throttled.models import PostponedTask
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Slot
+from weir.workers.throttled.models import PostponedTask
 
 TASKS = 40
 RATE = "20/s"

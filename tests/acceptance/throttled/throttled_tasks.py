@@ -6,8 +6,8 @@ from urllib.request import build_opener, install_opener, urlopen
 
 from celery import shared_task
 
-from ratelimit.throttle import throttle
-from workers.throttled.decorator import throttled_task
+from weir.ratelimit.throttle import throttle
+from weir.workers.throttled.decorator import throttled_task
 
 # What a request needs is made before the first one: `throttle` paces the beginning of a body, not what the body takes.
 install_opener(build_opener())

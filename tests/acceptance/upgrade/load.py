@@ -16,13 +16,13 @@ import django
 
 django.setup()
 
-from notifications import inbox  # noqa: E402  needs Django
-from notifications.models import Notification  # noqa: E402
-from ratelimit import site_settings  # noqa: E402
-from workers.fetches.enqueue import request_fetches  # noqa: E402
-from workers.fetches.models import Fetch  # noqa: E402
-from workers.orders import shipping  # noqa: E402
-from workers.orders.models import Order  # noqa: E402
+from weir.notifications import inbox  # noqa: E402  needs Django
+from weir.notifications.models import Notification  # noqa: E402
+from weir.ratelimit import site_settings  # noqa: E402
+from weir.workers.fetches.enqueue import request_fetches  # noqa: E402
+from weir.workers.fetches.models import Fetch  # noqa: E402
+from weir.workers.orders import shipping  # noqa: E402
+from weir.workers.orders.models import Order  # noqa: E402
 
 USERS = range(1, 31)
 EVERY_S = 0.25

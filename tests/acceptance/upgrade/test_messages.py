@@ -9,13 +9,13 @@ import pytest
 from project.celery import app
 from tests import upgrade_from
 from tests.acceptance.upgrade.releases import Release
-from workers.schedule import SCHEDULE
+from weir.workers.schedule import SCHEDULE
 
 # Printed by a process of the version before: what its tasks take, and what its beat sends.
 SHOW = """
 import inspect, json
 from project.celery import app
-from workers.schedule import SCHEDULE
+from weir.workers.schedule import SCHEDULE
 app.loader.import_default_modules()
 print(json.dumps({
     "tasks": {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from api.operations import sites, status
-from ops.snapshots import Snapshot
 from tests import programs
 from tests.programs import World
+from weir.api.operations import sites, status
+from weir.ops.snapshots import Snapshot
 
 
 @pytest.fixture(autouse=True)

@@ -11,17 +11,17 @@ from django.test import Client
 from django.utils import timezone
 from psycopg.errors import InFailedSqlTransaction
 
-from api import idempotency
-from api.http import problems
-from api.models import KeptAnswer
-from notifications import inbox
-from notifications.counters import Unreachable
 from project.checkout import CHECKOUT
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.programs import HOST, USER, Program, World, token
-from workers.fetches import strays
-from workers.fetches.models import Fetch
+from weir.api import idempotency
+from weir.api.http import problems
+from weir.api.models import KeptAnswer
+from weir.notifications import inbox
+from weir.notifications.counters import Unreachable
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches import strays
+from weir.workers.fetches.models import Fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OTHER = 8
@@ -191,7 +191,7 @@ def test_an_error_names_the_id_of_its_log_lines(program: Program, monkeypatch: p
     def fail(*_arguments: object, **_named: object) -> None:
         raise RuntimeError("unexpected")
 
-    monkeypatch.setattr("api.operations.fetches.fetch_way", fail)
+    monkeypatch.setattr("weir.api.operations.fetches.fetch_way", fail)
     answer = program.call("GET", "/fetches/1")
     assert (answer.status_code, bool(answer.headers.get("X-Request-ID"))) == (500, True)
 
@@ -231,7 +231,7 @@ def test_what_servers_refuse(
     def refuse(*_arguments: object, **_options: object) -> None:
         raise error
 
-    monkeypatch.setattr("notifications.inbox.unread_count", refuse)
+    monkeypatch.setattr("weir.notifications.inbox.unread_count", refuse)
     answer = program.call("GET", f"/unread/{USER}")
     assert (answer.status_code, answer.json()["type"]) == (kind.status, kind.type)
 

@@ -9,13 +9,13 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from api.tokens import actions
-from api.tokens.models import Token
-from api.tokens.scopes import SCOPES
-from api.v1 import api
 from project.checkout import CHECKOUT
 from tests.programs import Program, World, token
-from workers.audit import acting
+from weir.api.tokens import actions
+from weir.api.tokens.models import Token
+from weir.api.tokens.scopes import SCOPES
+from weir.api.v1 import api
+from weir.workers.audit import acting
 
 PAGE = CHECKOUT / "docs" / "reference" / "api.md"
 BEGIN, END = "<!-- permissions -->\n", "<!-- /permissions -->\n"

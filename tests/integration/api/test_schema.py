@@ -8,8 +8,8 @@ import schemathesis
 from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, settings
 
-from api.v1 import api
 from tests.programs import World, token
+from weir.api.v1 import api
 
 AT_LENGTH = bool(os.environ.get("WEIR_FAULTS"))
 EXAMPLES = 300 if AT_LENGTH else 5

@@ -9,14 +9,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from api.tokens import actions
-from api.tokens.models import Token
-from notifications.models import UnreadCount
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.programs import Program, World, token
-from workers.audit import acting
-from workers.audit.models import Door, Entry
+from weir.api.tokens import actions
+from weir.api.tokens.models import Token
+from weir.notifications.models import UnreadCount
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.audit import acting
+from weir.workers.audit.models import Door, Entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WHO = ("--who", "pat")

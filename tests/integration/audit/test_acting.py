@@ -13,24 +13,24 @@ from django.core.management.base import CommandError
 from django.db import DataError, IntegrityError, connection
 from django.db.models.functions import Now
 
-from notifications.inbox import notify
-from notifications.models import UnreadCount
-from notifications.removal.bulk import Meant
-from ratelimit import site_settings
-from ratelimit.models import PAUSED_FOREVER, Site
 from tests.integration.conftest import InThreads
-from workers.audit import acting, retention
-from workers.audit.acting import Actor
-from workers.audit.models import Door, Entry
-from workers.fetches.actions import fetches, sites
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
-from workers.fetches.retrying import MoreThanExpected
-from workers.mail.actions import addresses, emails, kinds
-from workers.mail.models import Act, Email, PausedKind
-from workers.orders import shipping
-from workers.orders.models import Order
-from workers.unread import actions as unread
+from weir.notifications.inbox import notify
+from weir.notifications.models import UnreadCount
+from weir.notifications.removal.bulk import Meant
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import PAUSED_FOREVER, Site
+from weir.workers.audit import acting, retention
+from weir.workers.audit.acting import Actor
+from weir.workers.audit.models import Door, Entry
+from weir.workers.fetches.actions import fetches, sites
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.retrying import MoreThanExpected
+from weir.workers.mail.actions import addresses, emails, kinds
+from weir.workers.mail.models import Act, Email, PausedKind
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
+from weir.workers.unread import actions as unread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

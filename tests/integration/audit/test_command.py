@@ -6,9 +6,9 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from workers.audit import listing
-from workers.audit.acting import Action, Actor
-from workers.audit.models import Door, Entry
+from weir.workers.audit import listing
+from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.models import Door, Entry
 
 pytestmark = pytest.mark.django_db
 ADA = Actor(name="ada", door=Door.API, may=lambda _: True)

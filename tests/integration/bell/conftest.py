@@ -12,8 +12,8 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 
-from notifications import flush
 from tests.integration.notifications.conftest import looks_at_once, reconcile_at_once
+from weir.notifications import flush
 
 __all__ = ["looks_at_once", "reconcile_at_once"]
 CALLS = ("eval", "evalsha", "get", "set", "time", "script|exists", "script|load", "del")  # no script uses others

@@ -12,18 +12,18 @@ from django.conf import LazySettings, settings
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 
-from notifications import counters, flush, inbox, read_marks, reconcile, watching
-from notifications.inbox import writing
-from notifications.link import calls, watch
-from notifications.link.keys import keys
-from notifications.models import Doubt, Notification
-from notifications.reconciliation import doubts
-from notifications.removal import cap, expiry
-from notifications.web import polls
-from postgres.timeline import gate
 from tests.integration.bell.conftest import Costs, Tab, flushed
 from tests.integration.notifications.unread import make_wrong, redis_out_of_reach, unread_rows
 from tests.valkeys import valkeys
+from weir.notifications import counters, flush, inbox, read_marks, reconcile, watching
+from weir.notifications.inbox import writing
+from weir.notifications.link import calls, watch
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Doubt, Notification
+from weir.notifications.reconciliation import doubts
+from weir.notifications.removal import cap, expiry
+from weir.notifications.web import polls
+from weir.postgres.timeline import gate
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

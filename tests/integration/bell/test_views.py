@@ -9,9 +9,9 @@ from django.contrib.auth import get_user_model
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 
-from notifications import flush, inbox
-from notifications.models import Notification
 from tests.integration.bell.conftest import Costs, Tab, refused
+from weir.notifications import flush, inbox
+from weir.notifications.models import Notification
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 Tabs = Callable[[], Tab]

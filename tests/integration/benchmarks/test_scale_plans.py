@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from postgres import statements
-from ratelimit.models import LONG_AGO
 from tests.integration.plans import plan_of
-from workers.fetches.dispatch import dispatch
-from workers.fetches.reports.site_list import QUEUE_PIECE
+from weir.postgres import statements
+from weir.ratelimit.models import LONG_AGO
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.reports.site_list import QUEUE_PIECE
 
 pytestmark = pytest.mark.django_db
 
@@ -72,7 +72,7 @@ def condition_on(index: str, nodes: list[dict[str, Any]]) -> str:
 
 @pytest.mark.usefixtures("_filled")
 def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
-    nodes = plan_of("workers.fetches.maintenance", "lost", {"most": 100})
+    nodes = plan_of("weir.workers.fetches.maintenance", "lost", {"most": 100})
     of_held = {"fetch_held", "fetch_of_slot"}  # indexes that hold nothing else
     assert {node["Index Name"] for node in nodes if "Index Name" in node} <= of_held
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
@@ -80,7 +80,7 @@ def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
 
 @pytest.mark.usefixtures("_filled")
 def test_the_list_of_sites_reads_no_fetch_that_has_ended() -> None:
-    nodes = reads("workers.fetches.reports", "backlogs", {"after": 0, "until": 2**63 - 1, "most": QUEUE_PIECE})
+    nodes = reads("weir.workers.fetches.reports", "backlogs", {"after": 0, "until": 2**63 - 1, "most": QUEUE_PIECE})
     of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
     assert [(node["Node Type"], node["Index Name"]) for node in of_fetches] == [("Index Only Scan", "fetch_queue")]
 
@@ -100,7 +100,7 @@ def test_the_forecast_of_a_long_queue_reads_none_of_its_rows() -> None:
         "origins": ["http://site-10.example"],
         "robots_urls": ["http://site-10.example/robots.txt"],
     }
-    nodes = reads("workers.fetches.reports", "forecast", parameters)
+    nodes = reads("weir.workers.fetches.reports", "forecast", parameters)
     by = {(node.get("Index Name"), node["Node Type"]) for node in nodes if node["Relation Name"] == "fetches_fetch"}
     assert ("fetch_queue", "Index Only Scan") in by
     assert "fetch_robots_once" in {index for index, _ in by}
@@ -108,14 +108,14 @@ def test_the_forecast_of_a_long_queue_reads_none_of_its_rows() -> None:
 
 @pytest.mark.usefixtures("_filled")
 def test_old_fetches_and_their_bodies_are_found_by_indexes() -> None:
-    nodes = reads("workers.fetches.maintenance", "purge_fetches", {"older_than": 30 * 86_400.0, "batch": 1_000})
+    nodes = reads("weir.workers.fetches.maintenance", "purge_fetches", {"older_than": 30 * 86_400.0, "batch": 1_000})
     assert all("Index Name" in node for node in nodes)
     assert "finished_at <" in condition_on("fetch_finished", nodes)
 
 
 @pytest.mark.usefixtures("_filled")
 def test_old_slots_are_found_by_their_ids() -> None:
-    nodes = reads("ratelimit", "slots/purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
+    nodes = reads("weir.ratelimit", "slots/purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
     assert {node["Index Name"] for node in nodes} == {"ratelimit_slot_pkey"}
 
 
@@ -144,7 +144,7 @@ def dispatched(
 
 
 def test_dispatch_reads_the_sites_that_are_on_and_of_their_queues_what_is_due(dispatched: dict[str, object]) -> None:
-    nodes = reads("workers.fetches", "dispatch", dispatched)
+    nodes = reads("weir.workers.fetches", "dispatch", dispatched)
     assert condition_on("site_with_backlog", nodes)
     due = condition_on("fetch_queue", nodes)
     assert "site_id" in due
@@ -156,6 +156,6 @@ def test_dispatch_reads_no_more_where_one_queue_is_long(dispatched: dict[str, ob
         cursor.execute("UPDATE fetches_fetch SET site_id = 10 WHERE state = 'queued'")
         cursor.execute("UPDATE ratelimit_site SET has_backlog = id = 10")
         cursor.execute(f"VACUUM ANALYZE {TABLES}")
-    nodes = reads("workers.fetches", "dispatch", dispatched)
+    nodes = reads("weir.workers.fetches", "dispatch", dispatched)
     of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
     assert "Seq Scan" not in {node["Node Type"] for node in of_fetches}

@@ -10,9 +10,9 @@ from django.test import Client, override_settings
 from django.urls import clear_url_caches
 
 from demo import bell
-from notifications import inbox
-from ops.pages import CONTENT_SECURITY_POLICY
 from project import urls
+from weir.notifications import inbox
+from weir.ops.pages import CONTENT_SECURITY_POLICY
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 

@@ -20,11 +20,11 @@ from demo.killer import Killer
 from demo.shipments import Shipments
 from project.processes.procfile import Processes
 from tests.integration.conftest import Eventually, InThreads, Message
-from workers import task_names
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import runner
-from workers.orders.models import Order
+from weir.workers import task_names
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import runner
+from weir.workers.orders.models import Order
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = {
@@ -125,7 +125,7 @@ def test_an_email_that_is_sent_and_was_never_received_is_found_at_the_end(
 @pytest.mark.usefixtures("messages")
 def test_what_weir_sends_is_received_once(shipments: Shipments, server: MailServer, settings: LazySettings) -> None:
     """Weir's own mailer and the mail server's list agree."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
     for number in (1, 2, 3):
         shipped(number)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from demo.users import ACTIONS, AT_ONCE, USER_IDS, Users, drifted
-from notifications import flush, inbox
+from weir.notifications import flush, inbox
 
 pytestmark = pytest.mark.usefixtures("valkey")
 

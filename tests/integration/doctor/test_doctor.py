@@ -21,9 +21,9 @@ from project.doctor.themes.mail import checks as mail_checks
 from tests.integration.project.conftest import Manage, Told, manage  # noqa: F401  a fixture
 from tests.servers import database_url
 from tests.valkeys import free_port
-from workers.models import Heartbeat
-from workers.processes.models import Process
-from workers.schedule import SCHEDULE
+from weir.workers.models import Heartbeat
+from weir.workers.processes.models import Process
+from weir.workers.schedule import SCHEDULE
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
 LINE = re.compile(r"  (good|warning|wrong|not checked) +(\S.*?)  +(\S.*)")
@@ -90,7 +90,7 @@ def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -
     with connection.cursor() as cursor:
         cursor.execute("UPDATE processes_process SET turned_at = turned_at - interval '1 min' WHERE kind = 'mailer'")
     Heartbeat.objects.create(queue="fetch")
-    monkeypatch.setattr("workers.consumers.PATIENCE", (0.1,))
+    monkeypatch.setattr("weir.workers.consumers.PATIENCE", (0.1,))
     told = StringIO()
     with pytest.raises(SystemExit):
         call_command("doctor", stdout=told)

@@ -150,7 +150,7 @@ def test_the_sites_know_no_django(tmp_path: Path) -> None:
     script = (
         "import sys, uvloop; uvloop.run = lambda serving: serving.close()\n"
         "import runpy; runpy.run_module('demo.fakes.site_server', run_name='__main__')\n"
-        "print(sorted({'django', 'celery', 'ratelimit', 'project', 'demo'} & set(sys.modules)))"
+        "print(sorted({'django', 'celery', 'weir', 'project', 'demo'} & set(sys.modules)))"
     )
     files = [f"--{name}={tmp_path / name}" for name in ("log", "answers", "ready")]
     found = subprocess.run(

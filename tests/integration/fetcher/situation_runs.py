@@ -31,32 +31,32 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from project.checkout import CHECKOUT
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import PREAMBLE, database_now
 from tests.integration.fetcher import situation_sites as at
 from tests.integration.fetcher.situation_sites import SituationSites
 from tests.integration.fetcher.situations import FROZEN
 from tests.waiting import in_time
-from workers import broker_link, task_names
-from workers.fetches import dispatch as dispatching
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import lookup_shares, openings, reachability, session
-from workers.fetches.fetcher.http.attempt import Attempt
-from workers.fetches.fetcher.http.session import Session
-from workers.fetches.fetcher.parts import EX_SOFTWARE
-from workers.fetches.fetcher.results import outcomes, writer
-from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.jobs import Event, Outcome
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, State
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.rules import origin_of
-from workers.processes.models import Process
-from workers.processes.status import SILENT_AFTER_S
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers import broker_link, task_names
+from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.http import lookup_shares, openings, reachability, session
+from weir.workers.fetches.fetcher.http.attempt import Attempt
+from weir.workers.fetches.fetcher.http.session import Session
+from weir.workers.fetches.fetcher.parts import EX_SOFTWARE
+from weir.workers.fetches.fetcher.results import outcomes, writer
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader
+from weir.workers.fetches.fetcher.wire.connection import Connection
+from weir.workers.fetches.jobs import Event, Outcome
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots.rules import origin_of
+from weir.workers.processes.models import Process
+from weir.workers.processes.status import SILENT_AFTER_S
 
 TIMEOUT_S = 1.5  # for an answer; the runs take a little longer than that
 CONNECT_TIMEOUT_S = 0.8
@@ -739,8 +739,8 @@ PROCESS = """
 import json, threading, time
 from django.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.processes import presence
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.processes import presence
 
 def fail():
     raise MemoryError

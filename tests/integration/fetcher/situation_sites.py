@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 from demo.fakes import site_log, sites
-from ratelimit import site_settings
-from workers.fetches.targets import parts_of
+from weir.ratelimit import site_settings
+from weir.workers.fetches.targets import parts_of
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 PAGES = 200  # fake sites

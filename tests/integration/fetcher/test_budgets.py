@@ -8,7 +8,7 @@ import pytest
 
 from demo.fakes import sites
 from tests.integration.conftest import StartPython
-from workers.fetches.models import State
+from weir.workers.fetches.models import State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,9 +19,9 @@ from django.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 settings.WEIR_FETCH_MAX_MEMORY = 8 * 2**20
 from tests.integration.fetching import reserve_all
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch
 
 def fetch_all(urls):
     request_fetches(urls)
@@ -49,8 +49,8 @@ fetcher.close(3.0)
 
 # All memory is held by others, for longer than an answer has time for; at last for so long that attempts count.
 WAITS = """
-from workers.fetches.fetcher.http import session
-from workers.fetches.jobs import Reservation
+from weir.workers.fetches.fetcher.http import session
+from weir.workers.fetches.jobs import Reservation
 settings.WEIR_FETCH_DNS_TIMEOUT = settings.WEIR_FETCH_CONNECT_TIMEOUT = settings.WEIR_FETCH_TIMEOUT = 0.5
 memory = fetcher._session._shared.memory
 fetcher._loop.call_soon_threadsafe(memory.hold, Reservation(site_id=0), settings.WEIR_FETCH_MAX_MEMORY)

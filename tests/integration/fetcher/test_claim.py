@@ -13,11 +13,6 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.db.transaction import TransactionManagementError
 
-from postgres import statements
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.pacing import Confirmation
-from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import (
     Eventually,
     InThreads,
@@ -27,15 +22,20 @@ from tests.integration.conftest import (
     database_now,
     dispatch_message,
 )
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher import claim as claiming
-from workers.fetches.fetcher.claim import successors_of
-from workers.fetches.fetcher.lease import longest_hold_s
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Job, Outcome
-from workers.fetches.models import Fetch, State
+from weir.postgres import statements
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.pacing import Confirmation
+from weir.ratelimit.round_trips import RoundTrips
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher import claim as claiming
+from weir.workers.fetches.fetcher.claim import successors_of
+from weir.workers.fetches.fetcher.lease import longest_hold_s
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Job, Outcome
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -319,7 +319,7 @@ def test_a_successor_that_comes_while_a_claim_waits_is_not_left_behind(
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():  # of a cancel
             for statement in ("lock_unfinished", "cancel"):
-                statements.run_within("workers.fetches", statement, {"fetch": ids[-1], "confirmed_for": 0.5})
+                statements.run_within("weir.workers.fetches", statement, {"fetch": ids[-1], "confirmed_for": 0.5})
             answer = pool.submit(claimed)
             eventually(lambda: waiters(other_connection) == 1, "the claim to wait for the cancel")
         assert answer.result(20) == (ids[:1] if others else [successor.pk])

@@ -12,18 +12,18 @@ from django.conf import LazySettings
 from django.db import connection
 
 from demo.fakes import judge, site_log, sites
-from ratelimit import clock, site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Eventually, database_now
 from tests.integration.fetching import fetch_until, fetched, reserve_all
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.claim import claim
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import lookup_shares
-from workers.fetches.fetcher.http.attempt import Attempt
-from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import clock, site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.claim import claim
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.http import lookup_shares
+from weir.workers.fetches.fetcher.http.attempt import Attempt
+from weir.workers.fetches.fetcher.in_flight import Batch
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,21 +14,21 @@ from django.conf import LazySettings
 from django.db import OperationalError
 
 from demo.fakes import judge, site_log, sites
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
-from ratelimit.slot_rows import Recall
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from tests.waiting import in_time
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher import recall_watcher, successors
-from workers.fetches.fetcher.claim import successors_of
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.in_flight import Batch, HeldJob, Stage
-from workers.fetches.jobs import Job
-from workers.fetches.models import Fetch, FetchBody, State
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher import recall_watcher, successors
+from weir.workers.fetches.fetcher.claim import successors_of
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob, Stage
+from weir.workers.fetches.jobs import Job
+from weir.workers.fetches.models import Fetch, FetchBody, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -19,15 +19,15 @@ from django.conf import LazySettings
 from demo.fakes import site_log, sites
 from tests.bypass_forms import ANSWERS, FORMS
 from tests.integration.conftest import Eventually, Message
-from workers import task_names
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http.connector import Connector
-from workers.fetches.fetcher.http.resolver import AddrInfo
-from workers.fetches.models import Fetch, State
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.targets import UrlParts
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.http.connector import Connector
+from weir.workers.fetches.fetcher.http.resolver import AddrInfo
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.targets import UrlParts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

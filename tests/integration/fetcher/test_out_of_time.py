@@ -10,16 +10,16 @@ from itertools import pairwise
 import pytest
 
 from demo.fakes import judge, site_log, sites
-from ops.metrics.parts import work
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site
-from ratelimit.slots import SlotTooFar
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import reserve_all
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.wire.channel import Channel
-from workers.fetches.models import Fetch, State
+from weir.ops.metrics.parts import work
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site
+from weir.ratelimit.slots import SlotTooFar
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.wire.channel import Channel
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

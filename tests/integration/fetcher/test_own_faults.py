@@ -7,7 +7,7 @@ import pytest
 
 from demo.fakes import sites
 from tests.integration.conftest import StartPython
-from workers.fetches.models import State
+from weir.workers.fetches.models import State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,9 +17,9 @@ import json, os, resource, time
 from django.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 from tests.integration.fetching import fetched, reserve_all
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch
 
 def state():
     return Fetch.objects.values_list("state", "attempts", "error").get(pk=hindered.pk)
@@ -81,9 +81,9 @@ settings.WEIR_DEFAULT_RATE = "100/s"
 from structlog.testing import capture_logs
 from demo.fakes import sites
 from tests.integration.fetching import reserve_all
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch
 
 with sites.running(1, Path(sys.argv[1])) as site, capture_logs() as logs:
     fetcher = Fetcher()

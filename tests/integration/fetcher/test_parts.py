@@ -8,8 +8,8 @@ import time
 import pytest
 
 from tests.integration.conftest import Eventually, Process, StartPython
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.parts import EX_SOFTWARE
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.parts import EX_SOFTWARE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,11 +18,11 @@ ENDS_WITHIN_S = 10
 RUN = """
 import time
 os.dup2(1, 2)
-from workers.fetches.fetcher import parts
+from weir.workers.fetches.fetcher import parts
 {patience}
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.results.writer import Writer
-from workers.fetches.fetcher.recall_watcher import RecallWatcher
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.results.writer import Writer
+from weir.workers.fetches.fetcher.recall_watcher import RecallWatcher
 
 def out_of_memory(*_arguments):
     raise MemoryError("no more")
@@ -82,7 +82,7 @@ def test_statements_that_end_by_their_time_out_are_no_hanging(
     """A table may be locked for longer than a statement may take: the claimer's second attempt is another turn."""
     sleep = """
 from django.db import connection
-from workers.fetches.fetcher.claim import reconnecting
+from weir.workers.fetches.fetcher.claim import reconnecting
 def sleep():
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(60)")

@@ -7,14 +7,14 @@ from django.conf import LazySettings
 from django.db.models import F
 
 from demo.fakes import sites
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import StartPython, database_now
 from tests.integration.maintenance.test_sweep import GRACE, HOUR
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
-from workers.fetches.fetcher.results.writer import SUSPECT_LOSSES
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, State
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
+from weir.workers.fetches.fetcher.results.writer import SUSPECT_LOSSES
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,11 +25,11 @@ import os, signal, time
 from django.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 from tests.integration.fetching import reserve_all
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http.session import Session
-from workers.fetches.fetcher.in_flight import Stage
-from workers.fetches.fetcher.results import writer
-from workers.fetches.models import Fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.http.session import Session
+from weir.workers.fetches.fetcher.in_flight import Stage
+from weir.workers.fetches.fetcher.results import writer
+from weir.workers.fetches.models import Fetch
 
 judge, answer = writer.judge, Session._answer
 

@@ -14,15 +14,15 @@ from django.conf import LazySettings
 from django.db.models import Q
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetch_until, fetched, reserve_all
 from tests.waiting import in_time
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch, State
-from workers.fetches.reports.why import why
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports.why import why
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

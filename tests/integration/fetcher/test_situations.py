@@ -13,7 +13,7 @@ from tests.conftest import empty_written_tables
 from tests.integration.fetcher import situation_runs, situation_sites
 from tests.integration.fetcher.situation_runs import ALONE, Runs, Seen
 from tests.integration.fetcher.situations import TABLE, Becomes, Situation, Slot
-from workers.fetches.models import State
+from weir.workers.fetches.models import State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

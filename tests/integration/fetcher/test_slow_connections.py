@@ -9,12 +9,12 @@ import pytest
 from django.conf import LazySettings
 
 from demo.fakes import sites
-from ratelimit import site_settings
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetch_until, fetched
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,16 +18,16 @@ from django.conf import LazySettings
 from django.db import connections, transaction
 
 from demo.fakes import site_log, sites
-from ratelimit import clock, site_settings
-from ratelimit.models import Site, Slot
-from ratelimit.pacing import CONFIRMED_FOR_S
 from tests.integration.conftest import Eventually, InThreads, Message
-from workers import task_names
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import clock, site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,9 +14,6 @@ from django.db import connection
 from django.db.models import F
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.sites import SitesLocked
 from tests.integration.conftest import (
     InThreads,
     Message,
@@ -26,16 +23,19 @@ from tests.integration.conftest import (
 )
 from tests.integration.fetching import SITE, running
 from tests.unit.fetcher.test_outcomes import lost_with
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.results import store as storing
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store, store_surely
-from workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, FetchBody, RobotsFile, State
-from workers.tracing import correlation
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.sites import SitesLocked
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.results import store as storing
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store, store_surely
+from weir.workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, State
+from weir.workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -273,7 +273,7 @@ def test_on_done_is_called_once_the_end_is_stored(final: Any, messages: list[Mes
 def test_a_call_that_the_broker_did_not_take_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweep calls again; the result itself is stored."""
     [job] = running(on_done="shop.tasks.arrived")
-    monkeypatch.setattr("workers.fetches.on_done.publish", lambda *_arguments: False)
+    monkeypatch.setattr("weir.workers.fetches.on_done.publish", lambda *_arguments: False)
     store([done(job)])
     fetch = Fetch.objects.get()
     assert (fetch.state, fetch.on_done_called_at) == (State.DONE, None)

@@ -6,12 +6,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ratelimit import site_settings
 from tests.integration.fetching import fetch_until, fetched
 from tests.unit.fetches.browsers import TEXTS
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

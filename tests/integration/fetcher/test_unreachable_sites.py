@@ -7,16 +7,16 @@ import pytest
 from django.core.management import call_command
 
 from demo.fakes import sites
-from ratelimit import site_settings
-from ratelimit.models import Site
-from ratelimit.pacing import NEVER
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetch_until, fetched
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import reachability
-from workers.fetches.models import Fetch, State
-from workers.fetches.reports.forecast import forecast
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.ratelimit.pacing import NEVER
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.http import reachability
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports.forecast import forecast
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

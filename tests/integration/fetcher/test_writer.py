@@ -11,13 +11,13 @@ from django.db import connections, transaction
 
 from tests.integration.conftest import Eventually, Message, WaitersOf, database_now
 from tests.integration.fetching import running
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.results import writer as writing
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import take_in_hand
-from workers.fetches.fetcher.results.writer import Writer
-from workers.fetches.jobs import Answer, Failure, Flaw, Job, Outcome, Snoozed
-from workers.fetches.models import Fetch, State
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.results import writer as writing
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import take_in_hand
+from weir.workers.fetches.fetcher.results.writer import Writer
+from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, Outcome, Snoozed
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

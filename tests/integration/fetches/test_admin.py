@@ -7,14 +7,14 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
-from postgres import short_paginator
-from ratelimit import site_settings, slots
-from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
-from workers.fetches.admin import fetches as fetches_admin
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.postgres import short_paginator
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site
+from weir.workers.fetches.admin import fetches as fetches_admin
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

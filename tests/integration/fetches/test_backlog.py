@@ -15,9 +15,6 @@ import pytest
 from django.db import connections, transaction
 from django.db.models import F
 
-from postgres import statements
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import (
     Eventually,
     Message,
@@ -27,12 +24,15 @@ from tests.integration.conftest import (
     waiting_for_nobody,
 )
 from tests.integration.fetching import queue_pages
-from workers import task_names
-from workers.fetches import backlog
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import Fetch, State
+from weir.postgres import statements
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers import task_names
+from weir.workers.fetches import backlog
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -9,15 +9,15 @@ from django.conf import LazySettings
 from django.db import connections, transaction
 from django.db.transaction import TransactionManagementError
 
-from postgres import statements
-from ratelimit import site_settings, slots
-from ratelimit.models import Slot
 from tests.integration.conftest import Eventually, Message, WaitersOf, claim
 from tests.integration.fetching import reserve_all
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
+from weir.postgres import statements
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Slot
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

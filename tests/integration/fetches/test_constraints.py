@@ -11,8 +11,8 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint
 
-from ratelimit.models import Site, Slot
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from django.db import connection, connections, transaction
 
-from ratelimit import site_settings
 from tests.integration.conftest import (
     Eventually,
     InThreads,
@@ -20,12 +19,13 @@ from tests.integration.conftest import (
     waiting_for_nobody,
 )
 from tests.integration.plans import explain
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Outcome
-from workers.fetches.models import ACTIVE, Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.models import ACTIVE, Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -14,16 +14,16 @@ import redis
 from django.conf import LazySettings
 from django.db import connection
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
-from workers import broker_link, task_names
-from workers.fetches import dispatch as dispatching
-from workers.fetches import strays
-from workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
-from workers.processes.models import Process
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.workers import broker_link, task_names
+from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches import strays
+from weir.workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -238,7 +238,7 @@ def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwh
         "known_number": 0,
         "clock": None,
     }
-    statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
+    statement = files("weir.workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(
         "FROM ratelimit_site\n    WHERE", "FROM ratelimit_site, pg_advisory_xact_lock(1)\n    WHERE", 1
     )

@@ -13,20 +13,20 @@ from django.core.management import call_command
 from django.db import transaction
 
 from project.celery import app
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import (
     InThreads,
     Message,
     dispatch_message,
     waiting_for_nobody,
 )
-from workers import task_names
-from workers.fetches import backlog
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers import task_names
+from weir.workers.fetches import backlog
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

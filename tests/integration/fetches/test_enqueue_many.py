@@ -7,19 +7,19 @@ import pytest
 from django.db import connection, transaction
 
 from tests.integration.conftest import Message, StartPython
-from workers import task_names
-from workers.fetches import enqueue
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
+from weir.workers import task_names
+from weir.workers.fetches import enqueue
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MANY = """
 import json, time
 from pathlib import Path
-from workers import publish
+from weir.workers import publish
 publish.publish = lambda *_arguments, **_options: True
-from workers.fetches import enqueue
+from weir.workers.fetches import enqueue
 def memory_kib(name):
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields[name].removesuffix("kB"))

@@ -14,13 +14,13 @@ from django.core.management.base import CommandError
 from django.db.models.functions import Now
 
 from project.celery import app
-from ratelimit.models import Site
 from tests.integration.conftest import Eventually, StartPython
-from workers import consumers, heartbeats
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.management.commands import fetch as command
-from workers.fetches.models import Fetch, State
-from workers.fetches.reports.progress import FetchIds, Progress, progress
+from weir.ratelimit.models import Site
+from weir.workers import consumers, heartbeats
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.management.commands import fetch as command
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports.progress import FetchIds, Progress, progress
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -117,7 +117,7 @@ def test_stdin_is_queued_while_it_is_still_being_written(start_python: StartPyth
     """`-` reads stdin in chunks: a chunk is queued before the next is there, so a long file needs no memory."""
     script = """
 from django.core.management import call_command
-from workers.fetches.management.commands import fetch
+from weir.workers.fetches.management.commands import fetch
 fetch.CHUNK = 2
 call_command("fetch", "-", "--no-wait", "--json")
 """

@@ -10,10 +10,10 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models import F
 
-from ratelimit import site_settings
 from tests.integration.conftest import database_now
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -12,14 +12,14 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from ratelimit import site_settings
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import rows_read_by
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.management.listing import LISTED
-from workers.fetches.models import Fetch, State
-from workers.fetches.reports import fetch_list
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.management.listing import LISTED
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports import fetch_list
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

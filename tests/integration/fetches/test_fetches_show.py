@@ -9,16 +9,16 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from ratelimit.models import Slot
 from tests.integration.conftest import claim, database_now
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Answer
-from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.reports.fetch_filters import Filters
-from workers.fetches.reports.fetch_list import fetch_list
+from weir.ratelimit.models import Slot
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Answer
+from weir.workers.fetches.models import Fetch, FetchBody, State
+from weir.workers.fetches.reports.fetch_filters import Filters
+from weir.workers.fetches.reports.fetch_list import fetch_list
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

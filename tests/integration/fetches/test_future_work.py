@@ -6,13 +6,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Message, database_now, dispatch_message, waiting_for_nobody
-from workers.fetches import backlog
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches import backlog
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

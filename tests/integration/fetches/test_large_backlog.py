@@ -7,10 +7,10 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 
-from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.plans import plan_of
-from workers.fetches.dispatch import dispatch
+from weir.ratelimit.models import Site
+from weir.workers.fetches.dispatch import dispatch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -54,7 +54,7 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
         "travel": 0.1,
     }
     parameters |= {"apart": 0.0005, "phases": 500, "confirmed_for": 0.5, "added_grace": 0.0}
-    nodes = plan_of("workers.fetches", "dispatch", parameters)
+    nodes = plan_of("weir.workers.fetches", "dispatch", parameters)
     reads = [node for node in nodes if node.get("Relation Name") == "fetches_fetch" and "Scan" in node["Node Type"]]
     assert "fetch_queue" in {node.get("Index Name") for node in reads}
     assert "Seq Scan" not in {node["Node Type"] for node in reads}

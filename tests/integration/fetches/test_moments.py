@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from notifications.inbox import notify, notify_many
-from notifications.models import Notification
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.moments import ACCEPTED, REFUSED
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.outbox import send_once
+from weir.notifications.inbox import notify, notify_many
+from weir.notifications.models import Notification
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.outbox import send_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

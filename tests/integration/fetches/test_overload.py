@@ -6,14 +6,14 @@ import pytest
 from django.db.models import Count
 from django.db.models.functions import Now
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import Message
-from workers import task_names
-from workers.fetches import dispatch as dispatching
-from workers.fetches.dispatch import ANY_NUMBER, FEWEST, GROWTH, LEAST_AHEAD, InHand, Overload, dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers import task_names
+from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches.dispatch import ANY_NUMBER, FEWEST, GROWTH, LEAST_AHEAD, InHand, Overload, dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
 
 SITES = 30
 

@@ -13,18 +13,18 @@ from django.db.models.functions import Now
 from django.test import override_settings
 
 from project.celery import app
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
-from ratelimit.pacing import Confirmation
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import plan_of, rows_read, scanned
-from workers.fetches.dispatch import dispatch
-from workers.fetches.fetcher.claim import claim
-from workers.fetches.fetcher.results import store as storing
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.jobs import Answer
-from workers.fetches.models import Fetch
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.pacing import Confirmation
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.fetcher.claim import claim
+from weir.workers.fetches.fetcher.results import store as storing
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.jobs import Answer
+from weir.workers.fetches.models import Fetch
 
 pytestmark = pytest.mark.usefixtures("messages")
 
@@ -84,7 +84,7 @@ def read_whole(package: str, name: str, parameters: dict[str, object]) -> set[st
     """Return the tables (but that of the few sites) and indexes that are read from end to end for single rows."""
     return {
         node.get("Index Name") or node["Relation Name"]
-        for node in plan_of(f"workers.fetches.fetcher{package}", name, parameters)
+        for node in plan_of(f"weir.workers.fetches.fetcher{package}", name, parameters)
         if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "ratelimit_site")
         or ("Index Name" in node and "Index Cond" not in node)
     }
@@ -99,13 +99,13 @@ def either_way(fixture: str) -> pytest.MarkDecorator:
 def test_what_fetchers_have_in_hand_is_read_by_indexes(reserved: list[int]) -> None:
     assert reserved
     parameters: dict[str, object] = {"delivery": 2.0, "horizon": 60.0}
-    assert not scanned("workers.fetches", "in_hand", parameters)
+    assert not scanned("weir.workers.fetches", "in_hand", parameters)
     Fetch.objects.exclude(slot_id__in=reserved).update(
         state="done", finished_at=Now() - timedelta(hours=1), status_code=200
     )
-    assert rows_read("workers.fetches", "in_hand", parameters, "fetches_fetch") <= len(reserved)
+    assert rows_read("weir.workers.fetches", "in_hand", parameters, "fetches_fetch") <= len(reserved)
     parameters = {"lately": 2.0, "most": 500}
-    assert rows_read("workers.fetches", "used_lately", parameters, "ratelimit_slot") <= 500
+    assert rows_read("weir.workers.fetches", "used_lately", parameters, "ratelimit_slot") <= 500
 
 
 @pytest.mark.django_db
@@ -122,7 +122,9 @@ def test_claiming_looks_rows_up(reserved: list[int]) -> None:
 @either_way("reserved")
 def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
     parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1, "added_grace": 0.0}
-    assert rows_read("workers.fetches.fetcher", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
+    assert (
+        rows_read("weir.workers.fetches.fetcher", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
+    )
 
 
 @pytest.mark.parametrize("due", [1, SITES])
@@ -149,7 +151,7 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
         "confirmed_for": 0.5,
         "added_grace": 0.0,
     }
-    assert rows_read("workers.fetches", "dispatch", parameters, "fetches_fetch") < 10 * 100 * due
+    assert rows_read("weir.workers.fetches", "dispatch", parameters, "fetches_fetch") < 10 * 100 * due
 
 
 @pytest.mark.django_db
@@ -175,7 +177,7 @@ def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
     parameters = {**columns, "hop_site": [None] * BATCH}
     assert not read_whole(".results", "store", parameters)
     assert (
-        rows_read("workers.fetches.fetcher.results", "store", parameters, "fetches_fetch", "ratelimit_slot")
+        rows_read("weir.workers.fetches.fetcher.results", "store", parameters, "fetches_fetch", "ratelimit_slot")
         < 10 * BATCH
     )
 
@@ -187,11 +189,11 @@ def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
 def test_a_look_at_sites_does_not_read_the_whole_queue(name: str) -> None:
     sites = list(Site.objects.values_list("pk", flat=True))
     parameters: dict[str, object] = {"sites": sites, "after": 0, "most": SITES}
-    nodes = plan_of("workers.fetches", name, parameters)
+    nodes = plan_of("weir.workers.fetches", name, parameters)
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert looks
     assert all("site_id" in node.get("Index Cond", "") for node in looks)
-    assert rows_read("workers.fetches", name, parameters, "fetches_fetch") <= 2 * SITES
+    assert rows_read("weir.workers.fetches", name, parameters, "fetches_fetch") <= 2 * SITES
 
 
 @pytest.mark.parametrize("analyze", [False, True])
@@ -211,7 +213,7 @@ def test_a_tick_reads_only_the_sites_at_which_something_has_become_due(*, analyz
             cursor.execute("ANALYZE ratelimit_site")
     due = 11
     # Each is read twice: where it is found, and where it is changed.
-    assert rows_read("workers.fetches", "activate_due", {"most": 2_000}, "ratelimit_site") <= 2 * due
+    assert rows_read("weir.workers.fetches", "activate_due", {"most": 2_000}, "ratelimit_site") <= 2 * due
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +238,9 @@ def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come f
 @pytest.mark.django_db
 def test_a_look_at_robots_files_scans_no_table(origins: dict[str, int]) -> None:
     had: list[object] = [None] * BATCH
-    assert not scanned("workers.fetches.robots", "known", {"origins": list(origins), "fetched_at": had, "most": 2**21})
+    assert not scanned(
+        "weir.workers.fetches.robots", "known", {"origins": list(origins), "fetched_at": had, "most": 2**21}
+    )
 
 
 @pytest.mark.django_db
@@ -252,7 +256,7 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
         "ahead": 60.0,
         "most": 100,
     }
-    assert scanned("workers.fetches.robots", "ask", parameters) <= {"ratelimit_site"}, (
+    assert scanned("weir.workers.fetches.robots", "ask", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -271,7 +275,7 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
         "ahead": 1.0,
         "unreachable_for": 1.0,
     }
-    assert scanned("workers.fetches.robots", "note", parameters) <= {"ratelimit_site"}, (
+    assert scanned("weir.workers.fetches.robots", "note", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -281,13 +285,15 @@ def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_f
     Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[:BATCH]).update(
         state="queued", slot_id=None, lease_until=None, due_since=database_now()
     )
-    assert not scanned("workers.fetches.robots", "wake", {"origins": list(origins), "sites": list(origins.values())})
+    assert not scanned(
+        "weir.workers.fetches.robots", "wake", {"origins": list(origins), "sites": list(origins.values())}
+    )
 
 
 @pytest.mark.django_db
 def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) -> None:
     parameters = {"sites": list(origins.values()), "obey": True}
-    assert scanned("workers.fetches.robots", "crawl_delays", parameters) <= {"ratelimit_site"}, (
+    assert scanned("weir.workers.fetches.robots", "crawl_delays", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -297,4 +303,4 @@ def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) ->
 def test_ending_the_leases_of_a_lost_process_looks_at_held_fetches_only(reserved: list[int]) -> None:
     Fetch.objects.filter(slot_id__in=reserved).update(state="running", claimed_by=1)
     parameters: dict[str, object] = {"processes": [1]}
-    assert rows_read("workers.fetches.maintenance", "expire_leases", parameters, "fetches_fetch") < 10 * BATCH
+    assert rows_read("weir.workers.fetches.maintenance", "expire_leases", parameters, "fetches_fetch") < 10 * BATCH

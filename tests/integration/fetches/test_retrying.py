@@ -11,8 +11,6 @@ from django.db import connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 
 from project.celery import app
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import (
     Eventually,
     Message,
@@ -23,15 +21,17 @@ from tests.integration.conftest import (
 )
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import scanned
-from workers.fetches import retrying
-from workers.fetches.backlog import deactivate
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Outcome
-from workers.fetches.models import Fetch, State
-from workers.fetches.retrying import Retried, retry_failed
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches import retrying
+from weir.workers.fetches.backlog import deactivate
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.retrying import Retried, retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -239,7 +239,7 @@ def test_a_batch_is_looked_up_by_index() -> None:
         cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
     queue_pages(20_000, dedupe=True)
     parameters: dict[str, object] = {"ids": ids, "hop_urls": [URL] * len(ids), "sites": [site] * len(ids)}
-    assert not scanned("workers.fetches", "retry", parameters)
+    assert not scanned("weir.workers.fetches", "retry", parameters)
 
 
 # --- dedupe ---------------------------------------------------------------------------------------------------------

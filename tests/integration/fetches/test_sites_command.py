@@ -14,12 +14,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, RobotsState
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, RobotsState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -9,17 +9,17 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Slot
-from ratelimit.pacing import Confirmation
 from tests.integration.fetching import SITE, queue_pages, reserve_all
-from workers.fetches.cancelling import cancel
-from workers.fetches.fetcher import claim as claiming
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Snoozed
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Slot
+from weir.ratelimit.pacing import Confirmation
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.fetcher import claim as claiming
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Snoozed
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

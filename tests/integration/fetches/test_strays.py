@@ -9,20 +9,20 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from postgres import statements
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
-from ratelimit.sites import LOCK
 from tests.integration.conftest import Message
 from tests.integration.plans import rows_read
-from workers import task_names
-from workers.fetches import dispatch as dispatching
-from workers.fetches import strays
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.postgres import statements
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.sites import LOCK
+from weir.workers import task_names
+from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches import strays
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -182,8 +182,8 @@ def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
     request_fetches([f"http://{SHOP}/{n}" for n in range(3_000)])
     last = Fetch.objects.order_by("not_before", "pk")[2_000]
     place = {"site": site(SHOP).pk, "priority": 0, "not_before": last.not_before, "after": last.pk, "most": 100}
-    assert len(statements.run("workers.fetches", "queue", place)) == 100
-    assert rows_read("workers.fetches", "queue", place, "fetches_fetch") <= 200
+    assert len(statements.run("weir.workers.fetches", "queue", place)) == 100
+    assert rows_read("weir.workers.fetches", "queue", place, "fetches_fetch") <= 200
 
 
 def test_strays_that_wait_for_a_site_hold_up_no_other_site(

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now
-from workers.fetches.models import Fetch
-from workers.history.models import Watermark
-from workers.history.rollup import LATENESS_MS
-from workers.mail.models import Email
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.models import Fetch
+from weir.workers.history.models import Watermark
+from weir.workers.history.rollup import LATENESS_MS
+from weir.workers.mail.models import Email
 
 Row = TypeVar("Row", Fetch, Slot, Email)
 LONGEST_LABEL = 40  # characters, as the column has it

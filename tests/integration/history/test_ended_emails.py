@@ -12,15 +12,15 @@ from django.utils import timezone
 
 from tests.integration.history.conftest import Past, recounted
 from tests.integration.mail.notes import note, note_kind
-from workers.history import rollup
-from workers.history.models import Minute
-from workers.history.reports import totals
-from workers.mail import resolving
-from workers.mail.models import Act, Email
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, outcomes
-from workers.mail.sending.outcomes import Outcome
-from workers.mail.transports.base import Accepted
+from weir.workers.history import rollup
+from weir.workers.history.models import Minute
+from weir.workers.history.reports import totals
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act, Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases, outcomes
+from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.transports.base import Accepted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("note_kind", "messages")]
 __all__ = ["note_kind"]

@@ -5,8 +5,8 @@ from django.db import connection
 
 from tests.integration.fetcher.situations import TABLE, Becomes
 from tests.unit.fetcher.test_outcomes import lost_with
-from workers.fetches.addresses import Allowed
-from workers.fetches.targets import InvalidTarget, parse_target
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 pytestmark = pytest.mark.django_db
 

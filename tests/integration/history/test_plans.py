@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from postgres import planner, statements
 from tests.integration.conftest import database_now
 from tests.integration.plans import believe_empty, plan_of, rows_read_by
-from workers.history.rollup import LATENESS_MS, MOST_SITES
+from weir.postgres import planner, statements
+from weir.workers.history.rollup import LATENESS_MS, MOST_SITES
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,10 +58,10 @@ def parameters(minute: datetime) -> dict[str, Any]:
 
 def test_a_minute_is_found_by_indexes(minute: datetime) -> None:
     """No table is read from end to end, and of slots and e-mails only the block ranges of the minute."""
-    text = statements._load("workers.history", "rollup")
+    text = statements._load("weir.workers.history", "rollup")
     with transaction.atomic():
         planner.by_indexes()
-        nodes = plan_of("workers.history", "rollup", parameters(minute))
+        nodes = plan_of("weir.workers.history", "rollup", parameters(minute))
         read = {table: rows_read_by(text, table, parameters=parameters(minute)) for table in TABLES}
         transaction.set_rollback(True)
 
@@ -83,7 +83,7 @@ def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
         "newest": {"site": 1, "past": 60.0, "newest": 100},
         "next_starts": bounds,
     }
-    package = "workers.fetches.reports"
+    package = "weir.workers.fetches.reports"
     for name, values in queries.items():
         text = statements._load(package, name)
         with transaction.atomic():

@@ -6,12 +6,12 @@ from itertools import pairwise
 import pytest
 from django.db import connection
 
-from ratelimit.models import Site, Slot
 from tests.integration.history.conftest import MINUTE, SECOND, Past
 from tests.integration.plans import rows_read
-from workers.history import reports, rollup
-from workers.history.models import Minute, SiteMinute
-from workers.history.reports import minutes, site_minutes
+from weir.ratelimit.models import Site, Slot
+from weir.workers.history import reports, rollup
+from weir.workers.history.models import Minute, SiteMinute
+from weir.workers.history.reports import minutes, site_minutes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -87,6 +87,6 @@ def test_only_rows_of_the_period_are_read(rolled_up: Past) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'history_siteminute'::regclass")
     steps = reports._steps(1, 12)
-    assert rows_read("workers.history", "site_minutes", {**steps, "site": 1_005}, "history_siteminute") <= 60
-    assert rows_read("workers.history", "minutes", steps, "history_minute") <= 60
+    assert rows_read("weir.workers.history", "site_minutes", {**steps, "site": 1_005}, "history_siteminute") <= 60
+    assert rows_read("weir.workers.history", "minutes", steps, "history_minute") <= 60
     assert timedelta(hours=1) == steps["step"] * 12  # type: ignore[operator]

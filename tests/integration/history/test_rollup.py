@@ -12,22 +12,22 @@ from django.db import connection
 from django.db.models import Sum
 from django.db.models.functions import Now
 
-from notifications.models import FlushedEpoch
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, StartPython, database_now
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
-from workers.fetches.models import Fetch
-from workers.fetches.retrying import retry_failed
-from workers.history import rollup
-from workers.history.models import Minute, SiteMinute, Watermark
-from workers.history.reports import totals
+from weir.notifications.models import FlushedEpoch
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.retrying import retry_failed
+from weir.workers.history import rollup
+from weir.workers.history.models import Minute, SiteMinute, Watermark
+from weir.workers.history.reports import totals
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # Rolls up until it is killed: before the statement `sys.argv[1]` is executed for the `sys.argv[2]`th time.
 KILLED = """
 import signal
-from workers.history import rollup
+from weir.workers.history import rollup
 query, left = rollup._query, {sys.argv[1]: int(sys.argv[2])}
 def counted(name, *arguments, **options):
     left[name] = left.get(name, 0) - 1
@@ -41,7 +41,7 @@ rollup._query = counted
 rollup.roll_up()
 """
 FOREVER = """
-from workers.history import rollup
+from weir.workers.history import rollup
 print("ready", flush=True)
 sys.stdin.readline()
 while True:

@@ -4,7 +4,7 @@ from email import policy
 from email.message import EmailMessage
 from itertools import count
 
-from workers.mail.message import Message
+from weir.workers.mail.message import Message
 
 _numbers = count(1)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from workers.mail import kinds, outbox
-from workers.mail.kinds import Content
-from workers.mail.models import Email
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Email
 
 
 @pytest.fixture

@@ -13,18 +13,20 @@ from django.db import connection
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from workers.mail import renderings
-from workers.mail.message import Message
-from workers.mail.models import Email, Rendering
-from workers.mail.sending import runner
-from workers.mail.transports import relays
-from workers.mail.transports.base import Transport
-from workers.mail.transports.relays import Relay
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.mail import renderings
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.sending import runner
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.base import Transport
+from weir.workers.mail.transports.relays import Relay
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 # Only these tables are emptied between tests, which takes a tenth of the time.
-DATABASE = pytest.mark.django_db(transaction=True, available_apps=["ratelimit", "workers.mail", "workers.orders"])
+DATABASE = pytest.mark.django_db(
+    transaction=True, available_apps=["weir.ratelimit", "weir.workers.mail", "weir.workers.orders"]
+)
 MARKS = [DATABASE, pytest.mark.usefixtures("mail", "messages")]
 
 _numbers = count(1)

@@ -13,16 +13,16 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
-from postgres import short_paginator
 from tests.integration.conftest import Message
 from tests.integration.fetches.test_admin import act, page
-from workers import task_names
-from workers.mail import resolving
-from workers.mail.admin import emails as admin
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import Phase, State
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.postgres import short_paginator
+from weir.workers import task_names
+from weir.workers.mail import resolving
+from weir.workers.mail.admin import emails as admin
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -7,13 +7,13 @@ from django.urls import reverse
 
 from tests.integration.fetches.test_admin import act, page
 from tests.integration.mail.test_admin import client_of
-from workers.audit.models import Entry
-from workers.mail import suppression
-from workers.mail.maintenance import operators
-from workers.mail.maintenance.forgetting import forget_recipient
-from workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
-from workers.orders import shipping
-from workers.orders.models import SHIPPED, Order
+from weir.workers.audit.models import Entry
+from weir.workers.mail import suppression
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.maintenance.forgetting import forget_recipient
+from weir.workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
+from weir.workers.orders import shipping
+from weir.workers.orders.models import SHIPPED, Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -9,10 +9,10 @@ from django.urls import reverse
 from tests.integration.fetches.test_admin import page
 from tests.integration.mail.shipments import ship, unrendered
 from tests.integration.mail.test_admin import client_of
-from workers.mail import kinds, outbox
-from workers.mail.kinds import Attachment, Content
-from workers.mail.models import Email, Rendering
-from workers.mail.phases import State
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.phases import State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

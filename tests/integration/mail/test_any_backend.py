@@ -21,10 +21,10 @@ from demo.fakes.provider_server import API_KEY, HOST
 from tests.integration.mail.letters import letter
 from tests.integration.mail.shipments import scripted_server
 from tests.valkeys import free_port
-from workers.mail.message import Message
-from workers.mail.phases import Phase
-from workers.mail.transports.any_backend import AnyBackend
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from weir.workers.mail.message import Message
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports.any_backend import AnyBackend
+from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 ANYMAIL = "anymail.backends.resend.EmailBackend"

@@ -8,14 +8,14 @@ from django.conf import LazySettings
 
 from tests.integration.mail import shipments
 from tests.unit.mail.bounces import written
-from workers.mail import renderings, suppression
-from workers.mail.bounces import handling, reports
-from workers.mail.bounces.handling import Handled
-from workers.mail.checks import envelope_sender_is_an_address
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import outcomes, runner
-from workers.mail.transports.base import Accepted
+from weir.workers.mail import renderings, suppression
+from weir.workers.mail.bounces import handling, reports
+from weir.workers.mail.bounces.handling import Handled
+from weir.workers.mail.checks import envelope_sender_is_an_address
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import outcomes, runner
+from weir.workers.mail.transports.base import Accepted
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 

@@ -20,11 +20,11 @@ from django.utils import timezone
 
 from tests.integration.mail import shipments
 from tests.unit.mail.bounces import written
-from workers.mail import resolving, suppression
-from workers.mail.bounces import handling
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import Phase, State
-from workers.mail.signals import email_bounced
+from weir.workers.mail import resolving, suppression
+from weir.workers.mail.bounces import handling
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.signals import email_bounced
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 

@@ -12,14 +12,14 @@ from django.db.models.functions import Now
 from structlog.testing import capture_logs
 
 from demo.fakes.mail_server import MailServer
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state, use
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
-from workers.mail.sending import domains, runner
-from workers.mail.transports.base import Accepted, Refused
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import domains, runner
+from weir.workers.mail.transports.base import Accepted, Refused
 
 pytestmark = MARKS
 

@@ -14,14 +14,14 @@ from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted
 from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, OK, shipped
 from tests.integration.mail.test_sending import due_again
 from tests.waiting import wait_for
-from workers.mail import kinds, resolving
-from workers.mail.message import Message
-from workers.mail.models import Act, Email, RelayHold
-from workers.mail.phases import Phase, State
-from workers.mail.sending import refusals, runner
-from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, RelayRefuses, Transport, Unreachable
-from workers.mail.transports.relays import Relay
+from weir.workers.mail import kinds, resolving
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Act, Email, RelayHold
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import refusals, runner
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.base import Accepted, RelayRefuses, Transport, Unreachable
+from weir.workers.mail.transports.relays import Relay
 
 pytestmark = MARKS
 ODD = b"550 5.0.0 The moon is not full\r\n"

@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from demo.fakes import mail_server
 from tests.integration.conftest import Message
-from workers import task_names
-from workers.mail.models import Act, Email, RelayHold, Resolution
-from workers.mail.phases import Phase, State
-from workers.mail.reports import counts
-from workers.mail.sending import runner
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers import task_names
+from weir.workers.mail.models import Act, Email, RelayHold, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.reports import counts
+from weir.workers.mail.sending import runner
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -129,8 +129,8 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
     settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a real one that accepts the e-mail and cuts the connection: listed until somebody says that it arrived."""
-    monkeypatch.setattr("workers.mail.sending.routes._breakers", {})
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    monkeypatch.setattr("weir.workers.mail.sending.routes._breakers", {})
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     order = Order.objects.create(number="A-1", customer_email="cut-accepted.1@example.com")
     shipping.ship(order.pk)
     with mail_server.running(tmp_path) as server:

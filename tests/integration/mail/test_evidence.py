@@ -17,14 +17,14 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tests.integration.mail import shipments
-from workers.mail import resolving
-from workers.mail.evidence import settling, verdicts
-from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
-from workers.mail.management.evidence import WHO
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases
-from workers.mail.sending.outcomes import Outcome as Sent
+from weir.workers.mail import resolving
+from weir.workers.mail.evidence import settling, verdicts
+from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
+from weir.workers.mail.management.evidence import WHO
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases
+from weir.workers.mail.sending.outcomes import Outcome as Sent
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 
@@ -132,7 +132,7 @@ def test_what_certainly_was_not_accepted_expires_if_its_time_is_over(log: Path) 
 
 def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: LazySettings) -> None:
     """Without a word on it they are those of the relay that the settings name, if it is a mail server."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
     first, second = unknown(relay="mx1:25"), unknown(relay="mx2:25")
     told(log, *COMPLETE, "--apply")

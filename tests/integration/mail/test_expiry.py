@@ -12,21 +12,21 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from demo.fakes.mail_server import MailServer
-from ratelimit import site_settings
-from ratelimit.throttle import throttle
 from tests.integration.conftest import InThreads
 from tests.integration.mail.notes import note, note_kind
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, accepted, state, use
 from tests.waiting import wait_for
-from workers.mail import suppression
-from workers.mail.maintenance import operators
-from workers.mail.message import Message
-from workers.mail.models import Email, PausedKind
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, outcomes, routes, runner
-from workers.mail.tasks import purge_emails, send_emails
-from workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses
-from workers.mail.transports.smtp import EmailBackend
+from weir.ratelimit import site_settings
+from weir.ratelimit.throttle import throttle
+from weir.workers.mail import suppression
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email, PausedKind
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases, outcomes, routes, runner
+from weir.workers.mail.tasks import purge_emails, send_emails
+from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses
+from weir.workers.mail.transports.smtp import EmailBackend
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("note_kind")]
 __all__ = ["note_kind"]

@@ -14,14 +14,14 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import database_now
 from tests.integration.mail.notes import note, note_kind
 from tests.integration.mail.shipments import MARKS, accepted, state
-from workers.mail import kinds, outbox, resolving
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.kinds import Content
-from workers.mail.models import Act, Email
-from workers.mail.phases import State
-from workers.mail.reports import counts, listing
-from workers.mail.reports.why import why
-from workers.mail.sending import leases, runner
+from weir.workers.mail import kinds, outbox, resolving
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Act, Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import counts, listing
+from weir.workers.mail.reports.why import why
+from weir.workers.mail.sending import leases, runner
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("note_kind")]
 __all__ = ["note_kind"]

@@ -11,16 +11,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from demo.fakes.mail_server import MailServer
-from postgres import statements
 from tests.integration.conftest import Eventually
 from tests.integration.mail.shipments import MARKS, accepted, sending_meanwhile, ship
-from workers.mail import outbox, resolving, suppression
-from workers.mail.maintenance import forgetting
-from workers.mail.maintenance.forgetting import Forgotten, forget_recipient
-from workers.mail.models import Act, Email, MailAct, Rendering, Resolution, Suppression
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, runner
-from workers.orders.models import SHIPPED
+from weir.postgres import statements
+from weir.workers.mail import outbox, resolving, suppression
+from weir.workers.mail.maintenance import forgetting
+from weir.workers.mail.maintenance.forgetting import Forgotten, forget_recipient
+from weir.workers.mail.models import Act, Email, MailAct, Rendering, Resolution, Suppression
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases, runner
+from weir.workers.orders.models import SHIPPED
 
 pytestmark = MARKS
 
@@ -201,7 +201,7 @@ def test_it_commits_batch_by_batch_and_can_be_repeated(monkeypatch: pytest.Monke
         return run(*arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr("postgres.batches.statements.run", run_once)
+        patched.setattr("weir.postgres.batches.statements.run", run_once)
         with pytest.raises(KeyboardInterrupt):
             forget_recipient(KIM, "Ada", "asked")
     assert Email.objects.filter(recipient="").count() == 2

@@ -4,15 +4,17 @@ import pytest
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import accepted, redirect, ship, state, unrendered
-from workers.mail import kinds, outbox
-from workers.mail.kinds import Content
-from workers.mail.models import Email, PausedKind
-from workers.mail.phases import State
-from workers.mail.sending import runner
-from workers.orders.models import Order
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Email, PausedKind
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import runner
+from weir.workers.orders.models import Order
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, available_apps=["ratelimit", "workers.mail", "workers.orders"]),
+    pytest.mark.django_db(
+        transaction=True, available_apps=["weir.ratelimit", "weir.workers.mail", "weir.workers.orders"]
+    ),
     pytest.mark.usefixtures("mail", "messages"),
 ]
 

@@ -12,14 +12,14 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Message
 from tests.integration.mail.shipments import MARKS, accepted, ship, state
 from tests.integration.mail.test_emails_command import refused, told
-from workers import task_names
-from workers.mail import suppression
-from workers.mail.maintenance import operators
-from workers.mail.models import Email, MailAct, PausedKind, Suppression
-from workers.mail.phases import State
-from workers.mail.reports import counts
-from workers.mail.sending import runner
-from workers.orders.models import SHIPPED
+from weir.workers import task_names
+from weir.workers.mail import suppression
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.models import Email, MailAct, PausedKind, Suppression
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import counts
+from weir.workers.mail.sending import runner
+from weir.workers.orders.models import SHIPPED
 
 pytestmark = MARKS
 WHY = ("--why", "because", "--who", "Ada")

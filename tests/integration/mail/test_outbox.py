@@ -16,16 +16,16 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf, database_now
 from tests.integration.mail.notes import note, note_kind  # noqa: F401  a fixture
 from tests.integration.mail.shipments import DATABASE, ConnectedTransport, accepted, place, ship, state, use
-from workers import task_names
-from workers.mail import kinds, outbox
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.kinds import Content
-from workers.mail.message import Message as Transmitted
-from workers.mail.models import Email, PausedKind, Rendering
-from workers.mail.phases import Phase, State
-from workers.mail.sending import runner
-from workers.mail.transports.base import Accepted, Refused
-from workers.orders.models import Order
+from weir.workers import task_names
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.message import Message as Transmitted
+from weir.workers.mail.models import Email, PausedKind, Rendering
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import runner
+from weir.workers.mail.transports.base import Accepted, Refused
+from weir.workers.orders.models import Order
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("note_kind")]
 

@@ -7,11 +7,11 @@ from django.db import connection, transaction
 
 from tests.integration.mail.notes import note, note_kind  # noqa: F401  a fixture
 from tests.integration.mail.shipments import DATABASE, ship, state
-from workers.mail import kinds
-from workers.mail.kinds import Content
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import runner
+from weir.workers.mail import kinds
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import runner
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("note_kind")]
 

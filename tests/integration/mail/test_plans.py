@@ -12,10 +12,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
-from workers.mail.admin import EmailAdmin
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import leases
+from weir.workers.mail.admin import EmailAdmin
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import leases
 
 ALL = leases.taking(leases.ALL_KINDS)
 CLAIM: dict[str, object] = {"limit": 60, "token": uuid4(), "claimed_by": "", "lease": timedelta(minutes=2), **ALL}
@@ -65,10 +65,12 @@ def planned(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
 def test_what_is_due_or_held_is_found_by_an_index() -> None:
     """What is due, by its queue: no look at what is not due."""
     assert Email.objects.due().count() == DUE
-    plan = plan_of("workers.mail.sending", "claim", CLAIM)
+    plan = plan_of("weir.workers.mail.sending", "claim", CLAIM)
     scans = [node for node in plan if node.get("Relation Name") == "mail_email" and "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans} == {"email_queues", "mail_email_pkey"}
-    assert rows_read("workers.mail.sending", "claim", CLAIM, "mail_email") <= 2 * DUE + 2  # to pick, to mark; the heads
+    assert (
+        rows_read("weir.workers.mail.sending", "claim", CLAIM, "mail_email") <= 2 * DUE + 2
+    )  # to pick, to mark; the heads
 
     for held in (
         Email.objects.abandoned(),
@@ -83,10 +85,10 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
 def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
     """However many wait that do not expire."""
     asked: dict[str, object] = {"batch": 1_000}
-    plan = plan_of("workers.mail.sending", "expire", asked)
+    plan = plan_of("weir.workers.mail.sending", "expire", asked)
     scans = [node for node in plan if node.get("Relation Name") == "mail_email" and "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans} <= {"email_expires", "mail_email_pkey"}
-    assert rows_read("workers.mail.sending", "expire", asked, "mail_email") == 0
+    assert rows_read("weir.workers.mail.sending", "expire", asked, "mail_email") == 0
 
 
 @pytest.mark.usefixtures("_many")
@@ -96,10 +98,10 @@ def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
 def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: str, index: str) -> None:
     """However many wait."""
     asked = {"kind": "order.shipped", "key": "4711", "priority": 0, "email": ROWS + 1}
-    plan = generic_plan_of("workers.mail", statement)
+    plan = generic_plan_of("weir.workers.mail", statement)
     assert {node["Index Name"] for node in plan if "Scan" in node["Node Type"] and "Index Name" in node} == {index}
     assert "Seq Scan" not in {node["Node Type"] for node in plan}
-    assert rows_read("workers.mail", statement, asked, "mail_email") == 1
+    assert rows_read("weir.workers.mail", statement, asked, "mail_email") == 1
 
 
 @pytest.mark.usefixtures("_many")

@@ -12,11 +12,11 @@ from tests.integration.mail.shipments import ship
 from tests.integration.mail.test_admin import client_of
 from tests.integration.mail.test_emails_command import told
 from tests.programs import Program, token
-from workers.audit import acting
-from workers.audit.acting import Actor
-from workers.audit.models import Door, Entry
-from workers.mail.actions import emails
-from workers.mail.models import Act, Email
+from weir.workers.audit import acting
+from weir.workers.audit.acting import Actor
+from weir.workers.audit.models import Door, Entry
+from weir.workers.mail.actions import emails
+from weir.workers.mail.models import Act, Email
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

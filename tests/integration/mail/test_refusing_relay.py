@@ -11,7 +11,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from demo.fakes.mail_server import MailServer
-from ratelimit.models import Site
 from tests.integration.mail.shipments import (
     MARKS,
     ConnectedTransport,
@@ -24,13 +23,14 @@ from tests.integration.mail.shipments import (
 )
 from tests.integration.mail.test_sending import due_again
 from tests.waiting import wait_for
-from workers.mail import kinds
-from workers.mail.message import Message
-from workers.mail.models import Email, RelayHold
-from workers.mail.phases import Phase, State
-from workers.mail.sending import refusals, routes, runner
-from workers.mail.transports.base import Accepted, BrokenOff, RelayRefuses
-from workers.orders.models import Order
+from weir.ratelimit.models import Site
+from weir.workers.mail import kinds
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email, RelayHold
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import refusals, routes, runner
+from weir.workers.mail.transports.base import Accepted, BrokenOff, RelayRefuses
+from weir.workers.orders.models import Order
 
 pytestmark = MARKS
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]

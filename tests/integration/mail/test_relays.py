@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from tests.integration.conftest import database_now
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state
-from workers.mail import resolving
-from workers.mail.message import Message
-from workers.mail.models import Act, Email, RelayHold, Suppression
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, outcomes, routes, runner
-from workers.mail.suppression import suppress
-from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, CannotTake, OutcomeUnknown, RelayRefuses, Transport, Unreachable
+from weir.workers.mail import resolving
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Act, Email, RelayHold, Suppression
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases, outcomes, routes, runner
+from weir.workers.mail.suppression import suppress
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.base import Accepted, CannotTake, OutcomeUnknown, RelayRefuses, Transport, Unreachable
 
 pytestmark = MARKS
 

@@ -13,12 +13,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from postgres import planner, short_paginator
 from tests.integration.plans import explain, plan_of, rows_read, rows_read_by
-from workers.mail import kinds
-from workers.mail.maintenance import forgetting
-from workers.mail.models import Email
-from workers.mail.reports import counts, listing
+from weir.postgres import planner, short_paginator
+from weir.workers.mail import kinds
+from weir.workers.mail.maintenance import forgetting
+from weir.workers.mail.models import Email
+from weir.workers.mail.reports import counts, listing
 
 ROWS = 200_000
 FILL = f"""
@@ -188,9 +188,9 @@ def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int
             Email.objects.filter(state="failed").exclude(kind="order.shipped").update(state="sent", sent_at=Now())
         planner.by_indexes()
         parameters: dict[str, Any] = {"most": counts.MOST, "registered": kinds.names()}
-        plan = plan_of("workers.mail.reports", name, parameters)
+        plan = plan_of("weir.workers.mail.reports", name, parameters)
         assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "mail_email"}
-        assert rows_read("workers.mail.reports", name, parameters, "mail_email") <= most
+        assert rows_read("weir.workers.mail.reports", name, parameters, "mail_email") <= most
         transaction.set_rollback(True)
 
 
@@ -207,8 +207,8 @@ def test_counts_are_right_up_to_their_bound() -> None:
 def test_forgetting_and_purging_read_their_rows_by_indexes() -> None:
     """An address has a few e-mails; a purge begins at the oldest content."""
     parameters: dict[str, Any] = {"address": "KIM.4712@customers.example", "pattern": "x", "instead": "x", "batch": 500}
-    assert rows_read("workers.mail", "forget", parameters, "mail_email") <= 3
+    assert rows_read("weir.workers.mail", "forget", parameters, "mail_email") <= 3
     assert read_by(lambda: forgetting._to("KIM.4712@customers.example").count()) <= 1
     purge: dict[str, Any] = {"older_than": 0.0, "after": "1970-01-01T00:00Z", "after_id": 0, "batch": 500}
-    assert rows_read("workers.mail.maintenance", "purge_renderings", purge, "mail_email") <= 500
-    assert rows_read("workers.mail.maintenance", "purge_renderings", purge, "mail_rendering") <= 1_001
+    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "mail_email") <= 500
+    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "mail_rendering") <= 1_001

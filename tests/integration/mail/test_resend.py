@@ -23,11 +23,11 @@ from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
 from demo.fakes.provider_server import API_KEY, HOST
 from tests.integration.mail.letters import letter
-from workers.mail.message import Message
-from workers.mail.phases import Phase
-from workers.mail.transports import http
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
-from workers.mail.transports.resend import Resend
+from weir.workers.mail.message import Message
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports import http
+from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from weir.workers.mail.transports.resend import Resend
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"id":"7"}'
 

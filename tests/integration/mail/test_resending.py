@@ -11,14 +11,14 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Message
 from tests.integration.mail.shipments import MARKS, accepted, ship, state
 from tests.integration.mail.test_emails_command import refused, told
-from workers import task_names
-from workers.audit.models import Entry
-from workers.mail import resolving
-from workers.mail.actions import resending
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import Phase, State
-from workers.mail.sending import runner
-from workers.orders.models import SHIPPED
+from weir.workers import task_names
+from weir.workers.audit.models import Entry
+from weir.workers.mail import resolving
+from weir.workers.mail.actions import resending
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import runner
+from weir.workers.orders.models import SHIPPED
 
 pytestmark = MARKS
 WHY = ("--why", "The server knows us again.", "--who", "Ada")

@@ -5,13 +5,13 @@ import pytest
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, accepted, redirect, ship
-from workers import task_names
-from workers.mail import resolving
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import Phase, State
-from workers.mail.resolving import CannotBeResolved
-from workers.mail.sending import runner
-from workers.orders.models import Order
+from weir.workers import task_names
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.resolving import CannotBeResolved
+from weir.workers.mail.sending import runner
+from weir.workers.orders.models import Order
 
 pytestmark = DATABASE
 

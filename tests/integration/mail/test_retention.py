@@ -11,10 +11,10 @@ from django.db.models.functions import Now
 
 from tests.integration.conftest import InThreads, waiting_for_nobody
 from tests.integration.mail.shipments import MARKS, ship
-from workers.mail.maintenance import purge as purging
-from workers.mail.maintenance.purge import purge
-from workers.mail.models import Email, Rendering
-from workers.mail.phases import Phase, State
+from weir.workers.mail.maintenance import purge as purging
+from weir.workers.mail.maintenance.purge import purge
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.phases import Phase, State
 
 pytestmark = MARKS
 

@@ -14,13 +14,13 @@ from django.db import connection
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, StartPython
-from workers.mail import resolving, suppression
-from workers.mail.maintenance import operators
-from workers.mail.management.commands import send_emails
-from workers.mail.models import Act, Email, Rendering
-from workers.mail.phases import State
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.mail import resolving, suppression
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.management.commands import send_emails
+from weir.workers.mail.models import Act, Email, Rendering
+from weir.workers.mail.phases import State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 @pytest.fixture(autouse=True)
 def _smtp(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send by SMTP to a port where nobody listens; this process has not tried it before."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    monkeypatch.setattr("workers.mail.sending.routes._breakers", {})
+    monkeypatch.setattr("weir.workers.mail.sending.routes._breakers", {})
 
 
 @pytest.fixture

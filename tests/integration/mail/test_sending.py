@@ -27,16 +27,16 @@ from tests.integration.mail.shipments import (
     use,
 )
 from tests.waiting import in_time
-from workers.mail import kinds, rendering
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, outcomes, routes, runner, sender
-from workers.mail.sending.source import Held
-from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, BrokenOff
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers.mail import kinds, rendering
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases, outcomes, routes, runner, sender
+from weir.workers.mail.sending.source import Held
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.base import Accepted, BrokenOff
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = MARKS
 GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]

@@ -8,10 +8,10 @@ from django.conf import LazySettings
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
 from tests.integration.mail.shipments import MARKS, ship, state
-from workers.mail import resolving
-from workers.mail.models import Act
-from workers.mail.phases import State
-from workers.mail.sending import runner
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import runner
 
 pytestmark = MARKS
 

@@ -9,14 +9,14 @@ from django.conf import LazySettings
 from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
-from ratelimit.models import Slot
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
 from tests.waiting import wait_for
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import policy, routes, runner, sender
-from workers.mail.transports.base import Accepted
+from weir.ratelimit.models import Slot
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import policy, routes, runner, sender
+from weir.workers.mail.transports.base import Accepted
 
 pytestmark = MARKS
 OK = b"250 OK\r\n"

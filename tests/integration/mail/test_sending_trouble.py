@@ -27,17 +27,17 @@ from tests.integration.mail.shipments import (
     unrendered,
     use,
 )
-from workers import task_names
-from workers.mail import kinds, rendering, tasks
-from workers.mail import message as mail_message
-from workers.mail.models import Email, RelayHold
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases, routes, runner
-from workers.mail.sending.outcomes import Outcome
-from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers import task_names
+from weir.workers.mail import kinds, rendering, tasks
+from weir.workers.mail import message as mail_message
+from weir.workers.mail.models import Email, RelayHold
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases, routes, runner
+from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = MARKS
 GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]

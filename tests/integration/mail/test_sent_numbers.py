@@ -8,12 +8,12 @@ import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from postgres import planner
 from tests.integration.plans import plan_of, rows_read
-from workers.mail import resolving
-from workers.mail.models import Act, Email
-from workers.mail.phases import Phase, State
-from workers.mail.reports import counts
+from weir.postgres import planner
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act, Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.reports import counts
 
 ROWS = 100_000
 # An e-mail every 20 seconds until now, in about the order of their rows, as they end: 23 days.
@@ -62,10 +62,10 @@ def test_their_cost_does_not_grow_with_the_table(is_stale: bool) -> None:
         if is_stale:
             cursor.execute("UPDATE pg_statistic SET stanullfrac = 0 WHERE starelid = 'mail_email'::regclass")
         planner.by_indexes()
-        scans = {node["Node Type"] for node in plan_of("workers.mail.reports", "sent", parameters)}
+        scans = {node["Node Type"] for node in plan_of("weir.workers.mail.reports", "sent", parameters)}
         assert "Seq Scan" not in scans
         a_day = round(counts.DAY.total_seconds() / 20)
-        assert rows_read("workers.mail.reports", "sent", parameters, "mail_email") < 2.5 * a_day
+        assert rows_read("weir.workers.mail.reports", "sent", parameters, "mail_email") < 2.5 * a_day
         transaction.set_rollback(True)
 
 

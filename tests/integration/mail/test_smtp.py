@@ -13,12 +13,12 @@ from django.core import mail as django_mail
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import MARKS, accepted, message, scripted_server, ship
-from workers.mail.models import Email
-from workers.mail.phases import Phase
-from workers.mail.smtp import EmailBackend
-from workers.mail.transports import relays
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
-from workers.orders.models import Order
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.smtp import EmailBackend
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from weir.workers.orders.models import Order
 
 pytestmark = MARKS
 

@@ -12,9 +12,9 @@ from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
 from tests.integration.mail.test_smtp_tls import EMAIL
 from tests.integration.mail.tls_servers import HOST, Received
-from workers.mail.message import Message
-from workers.mail.smtp import EmailBackend
-from workers.mail.transports.base import CannotTake, Refused
+from weir.workers.mail.message import Message
+from weir.workers.mail.smtp import EmailBackend
+from weir.workers.mail.transports.base import CannotTake, Refused
 
 UMLAUT = "\N{LATIN SMALL LETTER U WITH DIAERESIS}"
 ABROAD = replace(

@@ -16,8 +16,8 @@ from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
 from tests.integration.mail.test_smtp_tls import submit
 from tests.integration.mail.tls_servers import HOST, Received
-from workers.mail.smtp import EmailBackend
-from workers.mail.transports.base import RelayRefuses, Unreachable
+from weir.workers.mail.smtp import EmailBackend
+from weir.workers.mail.transports.base import RelayRefuses, Unreachable
 
 HELLO = [b"220 mail.example\r\n", b"250-mail.example\r\n250 AUTH PLAIN XOAUTH2\r\n"]
 WELCOME = b"235 2.7.0 Welcome\r\n"
@@ -63,7 +63,7 @@ def test_a_login_by_token_asks_for_one_and_says_it(settings: LazySettings) -> No
 
 def test_djangos_own_emails_log_in_by_token_too(settings: LazySettings) -> None:
     """The backend is one for all."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     with scripted_server(settings, [*HELLO, WELCOME, *SENT]) as heard:
         assert django_mail.send_mail("Hello", "there", None, ["jo@customers.example"]) == 1
     assert any(line.startswith(b"AUTH XOAUTH2") for line in heard)

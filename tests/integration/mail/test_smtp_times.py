@@ -15,9 +15,9 @@ from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
 from tests.integration.mail.test_smtp_tls import EMAIL
 from tests.integration.mail.tls_servers import AUTHORITY, GOOD, HOST
-from workers.mail.phases import Phase
-from workers.mail.smtp import EmailBackend
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.smtp import EmailBackend
+from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
 
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]

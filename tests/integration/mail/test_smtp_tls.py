@@ -13,9 +13,9 @@ from django.conf import LazySettings
 from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
 from tests.integration.mail.tls_servers import AUTHORITY, ELSEWHERE, EXPIRED, GOOD, HOST, UNSIGNED, Received
-from workers.mail.message import Message
-from workers.mail.smtp import EmailBackend
-from workers.mail.transports.base import Unreachable
+from weir.workers.mail.message import Message
+from weir.workers.mail.smtp import EmailBackend
+from weir.workers.mail.transports.base import Unreachable
 
 EMAIL = Message(
     from_address="shop@example.com",

@@ -20,21 +20,21 @@ from django.utils import timezone
 
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
-from ratelimit import site_settings
 from tests.integration.conftest import Eventually
 from tests.integration.mail.shipments import MARKS, sending_meanwhile, state
 from tests.integration.mail.stream_servers import Manner, StreamServer, dead_port, stream_server
 from tests.waiting import in_time
-from workers.mail import kinds, outbox
-from workers.mail.kinds import Content
-from workers.mail.models import Email, RelayHold
-from workers.mail.phases import State
-from workers.mail.reports import counts
-from workers.mail.reports.why import goes_by
-from workers.mail.sending import crews, leases, policy, routes, runner
-from workers.mail.sending.sender import Sender
-from workers.mail.sending.source import Allowance, Source
-from workers.mail.transports import kind_routes, relays
+from weir.ratelimit import site_settings
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Email, RelayHold
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import counts
+from weir.workers.mail.reports.why import goes_by
+from weir.workers.mail.sending import crews, leases, policy, routes, runner
+from weir.workers.mail.sending.sender import Sender
+from weir.workers.mail.sending.source import Allowance, Source
+from weir.workers.mail.transports import kind_routes, relays
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
 SOON_S = 10.0

@@ -11,15 +11,15 @@ from django.conf import LazySettings
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from ratelimit import site_settings
 from tests.integration.mail.shipments import MARKS, ship, unrendered
-from workers.mail.maintenance import operators
-from workers.mail.models import Email, RelayHold
-from workers.mail.phases import Phase, State
-from workers.mail.reports.why import why
-from workers.mail.transports import relays
-from workers.orders.models import SHIPPED
-from workers.processes.models import Process
+from weir.ratelimit import site_settings
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.models import Email, RelayHold
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.reports.why import why
+from weir.workers.mail.transports import relays
+from weir.workers.orders.models import SHIPPED
+from weir.workers.processes.models import Process
 
 pytestmark = MARKS
 

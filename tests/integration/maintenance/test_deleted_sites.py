@@ -18,22 +18,22 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
-from ratelimit import site_settings, slots
-from ratelimit.models import DeletedSite, Site
-from ratelimit.rates import parse_rate
-from ratelimit.site_settings import SiteBusy
-from ratelimit.sites import LOCK, UnknownSite, create_sites
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import rows_read
 from tests.integration.robots.conftest import known
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.maintenance import deleted_sites
-from workers.fetches.maintenance.deleted_sites import delete, delete_idle
-from workers.fetches.maintenance.purge import purge
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, RobotsFile, State
-from workers.fetches.retrying import retry_failed
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import DeletedSite, Site
+from weir.ratelimit.rates import parse_rate
+from weir.ratelimit.site_settings import SiteBusy
+from weir.ratelimit.sites import LOCK, UnknownSite, create_sites
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.maintenance import deleted_sites
+from weir.workers.fetches.maintenance.deleted_sites import delete, delete_idle
+from weir.workers.fetches.maintenance.purge import purge
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, RobotsFile, State
+from weir.workers.fetches.retrying import retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -395,7 +395,7 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
     place: dict[str, object] = {"after": 0, "last": old.pk}
-    room = "workers.fetches.maintenance"
+    room = "weir.workers.fetches.maintenance"
     assert rows_read(room, "late_fetches", {**place, "batch": 5_000}, "fetches_fetch") == 0
     assert rows_read(room, "late_robots_files", place, "fetches_robotsfile") == 0
     judged: dict[str, object] = {
@@ -417,7 +417,7 @@ def test_looking_for_idle_sites_reads_the_next_ones_only() -> None:
     middle = Site.objects.order_by("pk")[2_500].pk
     for after in (0, middle):
         parameters: dict[str, object] = {"after": after, "most": 500, "idle_for": 60.0}
-        assert rows_read("workers.fetches.maintenance", "idle_sites", parameters, "ratelimit_site") == 500
+        assert rows_read("weir.workers.fetches.maintenance", "idle_sites", parameters, "ratelimit_site") == 500
 
 
 def test_a_deleted_site_is_remembered_for_a_week() -> None:

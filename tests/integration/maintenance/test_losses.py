@@ -6,21 +6,21 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, claim, database_now
 from tests.integration.maintenance.test_sweep import ARRIVED, GRACE, HOUR, URL, expire, lost_process, running
 from tests.integration.plans import rows_read
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.lease import STORING
-from workers.fetches.fetcher.results import store
-from workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
-from workers.fetches.jobs import Outcome
-from workers.fetches.maintenance import sweep as sweeping
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, State
-from workers.processes.models import Process
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.lease import STORING
+from weir.workers.fetches.fetcher.results import store
+from weir.workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
+from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.maintenance import sweep as sweeping
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.processes.models import Process
 
 __all__ = ["lost_process"]  # a fixture
 
@@ -72,7 +72,7 @@ def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state:
     """Not for lost messages, of which there are thousands where a broker is emptied: nobody had these in hand."""
     lost, *_ = running(60)
     Fetch.objects.filter(pk=lost).update(state=state, lease_until=database_now() - HOUR)
-    assert rows_read("workers.fetches.maintenance", "lost", {"most": sweeping.MOST_FOUND}, "fetches_fetch") == rows
+    assert rows_read("weir.workers.fetches.maintenance", "lost", {"most": sweeping.MOST_FOUND}, "fetches_fetch") == rows
 
 
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:

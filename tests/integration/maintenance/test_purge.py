@@ -7,11 +7,11 @@ import psycopg
 import pytest
 from django.conf import LazySettings
 
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now, waiting_for_nobody
-from workers.fetches.maintenance import purge as purging
-from workers.fetches.maintenance.purge import purge
-from workers.fetches.models import FINAL, Fetch, FetchBody, RobotsFile, State
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.maintenance import purge as purging
+from weir.workers.fetches.maintenance.purge import purge
+from weir.workers.fetches.models import FINAL, Fetch, FetchBody, RobotsFile, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

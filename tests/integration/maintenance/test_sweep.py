@@ -11,8 +11,6 @@ from django.db import connections
 from django.db.models import F
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import (
     Eventually,
     Message,
@@ -21,16 +19,18 @@ from tests.integration.conftest import (
     database_now,
     dispatch_message,
 )
-from workers import task_names
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.maintenance import sweep as sweeping
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, State
-from workers.processes import presence
-from workers.processes.models import Process
-from workers.processes.presence import Presence
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers import task_names
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.maintenance import sweep as sweeping
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.processes import presence
+from weir.workers.processes.models import Process
+from weir.workers.processes.presence import Presence
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -207,7 +207,7 @@ def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.Monk
     """While the broker is away nothing is noted, so that no call is lost."""
     overdue = ended(seconds_ago=60)
     with monkeypatch.context() as away:
-        away.setattr("workers.fetches.on_done.publish", lambda *_arguments: False)
+        away.setattr("weir.workers.fetches.on_done.publish", lambda *_arguments: False)
         sweep()
     assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is None
     sweep()

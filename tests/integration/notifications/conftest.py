@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifications.reconciliation import changed, drift
+from weir.notifications.reconciliation import changed, drift
 
 
 @pytest.fixture

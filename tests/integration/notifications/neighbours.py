@@ -10,10 +10,10 @@ import redis
 from django.conf import settings
 from django.test import override_settings
 
-from notifications import counters
-from notifications.link import keys
-from notifications.link.keys import Keys
-from notifications.models import Installation
+from weir.notifications import counters
+from weir.notifications.link import keys
+from weir.notifications.link.keys import Keys
+from weir.notifications.models import Installation
 
 
 def keys_of_neighbours() -> list[Keys]:

@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.db.models import Case, F, Max, Value, When
 from django.db.models.functions import Now
 
-from notifications import inbox, querysets
-from notifications.models import Notification
+from weir.notifications import inbox, querysets
+from weir.notifications.models import Notification
 
 THEN = datetime(2020, 2, 2, tzinfo=UTC)
 objects = Notification.objects

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from notifications import inbox, read_marks
-from notifications.models import Notification, ReadMark
-from postgres import statements
 from tests.integration.notifications.unread import MARKS, lost, redis_out_of_reach, sql
+from weir.notifications import inbox, read_marks
+from weir.notifications.models import Notification, ReadMark
+from weir.postgres import statements
 
 pytestmark = MARKS
 
@@ -133,7 +133,7 @@ def test_only_the_rows_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     sql("DELETE FROM notifications_notification WHERE kind = 'news'")
     executed: list[None] = []
     statements.before_each(lambda: executed.append(None))
-    monkeypatch.setattr("notifications.counters.peek", lambda _users: pytest.fail("Redis was asked."))
+    monkeypatch.setattr("weir.notifications.counters.peek", lambda _users: pytest.fail("Redis was asked."))
     with redis_out_of_reach(tmp_path):
         assert inbox.unread_by_kind(1) == {"sale": 1} == rows(1)
     statements.before_each(lambda: None)

@@ -6,11 +6,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from notifications import changes, flush, inbox, read_marks
-from notifications.models import Excess, Notification
-from notifications.removal import cap
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact
+from weir.notifications import changes, flush, inbox, read_marks
+from weir.notifications.models import Excess, Notification
+from weir.notifications.removal import cap
 
 pytestmark = MARKS
 

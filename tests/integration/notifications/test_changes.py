@@ -16,13 +16,13 @@ from django.test import Client, TestCase
 from django.urls import path
 from structlog.testing import capture_logs
 
-from notifications import changes, counters, flush, inbox, models, reconcile
-from notifications.link import calls, outages, places
-from notifications.models import Doubt, Notification
-from notifications.reconciliation import drift
-from postgres import statements
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_at, redis_out_of_reach
+from weir.notifications import changes, counters, flush, inbox, models, reconcile
+from weir.notifications.link import calls, outages, places
+from weir.notifications.models import Doubt, Notification
+from weir.notifications.reconciliation import drift
+from weir.postgres import statements
 
 pytestmark = MARKS
 

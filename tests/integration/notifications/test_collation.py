@@ -23,10 +23,10 @@ from django.core.management import call_command
 from django.db import connection, connections
 
 call_command("migrate", verbosity=0)
-from notifications import flush, forgetting, inbox, reconcile, user_keys
-from notifications.models import Doubt, ForgottenUser, Notification, UnreadCount
-from notifications.reconciliation import doubts, full_scan, page
-from postgres import statements
+from weir.notifications import flush, forgetting, inbox, reconcile, user_keys
+from weir.notifications.models import Doubt, ForgottenUser, Notification, UnreadCount
+from weir.notifications.reconciliation import doubts, full_scan, page
+from weir.postgres import statements
 
 keys = json.loads(sys.argv[1])
 if settings.WEIR_USER_FOREIGN_KEY:
@@ -48,13 +48,13 @@ found["scan by users"] = scanned()
 page.USERS, page.ROWS = 20_000, 2
 found["scan by rows"] = scanned()
 page.USERS = 1
-statements.run("notifications", "doubts/note", {"users": user_keys.array(keys)})
+statements.run("weir.notifications", "doubts/note", {"users": user_keys.array(keys)})
 Doubt.objects.update(noted_at=page.beginning())
 found["doubts"] = sorted(user for part in doubts.pages() for user in part.users)
 doubts.clear({doubt.user_id: doubt.noted_at for doubt in Doubt.objects.all()})
 forgetting.USERS_AT_ONCE = 1
 for key in keys:
-    statements.run("notifications", "forgetting/note", {"user": key})
+    statements.run("weir.notifications", "forgetting/note", {"user": key})
 found["forgotten"] = sorted(user.user_id for part in forgetting._pages(float("inf")) for user in part)
 ForgottenUser.objects.all().delete()
 
@@ -101,7 +101,7 @@ first, last = UnreadCount.objects.filter(pk__in=two).order_by("user_id").values_
 found["first"] = first
 
 def run(name, **parameters):
-    return lambda: statements.run("notifications", name, {"users": user_keys.array(two), **parameters})
+    return lambda: statements.run("weir.notifications", name, {"users": user_keys.array(two), **parameters})
 
 run("doubts/note")()
 noted = [Doubt.objects.get(pk=key).noted_at for key in two]
@@ -124,7 +124,7 @@ found["locks"]["notify_once"] = locks_in_order(
 def read_whole(name, **parameters):
     with connection.cursor() as cursor:
         cursor.execute("SET enable_seqscan = off")
-        cursor.execute("EXPLAIN " + statements._load("notifications", name), parameters)
+        cursor.execute("EXPLAIN " + statements._load("weir.notifications", name), parameters)
         return [line for (line,) in cursor.fetchall() if "Seq Scan on notifications_notification" in line]
 
 array = user_keys.array(two)

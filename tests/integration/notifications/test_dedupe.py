@@ -9,10 +9,10 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from notifications import inbox
-from notifications.models import Notification
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact
+from weir.notifications import inbox
+from weir.notifications.models import Notification
 
 pytestmark = MARKS
 

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from django.utils import timezone
 
-from notifications import flush, inbox, read_marks
-from notifications.models import Notification
-from notifications.removal import expiry
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled
+from weir.notifications import flush, inbox, read_marks
+from weir.notifications.models import Notification
+from weir.notifications.removal import expiry
 
 pytestmark = MARKS
 

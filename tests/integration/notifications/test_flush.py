@@ -14,15 +14,15 @@ from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications import counters, flush, inbox
-from notifications.counters import SealedDeltas
-from notifications.flush import FlushReport, flush_sealed
-from notifications.link.keys import keys
-from notifications.models import FlushedEpoch, Notification, UnreadCount
-from notifications.removal import retention
-from postgres import statements
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_out_of_reach, with_deltas
+from weir.notifications import counters, flush, inbox
+from weir.notifications.counters import SealedDeltas
+from weir.notifications.flush import FlushReport, flush_sealed
+from weir.notifications.link.keys import keys
+from weir.notifications.models import FlushedEpoch, Notification, UnreadCount
+from weir.notifications.removal import retention
+from weir.postgres import statements
 
 pytestmark = MARKS
 

@@ -17,11 +17,11 @@ from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from notifications import counters, flush, forgetting, inbox, read_marks
-from notifications.models import Doubt, ForgottenUser, Notification, ReadMark, UnreadCount
 from tests.integration.conftest import StartPython
 from tests.integration.notifications.unread import assert_exact, lost, reconciled, redis_out_of_reach, sql
-from workers.unread import tasks
+from weir.notifications import counters, flush, forgetting, inbox, read_marks
+from weir.notifications.models import Doubt, ForgottenUser, Notification, ReadMark, UnreadCount
+from weir.workers.unread import tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 
@@ -99,8 +99,8 @@ import json
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import connection, models
-from notifications import inbox
-from notifications.models import ForgottenUser, Notification
+from weir.notifications import inbox
+from weir.notifications.models import ForgottenUser, Notification
 
 class Staff(User):
     class Meta:

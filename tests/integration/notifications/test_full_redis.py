@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from notifications import flush, inbox
-from notifications.link import calls, marks
-from notifications.models import Doubt
 from tests.integration.notifications.unread import (
     MARKS,
     assert_exact,
@@ -18,6 +15,9 @@ from tests.integration.notifications.unread import (
     with_deltas,
 )
 from tests.valkeys import Valkey, valkeys
+from weir.notifications import flush, inbox
+from weir.notifications.link import calls, marks
+from weir.notifications.models import Doubt
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 

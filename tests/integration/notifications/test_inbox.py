@@ -14,11 +14,11 @@ from django.db import DataError, connection, connections, transaction
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from notifications import counters, flush, inbox, user_keys
-from notifications.models import Doubt, Notification, UnreadCount
-from postgres import statements
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact, redis_out_of_reach
+from weir.notifications import counters, flush, inbox, user_keys
+from weir.notifications.models import Doubt, Notification, UnreadCount
+from weir.postgres import statements
 
 pytestmark = MARKS
 

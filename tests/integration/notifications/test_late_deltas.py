@@ -10,14 +10,14 @@ import pytest
 import redis
 from django.conf import settings
 
-from notifications import counters, inbox, reconcile
-from notifications.link import calls, places
-from notifications.link.calls import Link
-from notifications.link.keys import keys
-from notifications.models import Doubt
 from tests.integration.conftest import Eventually
 from tests.integration.notifications.held_proxy import HeldProxy, held_proxy
 from tests.integration.notifications.unread import MARKS, assert_exact, redis_at
+from weir.notifications import counters, inbox, reconcile
+from weir.notifications.link import calls, places
+from weir.notifications.link.calls import Link
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Doubt
 
 pytestmark = MARKS
 

@@ -7,11 +7,11 @@ import redis
 from django.test import Client
 from django.urls import reverse
 
-from notifications import flush, inbox
-from notifications.models import Doubt, FlushedEpoch, Notification, Reconciliation, UnreadCount
-from postgres import admin as table_admin
 from tests.integration.fetches.test_admin import act, page
 from tests.integration.notifications.unread import assert_exact
+from weir.notifications import flush, inbox
+from weir.notifications.models import Doubt, FlushedEpoch, Notification, Reconciliation, UnreadCount
+from weir.postgres import admin as table_admin
 
 pytestmark = pytest.mark.usefixtures("valkey")
 

@@ -6,11 +6,11 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from notifications import counters, flush, inbox, reconcile
-from notifications.models import Doubt, UnreadCount
-from notifications.reconciliation import changed, drift, page, repairs
 from tests.integration.conftest import StartPython
 from tests.integration.notifications.unread import MARKS, assert_exact, kept, lost, make_wrong
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.models import Doubt, UnreadCount
+from weir.notifications.reconciliation import changed, drift, page, repairs
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 
@@ -77,7 +77,7 @@ def test_a_dry_run_of_reconcile_unread_changes_nothing() -> None:
 
 IN_A_TERMINAL = """
 from django.core.management import call_command
-from notifications.reconciliation import drift
+from weir.notifications.reconciliation import drift
 drift.APART_S = 0.0
 reader, terminal = os.openpty()
 os.dup2(terminal, 2)

@@ -15,8 +15,6 @@ from django.db.models.signals import post_save, pre_delete
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from notifications import flush, inbox, querysets
-from notifications.models import Notification
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.notification_ways import (
     BEFORE,
@@ -32,6 +30,8 @@ from tests.integration.notifications.notification_ways import (
     save,
 )
 from tests.integration.notifications.unread import MARKS, assert_exact, kept
+from weir.notifications import flush, inbox, querysets
+from weir.notifications.models import Notification
 
 pytestmark = MARKS
 
@@ -305,7 +305,7 @@ def test_a_change_of_other_fields_costs_nothing_more(
 @pytest.mark.parametrize("option", ["ignore_conflicts", "update_conflicts"])
 def test_inserts_that_postgresql_does_not_report_are_refused(option: str) -> None:
     """They could not be counted, so nothing is written and the error says what to do instead."""
-    with pytest.raises(NotSupportedError, match=rf"{option}.*use notifications.inbox.notify_many"):
+    with pytest.raises(NotSupportedError, match=rf"{option}.*use weir.notifications.inbox.notify_many"):
         objects.bulk_create([new()], **{option: True, "unique_fields": ["id"], "update_fields": ["title"]})
     with pytest.raises(NotSupportedError, match="inbox"):
         objects.bulk_create([new()], None, True)

@@ -13,15 +13,17 @@ from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications import flush, inbox
-from notifications.models import Notification
-from notifications.removal import bulk
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact
-from workers.audit.models import Entry
+from weir.notifications import flush, inbox
+from weir.notifications.models import Notification
+from weir.notifications.removal import bulk
+from weir.workers.audit.models import Entry
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, available_apps=["notifications", "workers.unread", "workers.audit"]),
+    pytest.mark.django_db(
+        transaction=True, available_apps=["weir.notifications", "weir.workers.unread", "weir.workers.audit"]
+    ),
     *MARKS[1:],
 ]
 

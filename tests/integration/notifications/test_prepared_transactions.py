@@ -17,10 +17,10 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 call_command("migrate", verbosity=0)
-from notifications import flush, forgetting, inbox, read_marks, reconcile
-from notifications.reconciliation import drift
-from notifications.models import ForgottenUser, Notification
-from notifications.reconciliation import changed
+from weir.notifications import flush, forgetting, inbox, read_marks, reconcile
+from weir.notifications.reconciliation import drift
+from weir.notifications.models import ForgottenUser, Notification
+from weir.notifications.reconciliation import changed
 
 drift.APART_S = changed.SETTLED_S = 0.0
 inbox.writing.MOST_MARKED = 1

@@ -11,11 +11,11 @@ from django.db import connection, transaction
 from django.db.models import Value
 from django.db.models.functions import Now
 
-from notifications import flush, inbox, read_marks
-from notifications.models import Doubt, Notification, ReadMark
-from postgres.timeline import gate
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, lost, reconciled, sql, unread_rows
+from weir.notifications import flush, inbox, read_marks
+from weir.notifications.models import Doubt, Notification, ReadMark
+from weir.postgres.timeline import gate
 
 pytestmark = MARKS
 objects = Notification.objects

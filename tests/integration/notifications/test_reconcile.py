@@ -11,12 +11,6 @@ import redis
 from django.db import connection
 from structlog.testing import capture_logs
 
-from notifications import changes, counters, flush, inbox, reconcile
-from notifications.link import calls, places
-from notifications.link.keys import keys
-from notifications.models import Doubt, Notification, Reconciliation
-from notifications.reconciliation import changed, drift, lease, page
-from postgres import statements
 from tests.integration.notifications.unread import (
     MARKS,
     assert_exact,
@@ -28,6 +22,12 @@ from tests.integration.notifications.unread import (
     sql,
     unread_rows,
 )
+from weir.notifications import changes, counters, flush, inbox, reconcile
+from weir.notifications.link import calls, places
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Doubt, Notification, Reconciliation
+from weir.notifications.reconciliation import changed, drift, lease, page
+from weir.postgres import statements
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
 
@@ -320,7 +320,7 @@ def test_a_user_who_is_notified_while_rows_are_counted_is_judged(monkeypatch: py
             elsewhere(lambda: inbox.notify(1, "news", "Hello"))
         return run_within(package, name, parameters, **options)
 
-    monkeypatch.setattr(drift, "_query_within", partial(notified, "notifications"))
+    monkeypatch.setattr(drift, "_query_within", partial(notified, "weir.notifications"))
     assert reconciled().doubtful == 0
     assert 1 in counted
     assert not Doubt.objects.exists()
@@ -449,7 +449,7 @@ def test_doubts_end_where_a_pass_has_looked_unless_noted_again(monkeypatch: pyte
     no_scan(monkeypatch)
     sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
     make_wrong(1)
-    between_looks(monkeypatch, lambda: statements.run("notifications", "doubts/note", {"users": [1]}))
+    between_looks(monkeypatch, lambda: statements.run("weir.notifications", "doubts/note", {"users": [1]}))
     assert reconciled().repaired.first == {1: 1}
     assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
     assert reconciled().looked_at == 1

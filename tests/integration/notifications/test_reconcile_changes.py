@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from notifications import flush, inbox, reconcile
-from notifications.models import Notification, Reconciliation
-from notifications.reconciliation import changed, drift, page
-from notifications.reconciliation.lease import Lease
 from tests.integration.notifications.test_reconcile_progress import slow_scan
 from tests.integration.notifications.unread import MARKS, assert_exact, make_wrong, no_scan, reconciled, sql
+from weir.notifications import flush, inbox, reconcile
+from weir.notifications.models import Notification, Reconciliation
+from weir.notifications.reconciliation import changed, drift, page
+from weir.notifications.reconciliation.lease import Lease
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from notifications import counters, flush, inbox
-from notifications.link import calls, server_runs
-from notifications.link.keys import keys
-from notifications.models import Reconciliation
 from project.checkout import CHECKOUT
 from tests.integration.conftest import Eventually
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled, redis_at, with_deltas
 from tests.valkeys import Valkey, valkeys
+from weir.notifications import counters, flush, inbox
+from weir.notifications.link import calls, server_runs
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Reconciliation
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 PAGE = CHECKOUT / "docs/operations.md"

@@ -9,10 +9,6 @@ import pytest
 from django.db import connection
 from kombu import Connection
 
-from notifications import counters, flush, inbox
-from notifications.link import calls, keys
-from notifications.models import Doubt, Reconciliation
-from notifications.reconciliation import drift
 from project.doctor.findings import Verdict
 from project.doctor.themes import redis_server
 from project.environment import urls
@@ -20,6 +16,10 @@ from tests.integration.conftest import Eventually
 from tests.integration.notifications.tls_front import fronts
 from tests.integration.notifications.unread import MARKS, reconciled, redis_at, unread_rows, with_deltas
 from tests.valkeys import Valkey, Valkeys, knows, sentinels, valkeys
+from weir.notifications import counters, flush, inbox
+from weir.notifications.link import calls, keys
+from weir.notifications.models import Doubt, Reconciliation
+from weir.notifications.reconciliation import drift
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 USERS = range(1, 6)

@@ -8,13 +8,13 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from notifications import counters, flush, inbox, reconcile
-from notifications.link import calls
-from notifications.link.keys import keys
-from notifications.models import Doubt, UnreadCount
-from postgres import statements
 from tests.integration.conftest import Eventually, InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled, unread_rows, with_deltas
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.link import calls
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Doubt, UnreadCount
+from weir.postgres import statements
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 

@@ -12,10 +12,6 @@ from django.conf import LazySettings
 from django.db import OperationalError, connection
 from redis.crc import key_slot
 
-from notifications import counters, flush, inbox
-from notifications.link import keys, marks
-from notifications.models import Doubt, Installation
-from postgres import statements
 from tests.integration.notifications.unread import (
     MARKS,
     assert_exact,
@@ -24,6 +20,10 @@ from tests.integration.notifications.unread import (
     unread_rows,
     with_deltas,
 )
+from weir.notifications import counters, flush, inbox
+from weir.notifications.link import keys, marks
+from weir.notifications.models import Doubt, Installation
+from weir.postgres import statements
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 COPY = "weir_copy"

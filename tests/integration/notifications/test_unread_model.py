@@ -25,15 +25,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from notifications import counters, flush, forgetting, inbox, read_marks, reconcile
-from notifications.link import calls
-from notifications.link.keys import Keys
-from notifications.link.keys import keys as names
-from notifications.models import Excess, ForgottenUser, Notification
-from notifications.reconciliation import drift
-from notifications.removal import cap, expiry
-from postgres import statements
 from tests.integration.notifications import neighbours
+from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
+from weir.notifications.link import calls
+from weir.notifications.link.keys import Keys
+from weir.notifications.link.keys import keys as names
+from weir.notifications.models import Excess, ForgottenUser, Notification
+from weir.notifications.reconciliation import drift
+from weir.notifications.removal import cap, expiry
+from weir.postgres import statements
 
 USERS = (1, 2, 3)
 EXAMPLES, STEPS = (1_000 if "WEIR_FAULTS" in os.environ else 30), 30
@@ -266,7 +266,7 @@ class UnreadNumbers(RuleBasedStateMachine):
         epoch, deltas = read
         if epoch:
             parameters = {"epoch": epoch, "users": list(deltas), "deltas": list(deltas.values()), "cap": CAP}
-            statements.run("notifications", "flush/apply", parameters)
+            statements.run("weir.notifications", "flush/apply", parameters)
         return epoch
 
     @rule(epoch=consumes(applied))

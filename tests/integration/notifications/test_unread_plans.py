@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from notifications import inbox, read_marks
 from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
+from weir.notifications import inbox, read_marks
 
 pytestmark = pytest.mark.django_db
 
@@ -83,7 +83,7 @@ def test_passes_and_purges_read_what_they_look_for_and_no_more() -> None:
         "retention/purge": ({"older_than": 86_400.0, "batch": 1_000}, "notification_read"),
     }
     for name, (parameters, index) in plans.items():
-        assert indexes(plan_of("notifications", name, parameters)) in ({index}, {f"{index}_since"}), name
+        assert indexes(plan_of("weir.notifications", name, parameters)) in ({index}, {f"{index}_since"}), name
 
 
 @pytest.mark.usefixtures("rows")
@@ -91,19 +91,19 @@ def test_settling_and_removal_read_a_batch_and_no_more() -> None:
     """Of a user with many covered rows, of one far above the cap, of many rows that have expired: each by its index."""
     batch = 20
     trimmed: dict[str, object] = {"user": USER, "cap": MOST, "batch": batch}
-    assert indexes(plan_of("notifications", "cap/trim", trimmed)) == {UNREAD}
-    assert batch <= rows_read("notifications", "cap/trim", trimmed, NOTIFICATIONS) <= MOST + 1 + 3 * batch
+    assert indexes(plan_of("weir.notifications", "cap/trim", trimmed)) == {UNREAD}
+    assert batch <= rows_read("weir.notifications", "cap/trim", trimmed, NOTIFICATIONS) <= MOST + 1 + 3 * batch
 
     read_marks.mark_all(USER)
     settled: dict[str, object] = {"user": USER, "after": 0, "batch": batch}
-    assert indexes(plan_of("notifications", "read_marks/settle", settled)) == {UNREAD}
-    assert batch <= rows_read("notifications", "read_marks/settle", settled, NOTIFICATIONS) <= 3 * batch
+    assert indexes(plan_of("weir.notifications", "read_marks/settle", settled)) == {UNREAD}
+    assert batch <= rows_read("weir.notifications", "read_marks/settle", settled, NOTIFICATIONS) <= 3 * batch
 
     with connection.cursor() as cursor:
         cursor.execute("UPDATE notifications_notification SET expires_at = created_at WHERE id % 100 = 0")
     expired: dict[str, object] = {"batch": batch}
-    assert indexes(plan_of("notifications", "retention/expire", expired)) == {"notification_expires"}
-    assert batch <= rows_read("notifications", "retention/expire", expired, NOTIFICATIONS) <= 3 * batch
+    assert indexes(plan_of("weir.notifications", "retention/expire", expired)) == {"notification_expires"}
+    assert batch <= rows_read("weir.notifications", "retention/expire", expired, NOTIFICATIONS) <= 3 * batch
 
 
 @pytest.mark.usefixtures("rows")
@@ -117,17 +117,19 @@ def test_forgetting_users_looks_at_their_notifications_and_no_others() -> None:
         "finish": {"users": users, "oldest_live": 7},
     }
     for name, parameters in plans.items():
-        assert indexes(plan_of("notifications", f"forgetting/{name}", parameters)), name
+        assert indexes(plan_of("weir.notifications", f"forgetting/{name}", parameters)), name
 
 
 @pytest.mark.usefixtures("rows")
 def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> None:
     """These are prepared, and may get one plan for all parameters."""
-    assert indexes(generic_plan_of("notifications", "inbox/numbers")) == {f"{UNREAD}_since"}
-    found_by = indexes(generic_plan_of("notifications", "inbox/mark_all_read")) - {UNREAD}  # which may find them by id
+    assert indexes(generic_plan_of("weir.notifications", "inbox/numbers")) == {f"{UNREAD}_since"}
+    found_by = indexes(generic_plan_of("weir.notifications", "inbox/mark_all_read")) - {
+        UNREAD
+    }  # which may find them by id
     assert found_by == {f"{UNREAD}_since"}
-    assert indexes(generic_plan_of("notifications", "inbox/mark_read")) == set()  # by the primary key
-    assert indexes(generic_plan_of("notifications", "inbox/mark_unread")) == {"notification_inbox"}
+    assert indexes(generic_plan_of("weir.notifications", "inbox/mark_read")) == set()  # by the primary key
+    assert indexes(generic_plan_of("weir.notifications", "inbox/mark_unread")) == {"notification_inbox"}
 
 
 @pytest.mark.usefixtures("rows")
@@ -139,16 +141,16 @@ def test_counting_by_kind_reads_what_it_counts_and_no_more() -> None:
     for most in (MOST, inbox.reading.MOST_COUNTED):
         parameters: dict[str, object] = {"user": USER, "most_counted": most}
         for plan in (
-            plan_of("notifications", "inbox/by_kind", parameters),
-            generic_plan_of("notifications", "inbox/by_kind"),
+            plan_of("weir.notifications", "inbox/by_kind", parameters),
+            generic_plan_of("weir.notifications", "inbox/by_kind"),
         ):
             assert indexes(plan) == {f"{UNREAD}_since"}
             assert not [node for node in plan if "changed_xid" in str(node.get("Sort Key"))]
-        read = rows_read("notifications", "inbox/by_kind", parameters, "notifications_notification")
+        read = rows_read("weir.notifications", "inbox/by_kind", parameters, "notifications_notification")
         assert read == min(most, UNREAD_OF_USER)
     read_marks.mark_all(USER)
     inbox.notify(USER, "news", "not covered")
-    assert rows_read("notifications", "inbox/by_kind", parameters, "notifications_notification") == 1
+    assert rows_read("weir.notifications", "inbox/by_kind", parameters, "notifications_notification") == 1
 
 
 @pytest.mark.usefixtures("valkey")

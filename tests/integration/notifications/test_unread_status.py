@@ -11,12 +11,12 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from notifications import flush, inbox, reconcile, reports
-from notifications.models import Doubt, Reconciliation, Repair, UnreadCount
-from notifications.reconciliation import drift
-from notifications.removal import retention
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.plans import scanned
+from weir.notifications import flush, inbox, reconcile, reports
+from weir.notifications.models import Doubt, Reconciliation, Repair, UnreadCount
+from weir.notifications.reconciliation import drift
+from weir.notifications.removal import retention
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("reconcile_at_once", "valkey")]
 
@@ -145,8 +145,10 @@ def test_no_table_is_read_from_end_to_end() -> None:
         cursor.execute("SET enable_seqscan = off")
         try:
             parameters: dict[str, object] = {"most": 10}
-            assert scanned("notifications", "reports/unread_status", parameters) <= {"notifications_reconciliation"}
-            assert scanned("notifications", "reports/repairs", parameters) == set()
+            assert scanned("weir.notifications", "reports/unread_status", parameters) <= {
+                "notifications_reconciliation"
+            }
+            assert scanned("weir.notifications", "reports/repairs", parameters) == set()
         finally:
             cursor.execute("RESET enable_seqscan")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import redis
 
-from notifications import user_keys
 from tests.integration.conftest import StartPython
 from tests.integration.notifications.people import people
+from weir.notifications import user_keys
 
 # Everything that takes a user's key, by whatever way the key goes: parameters, arrays, Redis, cursors, and back.
 EXERCISE = """
@@ -23,10 +23,10 @@ from django.db import connection
 from django.contrib.auth import get_user_model
 
 call_command("migrate", verbosity=0)
-from notifications import counters, flush, forgetting, inbox, read_marks, reconcile
-from notifications.reconciliation import drift
-from notifications.link.keys import keys as names
-from notifications.models import Doubt, Excess, ForgottenUser, Notification, ReadMark, UnreadCount
+from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
+from weir.notifications.reconciliation import drift
+from weir.notifications.link.keys import keys as names
+from weir.notifications.models import Doubt, Excess, ForgottenUser, Notification, ReadMark, UnreadCount
 from structlog.testing import capture_logs
 
 valkey = redis.Redis.from_url(settings.REDIS_URL)
@@ -162,7 +162,7 @@ MANAGE = """
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """
-RECONCILE = "from notifications import reconcile; assert reconcile.run_pass().trusted"
+RECONCILE = "from weir.notifications import reconcile; assert reconcile.run_pass().trusted"
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from notifications import counters, flush, inbox, reconcile
-from notifications.link import calls
-from notifications.link.keys import keys
-from notifications.models import Doubt, Reconciliation, UnreadCount
-from notifications.reconciliation import full_scan
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.link import calls
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Doubt, Reconciliation, UnreadCount
+from weir.notifications.reconciliation import full_scan
 
 # Only the tables of `notifications` are emptied between tests, which takes a tenth of the time.
 MARKS = [
-    pytest.mark.django_db(transaction=True, available_apps=["notifications", "workers.unread"]),
+    pytest.mark.django_db(transaction=True, available_apps=["weir.notifications", "weir.workers.unread"]),
     pytest.mark.usefixtures("valkey"),
 ]
 

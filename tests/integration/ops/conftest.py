@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ops import answers, histories
-from ops.snapshots import Snapshot, Snapshots
-from ops.views import emails, fetches, overview, sites, unread
+from weir.ops import answers, histories
+from weir.ops.snapshots import Snapshot, Snapshots
+from weir.ops.views import emails, fetches, overview, sites, unread
 
 Forget = Callable[[], None]
 

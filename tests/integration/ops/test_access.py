@@ -12,15 +12,15 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils.html import escape
 
-from ops import answers, pages
-from ops.answers import GivenAgain
-from ops.pages import PAGES, rendered
-from postgres import bounded
 from project.logins import links
-from ratelimit import site_settings
 from tests.integration.ops.conftest import Forget
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetch
+from weir.ops import answers, pages
+from weir.ops.answers import GivenAgain
+from weir.ops.pages import PAGES, rendered
+from weir.postgres import bounded
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,16 +9,16 @@ from django.core.management import call_command
 from django.db.models.functions import Now
 from django.test import Client
 
-from notifications.inbox.writing import notify
-from notifications.models import UnreadCount
-from ratelimit import site_settings
-from ratelimit.models import Site
-from workers.audit.models import Entry
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
-from workers.mail.models import Email
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.notifications.inbox.writing import notify
+from weir.notifications.models import UnreadCount
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.audit.models import Entry
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.mail.models import Email
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "a.example"
@@ -161,7 +161,7 @@ def test_a_wrong_filter_of_a_list_is_refused(query: str, sentence: str) -> None:
 
 def test_a_count_that_takes_too_long_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of millions of failed fetches, by what an error contains."""
-    monkeypatch.setattr("ops.views.acting.LONGEST_COUNT_S", 0.001)
+    monkeypatch.setattr("weir.ops.views.acting.LONGEST_COUNT_S", 0.001)
     fail(*(f"/{number}" for number in range(1_000)))
     Fetch.objects.update(error="no" * 5_000)
     answer = signed_in("fetches.change_fetch").get("/fetches/retry/?error=yes")

@@ -8,12 +8,12 @@ from django.contrib.auth import get_user_model
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 
-from notifications.models import Notification
 from project.logins import links
-from ratelimit import site_settings
-from ratelimit.throttle import throttle
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import Fetch
+from weir.notifications.models import Notification
+from weir.ratelimit import site_settings
+from weir.ratelimit.throttle import throttle
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 

@@ -20,28 +20,28 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
-from notifications import counters, flush, inbox, reconcile
-from notifications.reports import unread_status
-from ops import checks
-from ops.metrics import scrape, views
-from ops.metrics.parts import sites, totals, unread, work
-from postgres.timeline.models import KnownTimeline
-from ratelimit import site_settings
-from ratelimit.models import StartTotal
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import believe_empty, scanned
-from workers import broker_link, heartbeats
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
-from workers.history.models import Total, Watermark
-from workers.history.rollup import LATENESS_MS, roll_up
-from workers.mail.models import Email
-from workers.orders import shipping
-from workers.orders.models import Order
-from workers.overview.overview import Numbers
-from workers.processes.models import Process
-from workers.recovery.models import Recovery
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.reports import unread_status
+from weir.ops import checks
+from weir.ops.metrics import scrape, views
+from weir.ops.metrics.parts import sites, totals, unread, work
+from weir.postgres.timeline.models import KnownTimeline
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import StartTotal
+from weir.workers import broker_link, heartbeats
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.history.models import Total, Watermark
+from weir.workers.history.rollup import LATENESS_MS, roll_up
+from weir.workers.mail.models import Email
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
+from weir.workers.overview.overview import Numbers
+from weir.workers.processes.models import Process
+from weir.workers.recovery.models import Recovery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
 
@@ -475,4 +475,4 @@ def test_nothing_is_read_from_end_to_end() -> None:
         )
     believe_empty("throttled_postponedtask")
     for name, parameters in {"robots": {"most": 10}, "postponed": {"most": 10}}.items():
-        assert scanned("ops.metrics", name, dict(parameters)) == set()
+        assert scanned("weir.ops.metrics", name, dict(parameters)) == set()

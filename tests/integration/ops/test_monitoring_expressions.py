@@ -9,13 +9,13 @@ import yaml
 from django.utils import timezone
 from prometheus_client.metrics_core import Metric
 
-from notifications import flush, inbox, reconcile
-from ops.metrics.scrape import scrape
 from project.checkout import CHECKOUT
-from workers import broker_link
-from workers.history.models import Total
-from workers.history.rollup import roll_up
-from workers.recovery.models import Recovery
+from weir.notifications import flush, inbox, reconcile
+from weir.ops.metrics.scrape import scrape
+from weir.workers import broker_link
+from weir.workers.history.models import Total
+from weir.workers.history.rollup import roll_up
+from weir.workers.recovery.models import Recovery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey")]
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from ops.views.overview import MOST_PROCESSES
 from project.logins import links
 from tests.integration.conftest import database_now
-from workers.processes.models import Process
+from weir.ops.views.overview import MOST_PROCESSES
+from weir.workers.processes.models import Process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

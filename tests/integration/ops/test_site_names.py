@@ -9,13 +9,13 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
-from ops import answers
 from project.logins import links
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.reports.remedies import check_remedy
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.reports.why import why
+from weir.ops import answers
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.reports.why import why
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

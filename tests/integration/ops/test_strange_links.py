@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from project.logins import links
-from workers import cursors
-from workers.fetches.enqueue import request_fetches
+from weir.workers import cursors
+from weir.workers.fetches.enqueue import request_fetches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,14 +11,14 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
-from postgres import short_paginator
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from tests.integration.fetches.test_admin import act, page
-from workers.audit.models import Entry
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import Phase, State
-from workers.orders import admin, shipping
-from workers.orders.models import Order
+from weir.postgres import short_paginator
+from weir.workers.audit.models import Entry
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import Phase, State
+from weir.workers.orders import admin, shipping
+from weir.workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -9,11 +9,11 @@ from django.db.models import ProtectedError
 
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, place, ship
-from workers import task_names
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.workers import task_names
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = DATABASE
 

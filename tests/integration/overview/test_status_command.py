@@ -15,21 +15,21 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import queue_pages
-from workers import broker_link
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
-from workers.history.models import Minute
-from workers.mail.models import Email
-from workers.orders import shipping
-from workers.orders.models import Order
-from workers.overview import locks
-from workers.overview.overview import STALLED_AFTER_S, count
-from workers.overview.problems import NEEDED
-from workers.processes.models import Process
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers import broker_link
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.history.models import Minute
+from weir.workers.mail.models import Email
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
+from weir.workers.overview import locks
+from weir.workers.overview.overview import STALLED_AFTER_S, count
+from weir.workers.overview.problems import NEEDED
+from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -295,8 +295,8 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
         if analyze:
             cursor.execute("ANALYZE " + ", ".join(TABLES))
-    monkeypatch.setattr("workers.overview.overview.MOST", most)
-    monkeypatch.setattr("workers.overview.overview.HEADS", 10)
+    monkeypatch.setattr("weir.workers.overview.overview.MOST", most)
+    monkeypatch.setattr("weir.workers.overview.overview.HEADS", 10)
     with transaction.atomic():
         before = rows_read()
         numbers = count()

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from django.db import DatabaseError
 
-from postgres import statements
-from ratelimit import slots
-from ratelimit.sites import create_sites
 from tests.integration.conftest import Eventually, WaitersOf
+from weir.postgres import statements
+from weir.ratelimit import slots
+from weir.ratelimit.sites import create_sites
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +47,7 @@ class Turned(NamedTuple):
 
 
 def named(row: type[Any]) -> list[Any]:
-    return statements.run("ratelimit", "sites/named", {"names": ["a.test"]}, row=row)
+    return statements.run("weir.ratelimit", "sites/named", {"names": ["a.test"]}, row=row)
 
 
 def test_rows_are_of_the_declared_class() -> None:
@@ -61,7 +61,7 @@ def test_rows_are_of_the_declared_class() -> None:
 def test_rows_that_nobody_declares_can_only_be_counted() -> None:
     """For mypy their values are objects, and have no names. It complains of a comment that it does not need."""
     create_sites(["a.test"])
-    [row] = statements.run("ratelimit", "sites/named", {"names": ["a.test"]})
+    [row] = statements.run("weir.ratelimit", "sites/named", {"names": ["a.test"]})
     assert type(row) is tuple
     with pytest.raises(AttributeError):
         _ = row.name  # type: ignore[attr-defined]
@@ -95,13 +95,13 @@ def test_one_that_fails_in_a_test_case_leaves_the_rest_of_the_test() -> None:
     """Outside of tests it rolls back itself alone, too: as when the gate refuses it, and it is tried once more."""
     create_sites(["a.test"])
     with pytest.raises(DatabaseError):
-        statements.run("ratelimit", "sites/named", {"names": 7})
+        statements.run("weir.ratelimit", "sites/named", {"names": 7})
     assert named(NamedSite)
 
 
 def test_the_connection_goes_on_after_wrong_columns() -> None:
     """The error of one caller is not the next one's."""
-    with pytest.raises(statements.WrongColumns), statements.own_transaction("ratelimit") as query:
+    with pytest.raises(statements.WrongColumns), statements.own_transaction("weir.ratelimit") as query:
         query("sites/named", {"names": []}, row=Turned)
     assert named(NamedSite) == []
 

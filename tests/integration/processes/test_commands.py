@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from tests.integration.conftest import database_now
-from workers.processes import presence
-from workers.processes.models import Process
+from weir.workers.processes import presence
+from weir.workers.processes.models import Process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

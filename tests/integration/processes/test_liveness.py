@@ -7,9 +7,9 @@ import pytest
 from django.conf import LazySettings
 from structlog.testing import capture_logs
 
-from workers.processes import liveness
-from workers.processes.liveness import LivenessFile
-from workers.processes.presence import Presence
+from weir.workers.processes import liveness
+from weir.workers.processes.liveness import LivenessFile
+from weir.workers.processes.presence import Presence
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,12 +8,12 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import database_now
-from workers.processes import presence
-from workers.processes.models import Process
-from workers.processes.presence import GAP_S, TURN_EVERY_S, Presence
-from workers.processes.status import longest_round_trip_s
+from weir.ratelimit.round_trips import RoundTrips
+from weir.workers.processes import presence
+from weir.workers.processes.models import Process
+from weir.workers.processes.presence import GAP_S, TURN_EVERY_S, Presence
+from weir.workers.processes.status import longest_round_trip_s
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from tests.integration.conftest import database_now
-from workers.processes.models import Process
-from workers.processes.presence import GAP_S
-from workers.processes.status import (
+from weir.workers.processes.models import Process
+from weir.workers.processes.presence import GAP_S
+from weir.workers.processes.status import (
     FAR_FOR_S,
     FORGOTTEN_AFTER_S,
     SILENT_AFTER_S,

@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 
 from project.environment import transports, urls
-from workers import broker_link, publish
+from weir.workers import broker_link, publish
 
 ASKED_WITHIN_S = 1.5  # by web code
 

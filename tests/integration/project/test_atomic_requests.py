@@ -14,12 +14,12 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pydantic import SecretStr
 
-from postgres.admin import TableAdmin
-from postgres.own_commits import commits_itself
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests import programs
 from tests.conftest import ROOMS
+from weir.postgres.admin import TableAdmin
+from weir.postgres.own_commits import commits_itself
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

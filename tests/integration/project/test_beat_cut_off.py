@@ -17,7 +17,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from project import embedded
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers import task_names
+from weir.workers import task_names
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

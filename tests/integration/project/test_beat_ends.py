@@ -7,8 +7,8 @@ from django.db import connection, transaction
 
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers.models import BeatLease
-from workers.processes.models import Process
+from weir.workers.models import BeatLease
+from weir.workers.processes.models import Process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

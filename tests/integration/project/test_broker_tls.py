@@ -15,7 +15,7 @@ import pytest
 from tests.forked import Forked
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers.models import Heartbeat
+from weir.workers.models import Heartbeat
 
 SELF_SIGNED = (
     "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
@@ -72,7 +72,7 @@ import django
 django.setup()
 from kombu.exceptions import OperationalError
 from project.celery import app
-from workers.publish import publish
+from weir.workers.publish import publish
 for connection in app.connection_for_read(), app.connection_for_write():
     try:
         connection.default_channel.close()
@@ -150,7 +150,7 @@ def test_a_socket_is_found_by_workers_and_web_code(procfile: Procfile, eventuall
     procfile.start("worker", **named)
     asking = Forked(
         "-c",
-        "import django; django.setup()\nfrom workers.publish import publish\n"
+        "import django; django.setup()\nfrom weir.workers.publish import publish\n"
         "from project.celery import app\napp.send_task('workers.heartbeat', args=('default',), queue='default')",
         environment={**procfile.environment, **named, "DJANGO_SETTINGS_MODULE": "project.settings"},
     )

@@ -10,8 +10,8 @@ import redis
 from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers import task_names
-from workers.models import Heartbeat
+from weir.workers import task_names
+from weir.workers.models import Heartbeat
 
 WORKERS = [("worker", "default"), ("fetcher", "fetch")]  # a pool of processes, and one of threads
 

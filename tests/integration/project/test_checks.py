@@ -11,8 +11,8 @@ from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
 
 from project.environment.variables import Variables
-from workers import tracing
-from workers.history.rollup import needed_s
+from weir.workers import tracing
+from weir.workers.history.rollup import needed_s
 
 POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in field.metadata]
 
@@ -20,7 +20,7 @@ POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in f
 @pytest.fixture(autouse=True)
 def _backend_as_it_comes(settings: LazySettings) -> None:
     """Name the backend that settings name: Django's test runner puts another in its place."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 
 
 def weir_messages() -> list[CheckMessage]:
@@ -75,7 +75,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_MAIL_COMMAND_TIMEOUT", 0.0, "weir.E007", "greater than 0"),
         ("WEIR_MAIL_COMMAND_TIMEOUT", 600.0, "weir.E008", "= 1800 (seconds), but is 1800"),
         ("WEIR_MAIL_XOAUTH2_TOKEN", "token", "weir.E016", "cannot be used"),
-        ("WEIR_MAIL_XOAUTH2_TOKEN", "workers.mail.smtp.token", "weir.E016", "token"),
+        ("WEIR_MAIL_XOAUTH2_TOKEN", "weir.workers.mail.smtp.token", "weir.E016", "token"),
         ("WEIR_MAIL_CA_FILE", "/nowhere.pem", "weir.E016", "No such file"),
         ("WEIR_MAIL_CA_FILE", __file__, "weir.E016", "no certificate"),
         ("WEIR_MAIL_REPLY_TIMEOUT", 3_600.0, "weir.E008", "= 4200 (seconds)"),
@@ -88,7 +88,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\x7f", "weir.E013", r"\x7f"),
         ("WEIR_FETCH_USER_AGENT", "B\N{LATIN SMALL LETTER U WITH DIAERESIS}cherBot/1.0", "weir.E013", r"\xfc"),
         ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be used"),
-        ("EMAIL_BACKEND", "workers.mail.smtp.NoBackend", "weir.E011", "NoBackend"),
+        ("EMAIL_BACKEND", "weir.workers.mail.smtp.NoBackend", "weir.E011", "NoBackend"),
         ("EMAIL_BACKEND", "no.such.module.EmailBackend", "weir.E011", "No module named 'no'"),
     ],
 )
@@ -129,12 +129,12 @@ def test_a_collector_without_what_sends_to_it_is_warned_of(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The warning says what to install; without a collector nothing is missing."""
-    monkeypatch.setitem(sys.modules, "workers.tracing.recorder", None)  # as if its imports failed
+    monkeypatch.setitem(sys.modules, "weir.workers.tracing.recorder", None)  # as if its imports failed
     monkeypatch.delattr(tracing, "recorder", raising=False)
     assert weir_messages() == []
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
     [message] = weir_messages()
-    assert (message.id, message.hint) == ("weir.W006", 'Install the extra: pip install "weir[otel]"')
+    assert (message.id, message.hint) == ("weir.W006", 'Install the extra: pip install "django-weir[otel]"')
     assert message.msg.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: ")
 
 
@@ -206,7 +206,7 @@ def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, sett
     [message] = weir_messages()
     assert (message.id, message.is_serious()) == ("weir.W001", False)
     assert settings.EMAIL_BACKEND in message.msg
-    assert message.hint == "For SMTP: workers.mail.smtp.EmailBackend."
+    assert message.hint == "For SMTP: weir.workers.mail.smtp.EmailBackend."
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: i
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("EMAIL_HOST_PASSWORD", "secret"), ("WEIR_MAIL_XOAUTH2_TOKEN", "workers.mail.smtp.EmailBackend")],
+    [("EMAIL_HOST_PASSWORD", "secret"), ("WEIR_MAIL_XOAUTH2_TOKEN", "weir.workers.mail.smtp.EmailBackend")],
 )
 def test_a_secret_that_goes_over_a_network_in_the_clear_is_warned_about(
     name: str, value: str, settings: LazySettings

@@ -4,8 +4,8 @@ import pytest
 from django.core.management import call_command
 from django.core.management.commands import flush
 
-from postgres.timeline.models import KnownTimeline
-from ratelimit.throttle import throttle
+from weir.postgres.timeline.models import KnownTimeline
+from weir.ratelimit.throttle import throttle
 
 
 @pytest.mark.django_db(transaction=True)

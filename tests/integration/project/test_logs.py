@@ -12,9 +12,9 @@ from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import reserve_all
 from tests.integration.project.conftest import Procfile
-from workers import task_names
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.models import Fetch, State
+from weir.workers import task_names
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -273,7 +273,7 @@ asked(SITES, "old", 10_000)
 call_command("migrate", interactive=False, verbosity=0)
 [after] = asked("SELECT pg_relation_filenode('ratelimit_site')")
 asked(SITES, "new", 1)  # as code of the last release does
-from workers.fetches.maintenance.deleted_sites import delete_idle
+from weir.workers.fetches.maintenance.deleted_sites import delete_idle
 told = {
     "is written anew": before != after,
     "kept": asked("SELECT count(*) FROM ratelimit_site WHERE is_kept AND name LIKE 'old%'")[0],

@@ -13,7 +13,6 @@ from django.conf import LazySettings
 from django.core.management import execute_from_command_line
 from django.db import connection
 
-from notifications import inbox
 from project import environment
 from project.doctor.themes import queues
 from project.environment import UnreadableVariables
@@ -21,13 +20,14 @@ from project.errors import DOCTOR, in_one_sentence
 from tests.integration.conftest import Message
 from tests.integration.project.conftest import Manage, RefusesPasswords, serving
 from tests.servers import database_url
-from workers import consumers
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch
-from workers.mail import outbox
-from workers.mail.kinds import UnknownKind
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.notifications import inbox
+from weir.workers import consumers
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail import outbox
+from weir.workers.mail.kinds import UnknownKind
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -264,7 +264,7 @@ CALLED: list[tuple[Callable[[], object], type[Exception], str]] = [
 @pytest.fixture(autouse=True)
 def _backend_as_it_comes(settings: LazySettings) -> None:
     """Name the backend that settings name: commands warn of the one that Django's test runner puts in its place."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 
 
 @pytest.fixture

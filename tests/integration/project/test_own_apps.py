@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from project.checkout import CHECKOUT
-from workers import task_names
+from weir.workers import task_names
 
 SETTINGS = "from project.settings import *\nINSTALLED_APPS = [*INSTALLED_APPS, 'shop']\n"
 TASKS = """

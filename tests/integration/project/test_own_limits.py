@@ -12,9 +12,9 @@ from project.celery import app
 from tests.forked import Forked
 from tests.integration.conftest import Eventually
 from tests.integration.project.conftest import Procfile
-from workers import task_names
-from workers.beat.scheduler import LeasedScheduler
-from workers.models import Heartbeat
+from weir.workers import task_names
+from weir.workers.beat.scheduler import LeasedScheduler
+from weir.workers.models import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +23,7 @@ TEAM = "from project.settings import *\n"
 TASKS = """
 import time
 from celery import shared_task
-from workers import heartbeats
+from weir.workers import heartbeats
 
 @shared_task
 def slow():
@@ -42,7 +42,7 @@ sys.path.insert(0, sys.argv[1])
 import django
 django.setup()
 from project.celery import app
-from workers import task_names
+from weir.workers import task_names
 app.loader.import_default_modules()
 app.finalize()
 for queue in ("default", "ticks"):

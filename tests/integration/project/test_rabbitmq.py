@@ -12,7 +12,7 @@ from tests import rabbitmqs
 from tests.integration.notifications.tls_front import fronts
 from tests.integration.project.sending_to import ASKED_WITHIN_S, sending_to
 from tests.rabbitmqs import RabbitMQ
-from workers import broker_link, publish, task_names
+from weir.workers import broker_link, publish, task_names
 
 pytestmark = pytest.mark.skipif(not (rabbitmqs.SERVER and rabbitmqs.EPMD), reason=rabbitmqs.MISSING)
 AWAY = "127.0.0.2"  # where nothing listens

@@ -17,20 +17,20 @@ from django.db.utils import ConnectionRouter
 from django.utils.connection import ConnectionDoesNotExist
 from django.utils.functional import cached_property
 
-from api.tokens import actions as tokens
-from api.tokens.models import Token
-from notifications import inbox
-from postgres import weir_apps
-from postgres.weir_apps import WeirApp
 from project.checkout import CHECKOUT
 from project.logins import links
-from ratelimit.models import Site
 from tests.conftest import ROOMS
 from tests.integration.conftest import StartPython
-from workers.audit.acting import of_shell
-from workers.fetches.enqueue import request_fetch
-from workers.orders import shipping
-from workers.orders.models import Order
+from weir.api.tokens import actions as tokens
+from weir.api.tokens.models import Token
+from weir.notifications import inbox
+from weir.postgres import weir_apps
+from weir.postgres.weir_apps import WeirApp
+from weir.ratelimit.models import Site
+from weir.workers.audit.acting import of_shell
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
 
 
 def package_of(model: type[Model]) -> str:
@@ -92,7 +92,7 @@ def test_who_asked_the_routers_before_all_apps_were_ready_changes_nothing(monkey
 
 FEWER_APPS = """
 from django.apps import apps
-from postgres import weir_apps
+from weir.postgres import weir_apps
 apps.set_available_apps(["ratelimit"])
 print(weir_apps.is_weirs("orders"), flush=True)
 """

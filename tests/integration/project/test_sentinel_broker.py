@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.project.sending_to import ASKED_WITHIN_S, closed_port, sending_to
 from tests.valkeys import valkeys
-from workers import broker_link, publish, task_names
+from weir.workers import broker_link, publish, task_names
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from postgres import sessions
-from ratelimit import site_settings
-from ratelimit.models import Site
+from weir.postgres import sessions
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

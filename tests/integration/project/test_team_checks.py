@@ -19,7 +19,7 @@ from tests.integration.project.test_checks import weir_messages
 @pytest.fixture(autouse=True)
 def _backend_as_it_comes(settings: LazySettings) -> None:
     """Name the backend that settings name: Django's test runner puts another in its place."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 
 
 class Late:

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.slots import Reservation
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.slots import Reservation
 
 SITE = "site.example"
 DAY = 86_400.0

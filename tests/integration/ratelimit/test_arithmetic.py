@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Slot
-from ratelimit.slots import Reservation, SlotTooFar
 from tests.integration.conftest import database_now
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Slot
+from weir.ratelimit.slots import Reservation, SlotTooFar
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import models, site_settings, slots
-from ratelimit.models import Site
-from ratelimit.sites import UnknownSite
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+from weir.ratelimit import models, site_settings, slots
+from weir.ratelimit.models import Site
+from weir.ratelimit.sites import UnknownSite
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

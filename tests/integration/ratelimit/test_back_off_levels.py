@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import site_settings
-from ratelimit.models import Site
-from ratelimit.site_settings import LONGEST_BACK_OFF, QUIET, SHORTEST_BACK_OFF
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.ratelimit.site_settings import LONGEST_BACK_OFF, QUIET, SHORTEST_BACK_OFF
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

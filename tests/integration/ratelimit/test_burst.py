@@ -5,10 +5,10 @@ from itertools import combinations
 
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now
 from tests.integration.ratelimit.conftest import site_at, starts, take, wait_s
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import site_settings, slots
-from ratelimit.models import PAUSED_FOREVER, Site, Slot
-from ratelimit.sites import UnknownSite, known_sites
-from ratelimit.slots import SlotTooFar
-from ratelimit.throttle import throttle
-from workers.fetches.enqueue import request_fetch
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import PAUSED_FOREVER, Site, Slot
+from weir.ratelimit.sites import UnknownSite, known_sites
+from weir.ratelimit.slots import SlotTooFar
+from weir.ratelimit.throttle import throttle
+from weir.workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.slots import SlotTooFar
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.slots import SlotTooFar
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

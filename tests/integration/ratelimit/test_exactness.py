@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from django.db import connection
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Process, StartPython, WaitersOf, database_now
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site, Slot
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ DAY = 86_400.0
 PROCESSES = 8
 
 RESERVE = """
-from ratelimit import slots
+from weir.ratelimit import slots
 site, count = sys.argv[1], int(sys.argv[2])
 slots.estimate(site)
 print("ready", flush=True)
@@ -54,7 +54,7 @@ print("done", flush=True)
 RESERVE_ON_REQUEST = """
 import json, time
 from datetime import datetime
-from ratelimit import clock, slots
+from weir.ratelimit import clock, slots
 print(time.time(), datetime.now().timestamp(), flush=True)
 for line in sys.stdin:
     reservation = slots.reserve(line.strip(), max_wait=1e9)

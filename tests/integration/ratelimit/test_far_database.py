@@ -16,11 +16,11 @@ from django.db import connection
 
 from demo.fakes.distance import Distance, distance
 from project import embedded
-from ratelimit import clock, round_trips, site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import StartPython
 from tests.waiting import in_time
+from weir.ratelimit import clock, round_trips, site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.round_trips import RoundTrips
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,7 +30,7 @@ StartFar = Callable[..., list[float]]
 
 USE = """
 import json, time
-from ratelimit.throttle import throttle
+from weir.ratelimit.throttle import throttle
 began_at, starts = time.monotonic(), []
 for site in sys.argv[1:]:
     with throttle(site):

@@ -11,12 +11,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.held import process
-from ratelimit.held.held_run import HeldRun
-from ratelimit.models import Site, Slot
-from ratelimit.throttle import athrottle, throttle
 from tests.integration.conftest import Eventually, InThreads, StartPython
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.held import process
+from weir.ratelimit.held.held_run import HeldRun
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.throttle import athrottle, throttle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +26,7 @@ GRACE = timedelta(milliseconds=100)  # with which single starts get one start in
 
 USE = """
 import time
-from ratelimit.throttle import throttle
+from weir.ratelimit.throttle import throttle
 for _ in range(int(sys.argv[2])):
     with throttle(sys.argv[1]):
         print(time.monotonic(), flush=True)

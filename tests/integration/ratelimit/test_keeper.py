@@ -9,11 +9,11 @@ import pytest
 from django.db import OperationalError, connections
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings, slots
-from ratelimit.held import process
-from ratelimit.models import Slot
-from ratelimit.throttle import throttle
 from tests.integration.conftest import Eventually
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.held import process
+from weir.ratelimit.models import Slot
+from weir.ratelimit.throttle import throttle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,11 +10,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from ratelimit import round_trips, site_settings
-from ratelimit.held import process
-from ratelimit.models import Slot
-from ratelimit.throttle import athrottle, throttle
 from tests.integration.conftest import Eventually, WaitersOf
+from weir.ratelimit import round_trips, site_settings
+from weir.ratelimit.held import process
+from weir.ratelimit.models import Slot
+from weir.ratelimit.throttle import athrottle, throttle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

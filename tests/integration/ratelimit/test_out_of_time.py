@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from django.db import connection
 
-from ratelimit import clock, out_of_time, site_settings, slots
-from ratelimit.models import Site, Slot, StartTotal
-from ratelimit.out_of_time import MOST_SITES, NotedSite, OutOfTime
 from tests.integration.conftest import database_now
 from tests.integration.plans import plan_of
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+from weir.ratelimit import clock, out_of_time, site_settings, slots
+from weir.ratelimit.models import Site, Slot, StartTotal
+from weir.ratelimit.out_of_time import MOST_SITES, NotedSite, OutOfTime
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -152,6 +152,6 @@ def test_it_finds_sites_and_slots_by_their_indexes() -> None:
         )
         cursor.execute("ANALYZE ratelimit_site")
     parameters: dict[str, Any] = {"names": [SITE], "starts": [1], "slots": [NOWHERE], "agos": [0.0]}
-    nodes = plan_of("ratelimit", "sites/start_out_of_time", parameters)
+    nodes = plan_of("weir.ratelimit", "sites/start_out_of_time", parameters)
     tables = {Site._meta.db_table, Slot._meta.db_table}
     assert not [n for n in nodes if n["Node Type"] == "Seq Scan" and n["Relation Name"] in tables]

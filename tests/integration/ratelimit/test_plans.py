@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from ratelimit import site_settings
-from ratelimit.models import PAUSED_FOREVER
 from tests.integration.plans import generic_plan_of, plan_of, rows_read
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import PAUSED_FOREVER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,7 +63,7 @@ def indexes_of_slots(nodes: list[dict[str, Any]]) -> set[tuple[str, bool]]:
 @pytest.mark.usefixtures("slots")
 def test_the_function_is_inlined(statement: str) -> None:
     """No plan calls it; its conditions stand in its place."""
-    nodes = plan_of("ratelimit", f"slots/{statement}", PARAMETERS[statement])
+    nodes = plan_of("weir.ratelimit", f"slots/{statement}", PARAMETERS[statement])
     assert FUNCTION not in str(nodes)
     assert "recalled_slot" in str(nodes), "its last condition"
 
@@ -73,15 +73,15 @@ def test_the_function_is_inlined(statement: str) -> None:
 def test_given_back_slots_are_found_by_their_index(statement: str) -> None:
     """So a reservation looks at the few that were given back at its site, however many slots there are."""
     parameters = PARAMETERS[statement]
-    indexes = indexes_of_slots(plan_of("ratelimit", f"slots/{statement}", parameters))
+    indexes = indexes_of_slots(plan_of("weir.ratelimit", f"slots/{statement}", parameters))
     assert ("slot_given_back", True) in indexes
     assert indexes <= {("slot_given_back", True), ("ratelimit_slot_pkey", True)}
-    assert rows_read("ratelimit", f"slots/{statement}", parameters, "ratelimit_slot") <= 2 * FEW
+    assert rows_read("weir.ratelimit", f"slots/{statement}", parameters, "ratelimit_slot") <= 2 * FEW
 
 
 @pytest.mark.usefixtures("slots")
 def test_a_reservation_keeps_that_plan() -> None:
     """It is prepared, and so planned without knowing its values (Prepared plan)."""
-    nodes = generic_plan_of("ratelimit", "slots/reserve")
+    nodes = generic_plan_of("weir.ratelimit", "slots/reserve")
     assert FUNCTION not in str(nodes)
     assert indexes_of_slots(nodes) == {("slot_given_back", True)}

@@ -6,10 +6,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from ratelimit import slots
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now, waiting_for_nobody
 from tests.integration.ratelimit.conftest import site_at, take, wait_s
+from weir.ratelimit import slots
+from weir.ratelimit.models import Site, Slot
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site
-from ratelimit.site_settings import QUIET, SHORTEST_BACK_OFF
-from ratelimit.sites import UnknownSite
 from tests.integration.conftest import database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site
+from weir.ratelimit.site_settings import QUIET, SHORTEST_BACK_OFF
+from weir.ratelimit.sites import UnknownSite
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site
-from ratelimit.pacing import CONFIRMED_FOR_S
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.slots import ReservedSlot, SlotTooFar
 from tests.integration.conftest import InThreads
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, starts, take, wait_s
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.slots import ReservedSlot, SlotTooFar
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

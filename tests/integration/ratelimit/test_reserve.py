@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import clock, models, site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.site_names import InvalidSiteName
-from ratelimit.slots import SlotTooFar
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, starts, take, wait_s
+from weir.ratelimit import clock, models, site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.ratelimit.slots import SlotTooFar
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

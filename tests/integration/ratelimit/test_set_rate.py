@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site
-from ratelimit.rates import InvalidRate
-from ratelimit.site_settings import DEFAULT
-from ratelimit.sites import UnknownSite
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.ratelimit.rates import InvalidRate
+from weir.ratelimit.site_settings import DEFAULT
+from weir.ratelimit.sites import UnknownSite
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

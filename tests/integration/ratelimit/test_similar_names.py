@@ -5,8 +5,8 @@ import time
 import pytest
 from django.db import connection
 
-from ratelimit import site_settings
-from ratelimit.similar_names import most_similar, one_letter_off
+from weir.ratelimit import site_settings
+from weir.ratelimit.similar_names import most_similar, one_letter_off
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
-from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
 from tests.integration.conftest import database_now
 from tests.integration.plans import explain
 from tests.integration.ratelimit.conftest import SITE
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,11 +10,11 @@ import pytest
 from django.conf import LazySettings
 from django.db import connections, transaction
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.sites import create_sites, known_sites, sites_of
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now
 from tests.integration.ratelimit.conftest import DAY
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.sites import create_sites, known_sites, sites_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,7 +55,7 @@ def test_the_old_sites_promise_holds_until_nobody_relies_on_it(monkeypatch: pyte
     slots.reserve(A, max_wait=DAY)
     promised = site(SHOP).next_start - site(SHOP).effective_interval
     born: list[Site] = []
-    monkeypatch.setattr("ratelimit.site_settings.time.sleep", lambda _s: born.append(site(A)))
+    monkeypatch.setattr("weir.ratelimit.site_settings.time.sleep", lambda _s: born.append(site(A)))
     site_settings.set_rate(A, "10/s")
     assert born[0].next_start == promised + timedelta(seconds=0.1)
     assert wait_s(A) < 1

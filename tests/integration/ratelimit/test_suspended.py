@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Slot
-from ratelimit.slots import Reservation
-from ratelimit.throttle import throttle
 from tests.integration.conftest import Eventually
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Slot
+from weir.ratelimit.slots import Reservation
+from weir.ratelimit.throttle import throttle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

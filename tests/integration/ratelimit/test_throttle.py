@@ -17,11 +17,11 @@ from django.db import OperationalError, connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 from structlog.testing import capture_logs
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.models import Slot
-from ratelimit.pacing import Run
-from ratelimit.throttle import athrottle, throttle
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.models import Slot
+from weir.ratelimit.pacing import Run
+from weir.ratelimit.throttle import athrottle, throttle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

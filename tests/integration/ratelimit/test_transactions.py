@@ -7,9 +7,9 @@ import pytest
 from django.db import transaction
 from django.db.transaction import TransactionManagementError
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
 from tests.integration.ratelimit.conftest import SITE, site_at
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

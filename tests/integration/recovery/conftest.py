@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from postgres.timeline import gate
-from postgres.timeline.models import KnownTimeline
-from workers.recovery import witness
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.models import KnownTimeline
+from weir.workers.recovery import witness
 
 
 @pytest.fixture(autouse=True)

@@ -12,22 +12,22 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
-from notifications import inbox, reconcile
-from notifications.models import Reconciliation, UnreadCount
-from notifications.reconciliation import full_scan
-from notifications.reconciliation.page import Pages
-from postgres.timeline import gate
-from postgres.timeline.models import KnownTimeline
-from ratelimit import site_settings, sites, slots
-from ratelimit.models import Site
 from tests.integration.mail.shipments import accepted, ship
-from workers.mail import resolving
-from workers.mail.maintenance import recovering as of_emails
-from workers.mail.models import Act, Email
-from workers.mail.phases import State
-from workers.mail.sending import runner
-from workers.recovery import recovering, stepping, watch, witness
-from workers.recovery.models import Recovery
+from weir.notifications import inbox, reconcile
+from weir.notifications.models import Reconciliation, UnreadCount
+from weir.notifications.reconciliation import full_scan
+from weir.notifications.reconciliation.page import Pages
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.models import KnownTimeline
+from weir.ratelimit import site_settings, sites, slots
+from weir.ratelimit.models import Site
+from weir.workers.mail import resolving
+from weir.workers.mail.maintenance import recovering as of_emails
+from weir.workers.mail.models import Act, Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import runner
+from weir.workers.recovery import recovering, stepping, watch, witness
+from weir.workers.recovery.models import Recovery
 
 pytestmark = pytest.mark.usefixtures("valkey")
 HOUR_S = 3600.0
@@ -120,7 +120,7 @@ def test_a_pass_that_goes_on_meanwhile_trusts_nothing(monkeypatch: pytest.Monkey
         yield from pages(*arguments)
 
     monkeypatch.setattr(full_scan, "pages", recovering_meanwhile)
-    monkeypatch.setattr("notifications.reconciliation.changed.pages", lambda *_: iter(()))
+    monkeypatch.setattr("weir.notifications.reconciliation.changed.pages", lambda *_: iter(()))
     reconcile.run_pass()
     assert not Reconciliation.objects.get().trusted
     assert inbox.unread_count(1) == 1

@@ -9,24 +9,24 @@ from django.core.management import call_command
 from django.db import OperationalError
 from django.db.models.functions import Now
 
-from notifications import inbox, reconcile
-from notifications.link.keys import keys
-from notifications.models import Installation, UnreadCount
-from postgres.timeline import gate
-from postgres.timeline.models import KnownTimeline
-from ratelimit import clock, slots
-from ratelimit.pacing import Confirmation
 from tests.integration.conftest import StartPython
 from tests.integration.mail.shipments import ship
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher.claim import claim
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending import leases
-from workers.recovery import watch, witness
-from workers.recovery.models import Recovery
+from weir.notifications import inbox, reconcile
+from weir.notifications.link.keys import keys
+from weir.notifications.models import Installation, UnreadCount
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.models import KnownTimeline
+from weir.ratelimit import clock, slots
+from weir.ratelimit.pacing import Confirmation
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.claim import claim
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import leases
+from weir.workers.recovery import watch, witness
+from weir.workers.recovery.models import Recovery
 
 pytestmark = pytest.mark.usefixtures("valkey")
 SITE = "site.test"
@@ -157,8 +157,8 @@ def test_a_witness_that_says_what_is_no_number_of_ours_is_set_right(valkey: redi
 
 FORK = """
 import os, threading
-from postgres.timeline import gate
-from workers.recovery import watch
+from weir.postgres.timeline import gate
+from weir.workers.recovery import watch
 
 held, is_over = threading.Event(), threading.Event()
 

@@ -14,24 +14,24 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications import inbox, reconcile
-from notifications.models import Reconciliation
-from postgres import sequences
-from postgres.timeline import gate
-from postgres.timeline.models import KnownTimeline
-from postgres.timeline.seen import Seen
 from project.doctor.findings import Level
 from project.doctor.themes.postgresql import ids
 from project.logins import links
-from ratelimit import site_settings, sites, slots
-from ratelimit.slots import SlotTooFar
 from tests.integration.mail.shipments import ship
-from workers.mail.maintenance import recovering as recovering_emails
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
-from workers.mail.sending import leases
-from workers.recovery import recovering, stepping, watch, witness
-from workers.recovery.models import Recovery
+from weir.notifications import inbox, reconcile
+from weir.notifications.models import Reconciliation
+from weir.postgres import sequences
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.models import KnownTimeline
+from weir.postgres.timeline.seen import Seen
+from weir.ratelimit import site_settings, sites, slots
+from weir.ratelimit.slots import SlotTooFar
+from weir.workers.mail.maintenance import recovering as recovering_emails
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import leases
+from weir.workers.recovery import recovering, stepping, watch, witness
+from weir.workers.recovery.models import Recovery
 
 pytestmark = pytest.mark.usefixtures("valkey")
 SITE = "site.test"

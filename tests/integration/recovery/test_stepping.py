@@ -14,21 +14,21 @@ from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from postgres import statements
-from postgres.timeline import gate, steps
-from postgres.timeline.models import KnownTimeline
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.slots import SlotTooFar
 from tests.integration.mail.shipments import ship
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
-from workers.mail.models import Email
-from workers.mail.sending import leases
-from workers.processes.models import Process
-from workers.recovery import watch
-from workers.recovery.models import Recovery
-from workers.recovery.signals import postgresql_clock_stepped
+from weir.postgres import statements
+from weir.postgres.timeline import gate, steps
+from weir.postgres.timeline.models import KnownTimeline
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.slots import SlotTooFar
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+from weir.workers.mail.sending import leases
+from weir.workers.processes.models import Process
+from weir.workers.recovery import watch
+from weir.workers.recovery.models import Recovery
+from weir.workers.recovery.signals import postgresql_clock_stepped
 
 pytestmark = pytest.mark.usefixtures("valkey")
 SITE = "site.test"
@@ -164,7 +164,7 @@ def test_one_that_is_killed_changes_nothing_and_another_begins_anew(monkeypatch:
     Site.objects.update(next_start=Now() + timedelta(minutes=5))
     stepped(HOUR)
     with monkeypatch.context() as patched:
-        patched.setattr("workers.recovery.signals.postgresql_clock_stepped.send", die)
+        patched.setattr("weir.workers.recovery.signals.postgresql_clock_stepped.send", die)
         with pytest.raises(OperationalError, match="killed"):
             watch.settle("test")
     assert KnownTimeline.objects.get().closed_because == "PostgreSQL's clock was stepped by +3600.0 s."

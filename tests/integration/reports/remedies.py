@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management import get_commands, load_command_class
 
-from workers.fetches.reports.why import Blocker
+from weir.workers.fetches.reports.why import Blocker
 
 IN_WORDS = frozenset({"", "start more fetchers"})
 

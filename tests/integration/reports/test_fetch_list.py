@@ -7,15 +7,15 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from postgres import statements
-from ratelimit import site_settings
-from ratelimit.sites import UnknownSite
 from tests.integration.conftest import database_now
 from tests.integration.plans import rows_read_by
-from workers import cursors
-from workers.fetches.models import Fetch
-from workers.fetches.reports import fetch_filters, fetch_list
-from workers.fetches.reports.fetch_list import Page
+from weir.postgres import statements
+from weir.ratelimit import site_settings
+from weir.ratelimit.sites import UnknownSite
+from weir.workers import cursors
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.reports import fetch_filters, fetch_list
+from weir.workers.fetches.reports.fetch_list import Page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -243,7 +243,7 @@ def test_a_page_reads_its_own_rows_whatever_the_statistics(
     run = fetch_list._query
 
     def counted(name: str, parameters: dict[str, object], **options: object) -> object:
-        text = statements._load("workers.fetches.reports", name)
+        text = statements._load("weir.workers.fetches.reports", name)
         read.append(rows_read_by(text, "fetches_fetch", parameters=parameters))
         return run(name, parameters, **options)  # type: ignore[arg-type]
 

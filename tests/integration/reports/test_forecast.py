@@ -12,18 +12,18 @@ from django.conf import LazySettings
 from django.db import connection
 from django.db.models.functions import Now
 
-from ratelimit import site_settings, sites, slots
-from ratelimit.models import LONG_AGO, Site, Slot
-from ratelimit.site_names import InvalidSiteName
 from tests.integration.conftest import database_now, waiting_for_nobody
 from tests.integration.plans import plan_of
 from tests.integration.robots.conftest import known
 from tests.integration.still_clock import StillClock, stopped
-from workers.fetches.dispatch import TRAVEL, dispatch, horizon
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.reports.forecast import TICK_S, forecast
-from workers.processes.models import Process
+from weir.ratelimit import site_settings, sites, slots
+from weir.ratelimit.models import LONG_AGO, Site, Slot
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.workers.fetches.dispatch import TRAVEL, dispatch, horizon
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.reports.forecast import TICK_S, forecast
+from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -378,7 +378,7 @@ def test_it_looks_at_the_site_alone() -> None:
         "origins": [f"https://{SITE}"],
         "robots_urls": [f"https://{SITE}/robots.txt"],
     }
-    nodes = plan_of("workers.fetches.reports", "forecast", parameters)
+    nodes = plan_of("weir.workers.fetches.reports", "forecast", parameters)
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert len(looks) >= 3
     assert all("Index" in node["Node Type"] or node["Node Type"] == "Bitmap Heap Scan" for node in looks)

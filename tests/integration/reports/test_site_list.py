@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 from django.db.models import Count
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now
-from workers import cursors
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch
-from workers.fetches.reports import site_list
-from workers.fetches.reports.site_list import SiteFilters, SitePage, SiteStatus, all_sites, backlogs
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.workers import cursors
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.reports import site_list
+from weir.workers.fetches.reports.site_list import SiteFilters, SitePage, SiteStatus, all_sites, backlogs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

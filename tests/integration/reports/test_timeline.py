@@ -5,16 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
 from tests.integration.fetching import SITE, queue_pages, reserve_all
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Answer
-from workers.fetches.models import Fetch
-from workers.fetches.reports import timeline as reports
-from workers.fetches.reports.timeline import timeline
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Answer
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.reports import timeline as reports
+from weir.workers.fetches.reports.timeline import timeline
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

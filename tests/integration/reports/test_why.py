@@ -10,23 +10,23 @@ from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from postgres import statements
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import rows_read
 from tests.integration.robots.conftest import known
-from workers import broker_link
-from workers.fetches.dispatch import MOST_WAITING, dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Failure
-from workers.fetches.models import Fetch, RobotsState, State
-from workers.fetches.reports.why import Blocker, UnknownFetch, why
-from workers.fetches.robots.rules import PATH
-from workers.processes.models import Process
+from weir.postgres import statements
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers import broker_link
+from weir.workers.fetches.dispatch import MOST_WAITING, dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Failure
+from weir.workers.fetches.models import Fetch, RobotsState, State
+from weir.workers.fetches.reports.why import Blocker, UnknownFetch, why
+from weir.workers.fetches.robots.rules import PATH
+from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "alive")]
 
@@ -294,7 +294,7 @@ def test_a_fetch_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_a_long_queue_is_not_read_whole(analyze: bool, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many rows as are counted, whatever the statistics, and less than ten queries."""
-    monkeypatch.setattr("workers.fetches.reports.why.MOST_AHEAD", 100)
+    monkeypatch.setattr("weir.workers.fetches.reports.why.MOST_AHEAD", 100)
     site_settings.set_rate(SITE, "1/10s", max_concurrency=3)
     queue_pages(5_000)
     ids = Fetch.objects.order_by("not_before", "pk").values_list("pk", flat=True)
@@ -304,7 +304,7 @@ def test_a_long_queue_is_not_read_whole(analyze: bool, place: str, monkeypatch: 
         if analyze:
             cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
     parameters = {"fetch": asked, "obey": True, "path": PATH, "most": 100}
-    assert rows_read("workers.fetches.reports", "why", parameters, "fetches_fetch") < 110
+    assert rows_read("weir.workers.fetches.reports", "why", parameters, "fetches_fetch") < 110
     ran: list[None] = []
     statements.before_each(lambda: ran.append(None))
     found = blockers(asked)["rate"]

@@ -11,23 +11,23 @@ from typing import NamedTuple
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
 from tests.integration.reports.remedies import check_remedy
 from tests.integration.reports.test_why import process
 from tests.integration.robots.conftest import known
-from workers import broker_link
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import MOST_WAITING, dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Answer, Event, Failure, Job
-from workers.fetches.models import Fetch, RobotsFile, RobotsState
-from workers.fetches.reports.why import UnknownFetch, why
-from workers.fetches.robots import crawl_delays
-from workers.processes.models import Process
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers import broker_link
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import MOST_WAITING, dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Answer, Event, Failure, Job
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState
+from weir.workers.fetches.reports.why import UnknownFetch, why
+from weir.workers.fetches.robots import crawl_delays
+from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import clock
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
-from workers.fetches.dispatch import dispatch
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Answer, Event, Job
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots.files import RobotsFiles
+from weir.ratelimit import clock
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Answer, Event, Job
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots.files import RobotsFiles
 
 ORIGIN = "https://site.example"
 ROBOTS = f"{ORIGIN}/robots.txt"

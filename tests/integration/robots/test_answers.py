@@ -7,8 +7,6 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import (
     DAY,
@@ -22,15 +20,17 @@ from tests.integration.robots.conftest import (
     robots_fetches,
     stored,
 )
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS
-from workers.fetches.jobs import Answer, Failure, Flaw, Job
-from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
-from workers.fetches.robots import answers
-from workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
-from workers.fetches.robots.rules import MAX_BYTES
-from workers.tracing import correlation
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS
+from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
+from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots import answers
+from weir.workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
+from weir.workers.fetches.robots.rules import MAX_BYTES
+from weir.workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

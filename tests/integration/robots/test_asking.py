@@ -6,17 +6,17 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from tests.integration.robots.conftest import DAY, ORIGIN, PAGE, ROBOTS, answered, claimed, known, robots_fetches
-from workers import task_names
-from workers.fetches.cancelling import cancel
-from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.files import ask, ask_again
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers import task_names
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots.files import ask, ask_again
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -6,14 +6,14 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, PAGE, answered, claimed, known
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.maintenance.purge import purge
-from workers.fetches.models import RobotsFile
-from workers.fetches.robots.files import RobotsFiles
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.maintenance.purge import purge
+from weir.workers.fetches.models import RobotsFile
+from weir.workers.fetches.robots.files import RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.robots.conftest import all_due, answered, claimed, robots_fetches
-from workers.fetches import strays
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.jobs import Job
-from workers.fetches.models import Fetch, RobotsFile, State
-from workers.fetches.robots.files import RobotsFiles
-from workers.fetches.robots.gate import admit
-from workers.fetches.targets import InvalidTarget, parse_target
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches import strays
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.jobs import Job
+from weir.workers.fetches.models import Fetch, RobotsFile, State
+from weir.workers.fetches.robots.files import RobotsFiles
+from weir.workers.fetches.robots.gate import admit
+from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -12,17 +12,17 @@ import pytest
 from django.conf import LazySettings
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from tests.integration.robots.conftest import known
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.rules import MAX_BYTES
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.robots.rules import MAX_BYTES
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

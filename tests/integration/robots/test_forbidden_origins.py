@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import site_settings
 from tests.integration.conftest import Message
 from tests.integration.fetching import fetched
 from tests.integration.robots.conftest import ORIGIN, PAGE, ROBOTS, all_due, claimed, known, stored
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.jobs import Failure
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.files import RobotsFiles
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.jobs import Failure
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.robots.files import RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -7,22 +7,22 @@ from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from ratelimit import site_settings
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
-from workers.fetches.cancelling import cancel
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.claim import successors_of
-from workers.fetches.jobs import Disallowed, Event, Job, Snoozed
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots import rules as robots_rules
-from workers.fetches.robots import trials as robots_trials
-from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
-from workers.fetches.robots.rules import Rules, origin_of
-from workers.fetches.robots.trials import Allowance
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site, Slot
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.claim import successors_of
+from weir.workers.fetches.jobs import Disallowed, Event, Job, Snoozed
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.robots import rules as robots_rules
+from weir.workers.fetches.robots import trials as robots_trials
+from weir.workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
+from weir.workers.fetches.robots.rules import Rules, origin_of
+from weir.workers.fetches.robots.trials import Allowance
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, PAGE, RULES, Elapse, known, robots_fetches
-from workers.fetches.models import RobotsFile, RobotsState
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots import rules as robots_rules
-from workers.fetches.robots import trials as robots_trials
-from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
-from workers.fetches.robots.rules import Rules
-from workers.fetches.robots.trials import Allowance
+from weir.ratelimit.models import Site
+from weir.workers.fetches.models import RobotsFile, RobotsState
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots import rules as robots_rules
+from weir.workers.fetches.robots import trials as robots_trials
+from weir.workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
+from weir.workers.fetches.robots.rules import Rules
+from weir.workers.fetches.robots.trials import Allowance
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from ratelimit import site_settings
-from ratelimit.models import Site
 from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, answered, claimed, known, stored
-from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.jobs import Job, Snoozed
-from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.files import RobotsFiles
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.jobs import Job, Snoozed
+from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.robots.files import RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

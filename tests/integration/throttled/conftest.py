@@ -5,8 +5,8 @@ from datetime import timedelta
 import kombu
 import pytest
 
-from ratelimit import site_settings
 from tests.integration.throttled.one_worker import SITE, Broker, started
+from weir.ratelimit import site_settings
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from kombu.exceptions import OperationalError
 from kombu.utils import json
 
 from project.celery import app
-from ratelimit import site_settings
-from workers.throttled.decorator import throttled_task
-from workers.throttled.models import PostponedTask
+from weir.ratelimit import site_settings
+from weir.workers.throttled.decorator import throttled_task
+from weir.workers.throttled.models import PostponedTask
 
 SITE = "site.example"
 MAX_WAIT = 10.0  # seconds: a busy machine waits no longer for a slot that is near

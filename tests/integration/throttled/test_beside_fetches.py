@@ -6,20 +6,20 @@ from random import Random
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.still_clock import stopped
 from tests.integration.throttled.one_worker import SITE, Broker
 from tests.integration.throttled.test_publishing import waiting
-from workers import task_names
-from workers.fetches.dispatch import REFILL, TRAVEL, dispatch
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch, State
-from workers.schedule import tick_of
-from workers.throttled import postponing, publishing
-from workers.throttled.models import PostponedTask
-from workers.throttled.publishing import publish_due
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import REFILL, TRAVEL, dispatch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.schedule import tick_of
+from weir.workers.throttled import postponing, publishing
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.publishing import publish_due
 
 GRACE = timedelta(milliseconds=25)
 PLENTY = 500

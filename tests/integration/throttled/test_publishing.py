@@ -13,10 +13,6 @@ from django.db.models import F
 from kombu.utils import json
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.round_trips import RoundTrips
-from ratelimit.sites import create_sites
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import believe_empty, rows_read
 from tests.integration.throttled import one_worker
@@ -30,11 +26,15 @@ from tests.integration.throttled.one_worker import (
     postponed,
     work,
 )
-from workers import broker_link
-from workers.processes.models import Process
-from workers.throttled import postponing, publishing, tasks
-from workers.throttled.models import PostponedTask
-from workers.throttled.publishing import publish_due
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.round_trips import RoundTrips
+from weir.ratelimit.sites import create_sites
+from weir.workers import broker_link
+from weir.workers.processes.models import Process
+from weir.workers.throttled import postponing, publishing, tasks
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.publishing import publish_due
 
 pytestmark = pytest.mark.usefixtures("broker")
 
@@ -196,7 +196,7 @@ def test_a_tick_reckons_each_site_once(batch: int, broker: Broker, monkeypatch: 
         if name == "publish":
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("SET LOCAL enable_seqscan = off")  # so few rows are one page, as well read whole
-                read.append(rows_read("workers.throttled", name, parameters, "ratelimit_site"))
+                read.append(rows_read("weir.workers.throttled", name, parameters, "ratelimit_site"))
         return run(name, parameters, **options)
 
     monkeypatch.setattr(publishing, "_query", counted)
@@ -334,7 +334,7 @@ def test_a_message_that_was_taken_though_the_broker_seemed_down_is_no_trouble(mo
         raise OSError("the answer is lost")
 
     monkeypatch.setattr(Broker, "publish", taken_and_given_back)
-    monkeypatch.setattr("workers.throttled.waiting.throttle", refused)
+    monkeypatch.setattr("weir.workers.throttled.waiting.throttle", refused)
     assert publish_due() == 0
     assert list(PostponedTask.objects.values_list("publications", "published_at")) == [(0, None)] * 2
 
@@ -449,7 +449,7 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(statistics: str) ->
         ("publish", PARAMETERS),
         ("take_back", {"batch": 500, "pause": 60.0, "longest": 3600.0}),
     ):
-        assert rows_read("workers.throttled", name, dict(parameters), "throttled_postponedtask") < 30, name
+        assert rows_read("weir.workers.throttled", name, dict(parameters), "throttled_postponedtask") < 30, name
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
@@ -472,7 +472,7 @@ def test_missing_sites_are_looked_for_at_the_next_sites_only(has_statistics: boo
     for first in ("", names[1_000]):
         parameters: dict[str, object] = {"first": first, "most": 50}
         tables = ("throttled_postponedtask", "ratelimit_site")
-        assert rows_read("workers.throttled", "waiting_sites", parameters, *tables) <= 2 * 50
+        assert rows_read("weir.workers.throttled", "waiting_sites", parameters, *tables) <= 2 * 50
 
 
 @pytest.mark.parametrize("has_host", [True, False])

@@ -11,8 +11,8 @@ from django.urls import reverse
 from tests.integration.fetches.test_admin import page
 from tests.integration.fetches.test_constraints import refused_by
 from tests.integration.throttled.one_worker import Broker, arguments, postponed, work
-from workers.throttled.models import PostponedTask
-from workers.throttled.publishing import publish_due
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.publishing import publish_due
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 PUBLISHED = {"published_at": NOW, "lease_until": NOW}

@@ -7,14 +7,14 @@ import pytest
 from django.db import transaction
 from django.db.transaction import TransactionManagementError
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
-from ratelimit.throttle import throttle
 from tests.integration.conftest import Eventually, InThreads
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import SITE, Broker, Planned, arguments, close_site, started, work
-from workers.throttled.models import PostponedTask
-from workers.throttled.publishing import publish_due
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.ratelimit.throttle import throttle
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.publishing import publish_due
 
 KINDS = ("plain", "bound", "of_the_app", "by_class", "late", "autoretrying")
 INTERVAL = 0.1
@@ -168,7 +168,7 @@ def test_an_error_while_waiting_is_covered_by_autoretry(broker: Broker, monkeypa
         raise Planned
 
     with monkeypatch.context() as down:
-        down.setattr("workers.throttled.waiting.throttle", broken)
+        down.setattr("weir.workers.throttled.waiting.throttle", broken)
         one_worker.autoretrying.delay(7)
         assert work(broker.next()) == "RETRY"
     assert work(broker.next()) == "SUCCESS"

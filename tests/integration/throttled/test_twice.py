@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from celery.exceptions import Ignore
 
-from ratelimit.models import Slot
 from tests.integration.conftest import InThreads
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import (
@@ -19,9 +18,10 @@ from tests.integration.throttled.one_worker import (
     started,
     work,
 )
-from workers.throttled import postponing
-from workers.throttled.models import PostponedTask
-from workers.throttled.publishing import publish_due
+from weir.ratelimit.models import Slot
+from weir.workers.throttled import postponing
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.publishing import publish_due
 
 
 def test_a_message_that_comes_twice_runs_once(broker: Broker) -> None:

@@ -11,8 +11,6 @@ import pytest
 from billiard.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connections
 
-from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import (
@@ -27,10 +25,12 @@ from tests.integration.throttled.one_worker import (
     started,
     work,
 )
-from workers.throttled import postponing, waiting
-from workers.throttled.models import PostponedTask
-from workers.throttled.postponing import HEADER, SILENCE
-from workers.throttled.publishing import publish_due
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, Slot
+from weir.workers.throttled import postponing, waiting
+from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.postponing import HEADER, SILENCE
+from weir.workers.throttled.publishing import publish_due
 
 
 @pytest.fixture

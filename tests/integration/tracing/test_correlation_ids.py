@@ -23,18 +23,18 @@ from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched
 from tests.integration.mail import shipments
-from workers import broker_link, task_names
-from workers.fetches import on_done
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch, State
-from workers.mail.models import Email
-from workers.mail.phases import State as EmailState
-from workers.mail.sending import runner
-from workers.orders import shipping
-from workers.publish import publish
-from workers.tracing import correlation
-from workers.tracing import messages as tracing_messages
+from weir.workers import broker_link, task_names
+from weir.workers.fetches import on_done
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State as EmailState
+from weir.workers.mail.sending import runner
+from weir.workers.orders import shipping
+from weir.workers.publish import publish
+from weir.workers.tracing import correlation
+from weir.workers.tracing import messages as tracing_messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

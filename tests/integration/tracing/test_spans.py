@@ -25,15 +25,15 @@ from tests.integration.conftest import StartPython
 from tests.integration.fetching import fetched
 from tests.integration.mail import shipments
 from tests.waiting import wait_for
-from workers.fetches import tasks
-from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.models import Fetch, State
-from workers.mail.models import Email
-from workers.mail.sending import runner
-from workers.orders import shipping
-from workers.tracing import spans
-from workers.unread import tasks as unread_tasks
+from weir.workers.fetches import tasks
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.mail.models import Email
+from weir.workers.mail.sending import runner
+from weir.workers.orders import shipping
+from weir.workers.tracing import spans
+from weir.workers.unread import tasks as unread_tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -198,9 +198,9 @@ def test_without_a_collector_nothing_is_imported_or_stored() -> None:
     assert (fetch.traceparent, spans.is_on()) == ("", False)
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "import django; django.setup(); import project.celery, workers.fetches.fetcher.fetcher\n"
-        "from workers.tracing import spans\n"
-        "with spans.span('work'): print([spans.traceparent(), 'workers.tracing.recorder' in sys.modules])"
+        "import django; django.setup(); import project.celery, weir.workers.fetches.fetcher.fetcher\n"
+        "from weir.workers.tracing import spans\n"
+        "with spans.span('work'): print([spans.traceparent(), 'weir.workers.tracing.recorder' in sys.modules])"
     )
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, cwd=CHECKOUT
@@ -211,14 +211,14 @@ def test_without_a_collector_nothing_is_imported_or_stored() -> None:
 def test_without_the_extra_a_line_says_so(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a process; work goes on."""
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
-    monkeypatch.setitem(sys.modules, "workers.tracing.recorder", None)
+    monkeypatch.setitem(sys.modules, "weir.workers.tracing.recorder", None)
     assert request_fetch("http://example.com/").traceparent == ""
     assert not spans.is_on()
 
 
 FORKS = """
 import os
-from workers.tracing import spans
+from weir.workers.tracing import spans
 with spans.span("parent"): pass
 if not os.fork():
     with spans.span("child"): pass

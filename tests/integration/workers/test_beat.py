@@ -21,12 +21,12 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
-from workers import broker_link, task_names
-from workers.beat import scheduler as beat
-from workers.beat.entries import Entry
-from workers.beat.scheduler import STANDBY, LeasedScheduler
-from workers.models import BeatLease
-from workers.ticks import MOST_WAITING
+from weir.workers import broker_link, task_names
+from weir.workers.beat import scheduler as beat
+from weir.workers.beat.entries import Entry
+from weir.workers.beat.scheduler import STANDBY, LeasedScheduler
+from weir.workers.models import BeatLease
+from weir.workers.ticks import MOST_WAITING
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,7 +35,7 @@ QUEUE = "test-beat"
 BEAT = """
 import time
 from project.celery import app
-from workers.beat.scheduler import LeasedScheduler
+from weir.workers.beat.scheduler import LeasedScheduler
 beat = LeasedScheduler(app=app)
 print("standing by", flush=True)
 while not beat._holds_lease():

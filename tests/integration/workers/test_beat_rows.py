@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.workers.conftest import QUEUE
-from workers import task_names
-from workers.beat import entries
-from workers.beat.scheduler import LeasedScheduler
+from weir.workers import task_names
+from weir.workers.beat import entries
+from weir.workers.beat.scheduler import LeasedScheduler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,11 +17,11 @@ from structlog.testing import capture_logs
 from project.celery import app
 from tests.integration.conftest import Eventually, database_now
 from tests.integration.workers.conftest import QUEUE
-from workers import task_names
-from workers.beat import entries
-from workers.beat import scheduler as beat
-from workers.beat.scheduler import STANDBY, LeasedScheduler
-from workers.processes.status import processes
+from weir.workers import task_names
+from weir.workers.beat import entries
+from weir.workers.beat import scheduler as beat
+from weir.workers.beat.scheduler import STANDBY, LeasedScheduler
+from weir.workers.processes.status import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,11 +10,11 @@ from django.db.models.functions import Concat
 
 from tests.integration.conftest import InThreads, waiting_for_nobody
 from tests.integration.mail.shipments import DATABASE, place, ship
-from workers.claims import claim, each_locked
-from workers.mail import resolving
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import State
-from workers.orders.models import Order
+from weir.workers.claims import claim, each_locked
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import State
+from weir.workers.orders.models import Order
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("messages")]
 FREE = Order.objects.filter(customer_email__startswith="plain").order_by("-pk")

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from workers import heartbeats, schedule
-from workers.models import Heartbeat
-from workers.processes.models import Process
+from weir.workers import heartbeats, schedule
+from weir.workers.models import Heartbeat
+from weir.workers.processes.models import Process
 
 pytestmark = pytest.mark.django_db
 

@@ -9,15 +9,15 @@ import redis
 from django.conf import settings
 
 from tests.integration.conftest import StartPython
-from workers import task_names
-from workers.publish import publish, waiting
-from workers.ticks import MOST_WAKING
+from weir.workers import task_names
+from weir.workers.publish import publish, waiting
+from weir.workers.ticks import MOST_WAKING
 
 PUBLISH = """
 import json, time
 from structlog.testing import capture_logs
-from workers import task_names
-from workers.publish import publish, waiting
+from weir.workers import task_names
+from weir.workers.publish import publish, waiting
 answers = []
 with capture_logs() as logs:
     for _ in range(int(sys.argv[1])):

@@ -10,8 +10,8 @@ from django.apps import apps
 from django.core.management import call_command
 from django_celery_beat.models import IntervalSchedule, PeriodicTask, PeriodicTasks
 
-from workers import task_names
-from workers.schedule import SCHEDULE
+from weir.workers import task_names
+from weir.workers.schedule import SCHEDULE
 
 pytestmark = pytest.mark.django_db
 
@@ -73,14 +73,14 @@ def test_an_entry_that_is_no_longer_in_the_code_is_removed() -> None:
     """A task that was renamed is not sent for ever under its old name."""
     sync()
     second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
-    PeriodicTask.objects.create(name="weir: of an older version", task="workers.tasks.gone", interval=second)
+    PeriodicTask.objects.create(name="weir: of an older version", task="weir.workers.tasks.gone", interval=second)
     assert "0 created, 1 removed" in sync()
     assert set(PeriodicTask.objects.values_list("name", flat=True)) == NAMES
 
 
 MOVES = {
-    "ticks": ("workers.migrations.0002_ticks_queue", "move_to_ticks", "default"),
-    "maintenance": ("workers.migrations.0003_maintenance_queue", "move_to_maintenance", "ticks"),
+    "ticks": ("weir.workers.migrations.0002_ticks_queue", "move_to_ticks", "default"),
+    "maintenance": ("weir.workers.migrations.0003_maintenance_queue", "move_to_maintenance", "ticks"),
 }
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from notifications.link.watch import Polled
-from notifications.web.polls import Number
+from weir.notifications.link.watch import Polled
+from weir.notifications.web.polls import Number
 
 NUMBER = Number(user="7", unread=3, checked_at=1.0, marker="m", version="v", incarnation="1-a", epoch=100, delta=2)
 TOLD = Polled(version="v", incarnation="1-a", epoch=104, delta=1.0, since=2.0)

@@ -9,10 +9,10 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 from django.core.management.base import CommandError
 
-from workers.cli.actions import ActionCommand, ActionParser
+from weir.workers.cli.actions import ActionCommand, ActionParser
 
 COMMANDS = ("sites", "fetches", "emails")
-APPS = ("demo", "notifications", "project", "ratelimit", "workers")  # and those below them
+APPS = ("demo", "project", "weir")  # and those below them
 DJANGOS = {"flush", "migrate"}
 OWN = [name for name, app in get_commands().items() if app.split(".")[0] in APPS and name not in DJANGOS]
 EXAMPLE = re.compile(r"^  python manage\.py (.+)$", re.MULTILINE)

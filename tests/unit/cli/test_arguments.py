@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from workers.cli.arguments import at_least_one, from_zero, row_id, seconds, whole_number
+from weir.workers.cli.arguments import at_least_one, from_zero, row_id, seconds, whole_number
 
 
 @pytest.mark.parametrize(

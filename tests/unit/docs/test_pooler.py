@@ -2,8 +2,8 @@
 
 import re
 
-from postgres import sessions
 from tests.acceptance.pooler import poolers
+from weir.postgres import sessions
 
 
 def test_the_role_gets_each_setting_that_a_session_would_have() -> None:

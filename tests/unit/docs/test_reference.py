@@ -49,7 +49,7 @@ def test_an_event_that_operators_are_told_of_is_logged() -> None:
     _, _, table = (CHECKOUT / "docs" / "operations.md").read_text().partition("(field `event`):\n\n")
     rows = table.partition("\n\n")[0].splitlines()[2:]
     named = {event for row in rows for event in re.findall(r"`(\w+)`", row.split("|")[1])}
-    packages = ("notifications", "postgres", "project", "ratelimit", "workers")
+    packages = ("notifications", "project", "ratelimit", "weir", "workers")
     modules = (module for package in packages for module in (CHECKOUT / package).rglob("*.py"))
     logged = {event for module in modules for event in re.findall(r'"(\w+)"', module.read_text())}
 

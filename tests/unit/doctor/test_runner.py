@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from django.db import OperationalError
 
-from notifications import counters
 from project.doctor import report, runner
 from project.doctor.findings import Check, Finding, Level, Theme, Verdict, good, not_checked, warning, wrong
+from weir.notifications import counters
 
 FINE = Check(name="fine", ask=lambda: good("All is well."))
 

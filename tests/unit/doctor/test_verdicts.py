@@ -24,8 +24,8 @@ from project.doctor.themes import (
     themes,
     variables,
 )
-from workers.processes.status import ProcessStatus
-from workers.schedule import QUEUES, SCHEDULE
+from weir.workers.processes.status import ProcessStatus
+from weir.workers.schedule import QUEUES, SCHEDULE
 
 MIB = 2**20
 SERVER = postgresql.Server(

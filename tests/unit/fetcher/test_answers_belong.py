@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as property_test
 from hypothesis import strategies as st
 
-from ratelimit import clock
-from ratelimit.pacing import Confirmation, Run
 from tests.unit.fetcher.scripted_site import Script, ScriptedSite, Step
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http import reachability
-from workers.fetches.fetcher.http.session import Session
-from workers.fetches.fetcher.in_flight import Batch, HeldJob
-from workers.fetches.jobs import Answer, Event, Failure, Flaw, Job
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.http import reachability
+from weir.workers.fetches.fetcher.http.session import Session
+from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
+from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, Job
 
 INTERVAL_S = 0.012
 JOBS = 6  # of each site

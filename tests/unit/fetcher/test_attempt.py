@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 from django.conf import LazySettings, settings
 
-from ratelimit import clock
-from ratelimit.pacing import Confirmation, Run
 from tests.unit.wire.pairs import pair
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
-from workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
-from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
-from workers.fetches.fetcher.http.unanswered import Unanswered
-from workers.fetches.fetcher.in_flight import Batch, HeldJob
-from workers.fetches.fetcher.lease import STORING
-from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.jobs import Job, Reservation
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
+from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
+from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
+from weir.workers.fetches.fetcher.http.unanswered import Unanswered
+from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
+from weir.workers.fetches.fetcher.lease import STORING
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader
+from weir.workers.fetches.jobs import Job, Reservation
 
 
 def job(*, ended_s_ago: float) -> Job:

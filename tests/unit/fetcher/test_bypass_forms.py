@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.bypass_forms import ANSWERS, FORMS, Form
-from workers.fetches.addresses import AddressRefused, Allowed, check_address
-from workers.fetches.fetcher.http.resolver import GuardedResolver
-from workers.fetches.targets import InvalidTarget, parse_target, parts_of
+from weir.workers.fetches.addresses import AddressRefused, Allowed, check_address
+from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
+from weir.workers.fetches.targets import InvalidTarget, parse_target, parts_of
 
 
 def answer_all_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:

@@ -11,12 +11,12 @@ import pytest
 import trustme
 
 from tests.unit.wire.pairs import until
-from workers.fetches.addresses import Allowed, networks
-from workers.fetches.fetcher.http import connector, descriptors
-from workers.fetches.fetcher.http.connector import TOGETHER, Connector
-from workers.fetches.fetcher.http.faults import SocketAddress
-from workers.fetches.fetcher.wire.connection import State
-from workers.fetches.targets import parts_of
+from weir.workers.fetches.addresses import Allowed, networks
+from weir.workers.fetches.fetcher.http import connector, descriptors
+from weir.workers.fetches.fetcher.http.connector import TOGETHER, Connector
+from weir.workers.fetches.fetcher.http.faults import SocketAddress
+from weir.workers.fetches.fetcher.wire.connection import State
+from weir.workers.fetches.targets import parts_of
 
 MANY = 16
 URL = "http://site.example/"

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from tests.unit.fetcher.test_outcomes import CAP, CHANCE, PAGE, answer, job
-from workers.backoff import backoff_s
-from workers.fetches.fetcher.results.contents import UNREAD, OverBudget, is_packed
-from workers.fetches.fetcher.results.outcomes import judge as judge_with
-from workers.fetches.jobs import Answer, Flaw, Outcome, Validators, echo
-from workers.fetches.models import State
-from workers.fetches.robots.rules import MAX_BYTES
+from weir.workers.backoff import backoff_s
+from weir.workers.fetches.fetcher.results.contents import UNREAD, OverBudget, is_packed
+from weir.workers.fetches.fetcher.results.outcomes import judge as judge_with
+from weir.workers.fetches.jobs import Answer, Flaw, Outcome, Validators, echo
+from weir.workers.fetches.models import State
+from weir.workers.fetches.robots.rules import MAX_BYTES
 
 judge = partial(judge_with, max_body=CAP, chance=CHANCE)
 packed = partial(gzip.compress, mtime=0)

@@ -14,8 +14,8 @@ import brotli
 import pytest
 
 from tests.unit.wire.test_leniencies import table
-from workers.fetches.fetcher.results.decoding import Decoded, codings, decoded
-from workers.fetches.jobs import Flaw
+from weir.workers.fetches.fetcher.results.decoding import Decoded, codings, decoded
+from weir.workers.fetches.jobs import Flaw
 
 if sys.version_info >= (3, 14):
     from compression import zstd

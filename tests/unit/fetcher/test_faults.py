@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohappyeyeballs import start_connection
 
-from workers.fetches.addresses import AddressRefused
-from workers.fetches.fetcher.http.faults import (
+from weir.workers.fetches.addresses import AddressRefused
+from weir.workers.fetches.fetcher.http.faults import (
     ConnectionTooSlow,
     Fault,
     LookupFailed,
@@ -19,9 +19,9 @@ from workers.fetches.fetcher.http.faults import (
     Respect,
     fault_of,
 )
-from workers.fetches.fetcher.http.reachability import OTHERS, ROW, Reachability
-from workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
-from workers.fetches.fetcher.wire.connection import ConnectionEnded
+from weir.workers.fetches.fetcher.http.reachability import OTHERS, ROW, Reachability
+from weir.workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
+from weir.workers.fetches.fetcher.wire.connection import ConnectionEnded
 
 TRIED = {(socket.AF_INET, ("192.0.2.9", 80))}
 
@@ -186,7 +186,7 @@ def test_where_many_sites_fail_and_none_is_reached_the_fault_is_ours(monkeypatch
         first = await asyncio.gather(*(known.is_our_fault(Respect.CONNECTION, site) for site in range(OTHERS + 1)))
         return [*first, await known.is_our_fault(Respect.CONNECTION, 99)]
 
-    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
+    monkeypatch.setattr("weir.workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
     assert together(fail) == [True] * (OTHERS + 2)
 
 
@@ -200,7 +200,7 @@ def test_a_success_while_many_wait_blames_the_sites(monkeypatch: pytest.MonkeyPa
         known.reached(Respect.CONNECTION)
         return await asyncio.gather(*waiting)
 
-    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
+    monkeypatch.setattr("weir.workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
     assert together(fail) == [False] * OTHERS
 
 
@@ -214,7 +214,7 @@ def test_look_ups_that_fail_wait_for_controls(monkeypatch: pytest.MonkeyPatch) -
         known.reached(Respect.LOOKUP)
         return await asyncio.gather(*zones)
 
-    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
+    monkeypatch.setattr("weir.workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
     assert together(fail) == [False] * 500
 
 
@@ -224,7 +224,7 @@ def test_without_controls_many_zones_are_an_outage(monkeypatch: pytest.MonkeyPat
     async def fail(known: Reachability) -> list[bool]:
         return await asyncio.gather(*(known.is_our_fault(Respect.LOOKUP, zone) for zone in zones))
 
-    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 0.05)
+    monkeypatch.setattr("weir.workers.fetches.fetcher.http.reachability.EVIDENCE_S", 0.05)
     for zones, is_ours in (["dead.example"] * 50, False), ([f"{zone}.example" for zone in range(OTHERS + 1)], True):
         assert together(fail) == [is_ours] * len(zones)
 
@@ -238,7 +238,7 @@ def test_a_few_sites_that_fail_alone_are_to_blame(monkeypatch: pytest.MonkeyPatc
             *(known.is_our_fault(Respect.LOOKUP, site) for site in (4, 5, 6)),
         )
 
-    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 0.05)
+    monkeypatch.setattr("weir.workers.fetches.fetcher.http.reachability.EVIDENCE_S", 0.05)
     assert together(fail) == [False] * 9
 
 

@@ -6,16 +6,16 @@ from itertools import product
 
 import pytest
 
-from ratelimit.pacing import Confirmation, Run
-from ratelimit.slot_rows import Recall
-from workers.fetches.fetcher.in_flight import (
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.fetcher.in_flight import (
     FOLLOWING,
     Batch,
     HeldJob,
     InFlight,
     Stage,
 )
-from workers.fetches.jobs import Event, Job
+from weir.workers.fetches.jobs import Event, Job
 
 FIRST = datetime(2026, 11, 21, tzinfo=UTC)
 LATER = FIRST + timedelta(milliseconds=50)

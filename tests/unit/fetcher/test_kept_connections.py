@@ -10,17 +10,17 @@ from ipaddress import ip_network
 import pytest
 import uvloop
 
-from ratelimit import clock
-from ratelimit.pacing import Confirmation, Run
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http.attempt import RunOver
-from workers.fetches.fetcher.http.openings import Openings
-from workers.fetches.fetcher.http.session import CLOSED_EARLY, CLOSINGS, Session
-from workers.fetches.fetcher.in_flight import Batch, HeldJob
-from workers.fetches.fetcher.wire import pool as pools
-from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, State
-from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.http.attempt import RunOver
+from weir.workers.fetches.fetcher.http.openings import Openings
+from weir.workers.fetches.fetcher.http.session import CLOSED_EARLY, CLOSINGS, Session
+from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
+from weir.workers.fetches.fetcher.wire import pool as pools
+from weir.workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, State
+from weir.workers.fetches.fetcher.wire.pool import Pool
+from weir.workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 NOTHING = b""  # the site closes the connection

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from workers.fetches.fetcher.http.lookup_shares import (
+from weir.workers.fetches.fetcher.http.lookup_shares import (
     CERTAIN,
     FIRST_WINDOW,
     MOST_LOOKUPS,
@@ -15,7 +15,7 @@ from workers.fetches.fetcher.http.lookup_shares import (
     Shares,
     ZoneSilent,
 )
-from workers.fetches.fetcher.http.zones import zone_of
+from weir.workers.fetches.fetcher.http.zones import zone_of
 
 
 class OneOf(Share):

@@ -3,10 +3,10 @@
 import pytest
 from django.conf import LazySettings
 
-from workers.fetches.fetcher.http import memory
-from workers.fetches.fetcher.http.memory import FULL_FROM, AnswerMemory, Memory
-from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.jobs import Reservation
+from weir.workers.fetches.fetcher.http import memory
+from weir.workers.fetches.fetcher.http.memory import FULL_FROM, AnswerMemory, Memory
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader
+from weir.workers.fetches.jobs import Reservation
 
 
 @pytest.fixture(autouse=True)

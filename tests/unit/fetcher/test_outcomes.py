@@ -7,13 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ratelimit.pacing import Confirmation, Run
-from workers.backoff import LONGEST_S, backoff_s
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, UNCOUNTED_EXPLAINED, UNCOUNTED_LOSSES, lost, unread
-from workers.fetches.fetcher.results.outcomes import judge as judge_with
-from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
-from workers.fetches.models import State
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.workers.backoff import LONGEST_S, backoff_s
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.results.outcomes import (
+    MAX_REDIRECTS,
+    UNCOUNTED_EXPLAINED,
+    UNCOUNTED_LOSSES,
+    lost,
+    unread,
+)
+from weir.workers.fetches.fetcher.results.outcomes import judge as judge_with
+from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
+from weir.workers.fetches.models import State
 
 CAP = 5 * 2**20
 PAGE = b"<html>Weir</html>"

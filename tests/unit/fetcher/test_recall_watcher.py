@@ -4,9 +4,9 @@ import queue
 
 import pytest
 
-from ratelimit import clock, slots
-from ratelimit.slot_rows import Recall
-from workers.fetches.fetcher.recall_watcher import WINDOW, RecallWatcher
+from weir.ratelimit import clock, slots
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.fetcher.recall_watcher import WINDOW, RecallWatcher
 
 
 def test_it_asks_for_what_was_recalled_while_the_host_was_suspended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.db import DataError
 
-from ratelimit import clock, site_settings, slots
-from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.slot_rows import Recall
 from tests.waiting import wait_for
-from workers.fetches.fetcher import recall_watcher
-from workers.fetches.fetcher.recall_watcher import PERIOD, RecallWatcher
-from workers.fetches.fetcher.refusals.rests import Rest
+from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.fetcher import recall_watcher
+from weir.workers.fetches.fetcher.recall_watcher import PERIOD, RecallWatcher
+from weir.workers.fetches.fetcher.refusals.rests import Rest
 
 STATEMENT_S = 0.005  # by the clock of the test: no time is spent
 SITES = 2_000

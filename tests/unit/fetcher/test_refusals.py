@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ratelimit.models import LONGEST_REASON
-from ratelimit.site_settings import SHORTEST_BACK_OFF
-from workers.fetches.fetcher.refusals.asked import TEMPORARY, Asked, asks_to_rest, redirect_wait_s
-from workers.fetches.fetcher.refusals.quotas import NAMES
+from weir.ratelimit.models import LONGEST_REASON
+from weir.ratelimit.site_settings import SHORTEST_BACK_OFF
+from weir.workers.fetches.fetcher.refusals.asked import TEMPORARY, Asked, asks_to_rest, redirect_wait_s
+from weir.workers.fetches.fetcher.refusals.quotas import NAMES
 
 DATE = "Sat, 21 Nov 2026 10:00:00 GMT"
 AT_S = int(datetime(2026, 11, 21, 10, tzinfo=UTC).timestamp())

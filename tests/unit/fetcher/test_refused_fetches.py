@@ -2,10 +2,10 @@
 
 import json
 
-from ratelimit.pacing import NEVER, Confirmation, Run
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.jobs import Answer, Job, Outcome
-from workers.fetches.models import State
+from weir.ratelimit.pacing import NEVER, Confirmation, Run
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.jobs import Answer, Job, Outcome
+from weir.workers.fetches.models import State
 
 CHANCE = 0.5
 TEMPORARY = (403, 413, 420)  # below 500: answers as any, unless they refuse

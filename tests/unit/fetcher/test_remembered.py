@@ -1,6 +1,6 @@
 """What is remembered: the newest entries."""
 
-from workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.remembered import Remembered
 
 
 def test_the_entries_that_were_noted_last_are_remembered() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_for
-from workers.fetches.addresses import AddressRefused, Allowed, networks
-from workers.fetches.fetcher.http import descriptors, lookup_shares, resolver
-from workers.fetches.fetcher.http.faults import LookupTimedOut
-from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
-from workers.fetches.fetcher.http.resolver import GuardedResolver
+from weir.workers.fetches.addresses import AddressRefused, Allowed, networks
+from weir.workers.fetches.fetcher.http import descriptors, lookup_shares, resolver
+from weir.workers.fetches.fetcher.http.faults import LookupTimedOut
+from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp
+from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, answers: list[str], *allowed: str) -> list[str]:

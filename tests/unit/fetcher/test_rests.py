@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from workers.fetches.fetcher.refusals import rests
-from workers.fetches.fetcher.refusals.asked import Asked
-from workers.fetches.fetcher.refusals.rests import AGAIN_AFTER_S, MOST_TOLD, Rest, ToldQuotas, merged
+from weir.workers.fetches.fetcher.refusals import rests
+from weir.workers.fetches.fetcher.refusals.asked import Asked
+from weir.workers.fetches.fetcher.refusals.rests import AGAIN_AFTER_S, MOST_TOLD, Rest, ToldQuotas, merged
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 LONGEST_S = 3_600.0

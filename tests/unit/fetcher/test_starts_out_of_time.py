@@ -6,11 +6,11 @@ from itertools import permutations
 import pytest
 from django.db import OperationalError
 
-from ratelimit import out_of_time
-from ratelimit.out_of_time import NotedSite, OutOfTime, Told, merged
-from ratelimit.pacing import Confirmation, Run
-from workers.fetches.fetcher.out_of_time import StartsOutOfTime
-from workers.fetches.jobs import Job
+from weir.ratelimit import out_of_time
+from weir.ratelimit.out_of_time import NotedSite, OutOfTime, Told, merged
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.workers.fetches.fetcher.out_of_time import StartsOutOfTime
+from weir.workers.fetches.jobs import Job
 
 
 def job(site: str, slot_id: int) -> Job:

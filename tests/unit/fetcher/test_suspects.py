@@ -12,12 +12,12 @@ import pytest
 
 from tests.unit.fetcher.test_writer import Store, hostile, of_site, store, writing
 from tests.waiting import wait_for
-from workers.backoff import LONGEST_S
-from workers.fetches.fetcher.lease import STORING, longest_answer_s
-from workers.fetches.fetcher.results import writer
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.jobs import Answer, Event, Outcome, Reservation
-from workers.fetches.models import State
+from weir.workers.backoff import LONGEST_S
+from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
+from weir.workers.fetches.fetcher.results import writer
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation
+from weir.workers.fetches.models import State
 
 __all__ = ["store"]  # a fixture
 

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.fetcher.test_outcomes import CAP, answer, job
-from workers.fetches.fetcher.results import costly, writer
-from workers.fetches.fetcher.results.contents import UNREAD
-from workers.fetches.fetcher.results.costly import CostlyAnswers
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.jobs import Answer, Event, Outcome, Reservation
-from workers.fetches.models import State
+from weir.workers.fetches.fetcher.results import costly, writer
+from weir.workers.fetches.fetcher.results.contents import UNREAD
+from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation
+from weir.workers.fetches.models import State
 
 EMPTY = gzip.compress(b"", mtime=0)
 MEMBERS = gzip.compress(EMPTY * (CAP // len(EMPTY)), mtime=0)  # 13 KB that take as long as they may

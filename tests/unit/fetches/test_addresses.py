@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from workers.fetches.addresses import AddressRefused, Allowed, check_address, networks, ports
+from weir.workers.fetches.addresses import AddressRefused, Allowed, check_address, networks, ports
 
 PUBLIC = (
     "1.1.1.1",

@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from workers.fetches.dispatch import batches
+from weir.workers.fetches.dispatch import batches
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ratelimit.site_names import canonical
 from tests.unit.fetches.browsers import BASE, LOCATIONS, NO_URLS, REFUSED, TEXTS
-from workers.fetches.targets import InvalidTarget, parse_target, parts_of
+from weir.ratelimit.site_names import canonical
+from weir.workers.fetches.targets import InvalidTarget, parse_target, parts_of
 
 LETTERS = "aé☃ßẞ019.-_\u00ad。１ΣİK"
 TRICKY = st.sampled_from([*LETTERS, *":/\\?#@%[]^ '\"~|", "%2e", "%2F", "//", "\\\\", "http:", "xn--"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
+from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
 
 
 @pytest.mark.parametrize(

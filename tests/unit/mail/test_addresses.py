@@ -3,7 +3,7 @@
 import pytest
 from django.conf import LazySettings
 
-from workers.mail.addresses import CannotBeWritten, canonical, from_address, split
+from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address, split
 
 
 @pytest.mark.parametrize(

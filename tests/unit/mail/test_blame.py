@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from workers.mail.sending.blame import MOST_REMEMBERED, Blame, Suspects
-from workers.mail.sending.refusals import FEW
+from weir.workers.mail.sending.blame import MOST_REMEMBERED, Blame, Suspects
+from weir.workers.mail.sending.refusals import FEW
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ODD = 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.mail.sending.circuit_breaker import CircuitBreaker
+from weir.workers.mail.sending.circuit_breaker import CircuitBreaker
 
 
 @pytest.fixture

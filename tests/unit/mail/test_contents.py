@@ -7,8 +7,8 @@ import pytest
 from django.conf import LazySettings
 from django.template import TemplateDoesNotExist
 
-from workers.mail import kinds
-from workers.mail.kinds import Content
+from weir.workers.mail import kinds
+from weir.workers.mail.kinds import Content
 
 Write = Callable[..., None]
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from workers.mail import kinds, outbox
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.kinds import Content
+from weir.workers.mail import kinds, outbox
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.kinds import Content
 
 HOUR = timedelta(hours=1)
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from workers.mail.message import Message
-from workers.mail.transports.extensions import CannotBeTaken, needs_utf8, parameters
+from weir.workers.mail.message import Message
+from weir.workers.mail.transports.extensions import CannotBeTaken, needs_utf8, parameters
 
 PLAIN = Message(
     from_address="shop@example.com",

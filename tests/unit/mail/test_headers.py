@@ -13,16 +13,16 @@ from django.utils.translation import gettext_lazy
 from pydantic import SecretStr
 
 from tests.unit.mail import mail_reader
-from workers.mail import addresses, kinds
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.kinds import Attachment, Content
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.phases import Phase
-from workers.mail.rendering import render
-from workers.mail.transports import extensions, resend
-from workers.mail.transports.base import Refused
-from workers.mail.transports.resend import Resend
+from weir.workers.mail import addresses, kinds
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.rendering import render
+from weir.workers.mail.transports import extensions, resend
+from weir.workers.mail.transports.base import Refused
+from weir.workers.mail.transports.resend import Resend
 
 URL = "https://shop.example/u/7"
 HOSTILE = "=?utf-8?q?Hi=0D=0ABcc:_x@z.example?="

@@ -13,12 +13,12 @@ from hypothesis import settings as property_test
 from hypothesis import strategies as st
 
 from tests.unit.mail import mail_reader
-from workers.mail import addresses, kinds
-from workers.mail.kinds import Attachment, Content
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.rendering import render
-from workers.mail.transports import resend
+from weir.workers.mail import addresses, kinds
+from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.rendering import render
+from weir.workers.mail.transports import resend
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 FULL = property_test(

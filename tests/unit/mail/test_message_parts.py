@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from workers.mail.message import Message
+from weir.workers.mail.message import Message
 
 PICTURE = b"\x89PNG\r\n\x1a\nnot really"
 CALENDAR = "BEGIN:VCALENDAR\nEND:VCALENDAR\n"

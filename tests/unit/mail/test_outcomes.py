@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from workers.mail.phases import Phase, State
-from workers.mail.sending import outcomes
-from workers.mail.sending.outcomes import History
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import outcomes
+from weir.workers.mail.sending.outcomes import History
+from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
 
 LATER = Refused("451 Come back later", Phase.NOT_BEGUN, is_permanent=False)
 NEVER = Refused("550 No such recipient", Phase.NOT_BEGUN, is_permanent=True)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from workers.mail.sending.refusals import (
+from weir.workers.mail.sending.refusals import (
     FEW,
     LONGEST_PAUSE_S,
     MOST_DOMAINS,

@@ -10,10 +10,10 @@ from pydantic import SecretStr
 
 from project import environment, errors
 from project.environment import UnreadableVariables
-from workers.mail.transports import relay_urls, relays
-from workers.mail.transports.any_backend import AnyBackend
-from workers.mail.transports.resend import Resend
-from workers.mail.transports.smtp import EmailBackend
+from weir.workers.mail.transports import relay_urls, relays
+from weir.workers.mail.transports.any_backend import AnyBackend
+from weir.workers.mail.transports.resend import Resend
+from weir.workers.mail.transports.smtp import EmailBackend
 
 DUMMY = "django.core.mail.backends.dummy.EmailBackend"
 SECRET = "hunter2Secret"  # noqa: S105  a test's own
@@ -22,7 +22,7 @@ SECRET = "hunter2Secret"  # noqa: S105  a test's own
 @pytest.fixture(autouse=True)
 def _email_settings(settings: LazySettings) -> None:
     """Name another server, of which nothing may get into the relays."""
-    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mail.shop.example", 2525
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD, settings.EMAIL_USE_TLS = "other", "other", True
     settings.WEIR_MAIL_RELAYS = []
@@ -91,7 +91,7 @@ def test_a_url_of_resend_says_where_and_with_which_key(settings: LazySettings, u
 
 def test_a_url_of_django_names_any_backend(settings: LazySettings) -> None:
     """One that is a transport is used as it is."""
-    settings.WEIR_MAIL_RELAYS = [f"django://{DUMMY}", "django://workers.mail.smtp.EmailBackend"]
+    settings.WEIR_MAIL_RELAYS = [f"django://{DUMMY}", "django://weir.workers.mail.smtp.EmailBackend"]
     first, second = relays.relays()
     assert isinstance(first.new(), AnyBackend)
     assert isinstance(second.new(), EmailBackend)

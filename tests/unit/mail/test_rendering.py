@@ -11,11 +11,11 @@ from django.conf import LazySettings
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from workers.mail import kinds
-from workers.mail.addresses import CannotBeWritten, canonical
-from workers.mail.kinds import Attachment, Content
-from workers.mail.models import Email
-from workers.mail.rendering import Rendered, message_id, render
+from weir.workers.mail import kinds
+from weir.workers.mail.addresses import CannotBeWritten, canonical
+from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.models import Email
+from weir.workers.mail.rendering import Rendered, message_id, render
 
 TEXT = "Hello <Kim>,\nÄ\n"
 HTML = "<p>Hello &lt;Kim&gt;,</p>\n"

@@ -3,9 +3,9 @@
 import pytest
 from django.conf import LazySettings
 
-from workers.mail import renderings
-from workers.mail.models import Email, Rendering
-from workers.mail.rendering import message_id
+from weir.workers.mail import renderings
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.rendering import message_id
 
 
 @pytest.mark.parametrize("provider_id", ["", "accepted-before"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.mail.transports.replies import Step, Verdict, judge, status
+from weir.workers.mail.transports.replies import Step, Verdict, judge, status
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
 GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict

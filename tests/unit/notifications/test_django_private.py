@@ -1,4 +1,4 @@
-"""Django's private parts are as notifications.django_private relies on; a Django that differs fails here first."""
+"""Django's private parts are as weir.notifications.django_private relies on; a Django that differs fails here first."""
 
 import inspect
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.test import TestCase
 
-from notifications import django_private
-from notifications.models import Notification
+from weir.notifications import django_private
+from weir.notifications.models import Notification
 
 ROWS = QuerySet[Notification](Notification)
-DIFFERS = f"Django {django.get_version()} differs from what notifications.django_private relies on:"
+DIFFERS = f"Django {django.get_version()} differs from what weir.notifications.django_private relies on:"
 
 
 # --- saving a row ---------------------------------------------------------------------------------

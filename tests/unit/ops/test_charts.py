@@ -1,6 +1,6 @@
 """Charts: what is drawn, what is a gap, and what is said in words."""
 
-from ops.charts import Chart, Gap, Series, chart
+from weir.ops.charts import Chart, Gap, Series, chart
 
 
 def drawn(*values: float | None, more: tuple[float | None, ...] = ()) -> Chart:

@@ -2,7 +2,7 @@
 
 from django.http import QueryDict
 
-from ops.filters import Choice, Filters, Text
+from weir.ops.filters import Choice, Filters, Text
 
 FILTERS = Filters(
     Text(name="search", label="Search"),

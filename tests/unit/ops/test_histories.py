@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ops import histories
-from ops.charts import Chart
-from ops.snapshots import Snapshots
-from workers.history import reports
-from workers.history.reports import Point, SitePoint
+from weir.ops import histories
+from weir.ops.charts import Chart
+from weir.ops.snapshots import Snapshots
+from weir.workers.history import reports
+from weir.workers.history.reports import Point, SitePoint
 
 ASKED: list[tuple[object, ...]] = []
 
@@ -39,7 +39,7 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_all", "_of_site"):
         own = getattr(histories, name)
         monkeypatch.setattr(histories, name, Snapshots[Any](least_life_s=own._least_life_s))
-    monkeypatch.setattr("postgres.bounded.reading", _Nothing)
+    monkeypatch.setattr("weir.postgres.bounded.reading", _Nothing)
 
 
 class _Nothing:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ops.templatetags.ops import sentence
+from weir.ops.templatetags.ops import sentence
 
 
 @pytest.mark.parametrize(

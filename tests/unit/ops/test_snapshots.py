@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from django.db import OperationalError
 
-from ops import snapshots
-from ops.snapshots import Snapshot, Snapshots
-from postgres import bounded
 from tests.waiting import wait_for
+from weir.ops import snapshots
+from weir.ops.snapshots import Snapshot, Snapshots
+from weir.postgres import bounded
 
 
 @pytest.fixture(autouse=True)
@@ -67,14 +67,14 @@ def test_while_one_looks_again_the_others_get_the_last_look(monkeypatch: pytest.
 def test_a_look_that_took_long_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process spends a twentieth of its time on it, at most."""
     clock = iter([0.0, 0.5, 0.5, 0.5, 0.5, 0.5])
-    monkeypatch.setattr("ops.snapshots.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("weir.ops.snapshots.time.monotonic", lambda: next(clock))
     assert Snapshot[int]().get(lambda: 1).life_s == 10.0
 
 
 def test_no_look_lives_for_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stood still for half a minute is looked at again soon after it goes on."""
     clock = iter([0.0, 30.0, 30.0, 30.0, 30.0, 30.0])
-    monkeypatch.setattr("ops.snapshots.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("weir.ops.snapshots.time.monotonic", lambda: next(clock))
     assert Snapshot[int]().get(lambda: 1).life_s == 60.0
 
 

@@ -1,7 +1,7 @@
 """The picture of a site's slots: where strokes stand, in which row, and what is said in words."""
 
-from ops.timelines import LEFT, TOP, Picture, picture
-from workers.fetches.reports.timeline import Timeline, TimelineSlot
+from weir.ops.timelines import LEFT, TOP, Picture, picture
+from weir.workers.fetches.reports.timeline import Timeline, TimelineSlot
 
 
 def drawn(*slots: tuple[float, str], past_s: float = 60.0, ahead_s: float = 26.0) -> Picture:

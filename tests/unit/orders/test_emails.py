@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.models import Email
-from workers.mail.rendering import message_id, render
-from workers.orders.models import Order
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.models import Email
+from weir.workers.mail.rendering import message_id, render
+from weir.workers.orders.models import Order
 
 PLACED = datetime(2026, 11, 3, 12, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from workers.overview.locks import Holder
-from workers.overview.overview import MOST, Numbers, Overview
-from workers.overview.problems import NEEDED, problems, shown
-from workers.processes.status import ProcessStatus
+from weir.workers.overview.locks import Holder
+from weir.workers.overview.overview import MOST, Numbers, Overview
+from weir.workers.overview.problems import NEEDED, problems, shown
+from weir.workers.processes.status import ProcessStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOTHING: dict[str, Any] = {

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from postgres.moments import in_utc
 from tests.moments import ACCEPTED, REFUSED
+from weir.postgres.moments import in_utc
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import pytest
 
-from postgres import statements
 from project.checkout import CHECKOUT
+from weir.postgres import statements
 
 APPS = ("notifications", "ratelimit", "workers")
 FILES = [file for app in APPS for file in (CHECKOUT / app).rglob("*.sql")]

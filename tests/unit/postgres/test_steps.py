@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from postgres.timeline.steps import Reading, expected, step_s
+from weir.postgres.timeline.steps import Reading, expected, step_s
 
 HOUR_S = 3600.0
 BEFORE = Reading(asked_at=100.0, answered_at=100.1, database_s=1_000_000.0, steps=0, number=50)

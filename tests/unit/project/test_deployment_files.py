@@ -25,9 +25,9 @@ from project import environment
 from project.checkout import CHECKOUT
 from project.processes import folder
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
-from workers import heartbeats
-from workers.processes.turning import BEAT, KINDS
-from workers.schedule import QUEUES, SCHEDULE
+from weir.workers import heartbeats
+from weir.workers.processes.turning import BEAT, KINDS
+from weir.workers.schedule import QUEUES, SCHEDULE
 
 PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat"]
 PASSWORDS = ["POSTGRES_PASSWORD", "POSTGRES_OWNER_PASSWORD", "POSTGRES_APP_PASSWORD", "REDIS_PASSWORD"]
@@ -35,7 +35,7 @@ TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml", "requirements.lock"),
     *("benchmarks", "demo", "deploy", "docs", "examples", "notifications"),
-    *("api", "ops", "postgres", "project", "ratelimit", "tests", "workers"),
+    *("project", "ratelimit", "tests", "weir", "workers"),
 }
 
 

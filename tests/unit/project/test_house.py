@@ -11,9 +11,9 @@ from statistics import quantiles
 import pytest
 
 from project.checkout import CHECKOUT
-from workers import task_names
+from weir.workers import task_names
 
-OURS = ("api", "benchmarks", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
+OURS = ("benchmarks", "demo", "notifications", "project", "ratelimit", "weir", "workers")
 TEXTS = (*OURS, "docs", "tests")
 MOST_MODULES = 15
 MOST_LINES = 300

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from project.checkout import CHECKOUT
 from project.environment.variables import Variables
 from tests.command_lines import check_words
-from workers import schedule
+from weir.workers import schedule
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="this machine has no kubectl")
 VERSIONS = ["1.30", "1.34"]  # of Kubernetes
@@ -264,7 +264,7 @@ def test_fetchers_are_scaled_by_the_oldest_due_fetch() -> None:
     [trigger] = scaled["spec"]["triggers"]
     names = set(re.findall(r"weir_\w+", trigger["metadata"]["query"]))
     [queue] = re.findall(r'queue="(\w+)"', trigger["metadata"]["query"])
-    code = "".join(path.read_text() for path in (CHECKOUT / "ops" / "metrics").rglob("*.py"))
+    code = "".join(path.read_text() for path in (CHECKOUT / "weir" / "ops" / "metrics").rglob("*.py"))
 
     assert scaled["spec"]["scaleTargetRef"]["name"] == "weir-fetcher"
     assert "replicas" not in of_kind("Deployment")["weir-fetcher"]["spec"]

@@ -25,7 +25,7 @@ def line(form: formats.Format, level: int = logging.WARNING, event: str = "site_
     """Return the line about an event, as a process writes it."""
     made = formats.configure(form, "INFO")["formatters"]["structured"]
     formatter = made.pop("()")(**made)
-    record = logging.LogRecord("ratelimit.slots", level, __file__, 1, event, None, None)
+    record = logging.LogRecord("weir.ratelimit.slots", level, __file__, 1, event, None, None)
     for name, value in fields.items():
         setattr(record, name, value)
     return str(formatter.format(record))
@@ -49,7 +49,7 @@ def test_the_variable_decides_and_debug_only_without_it(wanted: str, debug: bool
 def test_json_has_all_fields() -> None:
     """With the time in full, for machines."""
     found = json.loads(line("json"))
-    assert (found["event"], found["level"], found["logger"]) == ("site_backed_off", "warning", "ratelimit.slots")
+    assert (found["event"], found["level"], found["logger"]) == ("site_backed_off", "warning", "weir.ratelimit.slots")
     assert found["timestamp"].endswith("Z")
 
 
@@ -58,13 +58,13 @@ def test_text_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HONCHO_PROCESS_NAME", raising=False)
     time, _, rest = line("text").partition(" ")
     assert len(time) == len("13:02:11")
-    assert rest == "[warning] site_backed_off [ratelimit.slots]"
+    assert rest == "[warning] site_backed_off [weir.ratelimit.slots]"
 
 
 def test_text_has_no_time_where_honcho_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each line, with the process' name."""
     monkeypatch.setenv("HONCHO_PROCESS_NAME", "fetcher.1")
-    assert line("text") == "[warning] site_backed_off [ratelimit.slots]"
+    assert line("text") == "[warning] site_backed_off [weir.ratelimit.slots]"
 
 
 def test_colours_are_a_terminals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pytest
 import structlog
 
 from project.logs import formats, masking
-from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.jobs import Answer, Outcome
+from weir.workers.fetches.fetcher.results.outcomes import judge
+from weir.workers.fetches.jobs import Answer, Outcome
 
 LOGGERS = "workers.masking", "celery.masking"  # of structlog, and others
 CANARY = "CaNaRy"

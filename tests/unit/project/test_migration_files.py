@@ -23,8 +23,8 @@ from django.db.migrations import (
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
-from postgres.operations import AddUniqueConstraintConcurrently
 from project.checkout import CHECKOUT
+from weir.postgres.operations import AddUniqueConstraintConcurrently
 
 CONCURRENT = (AddIndexConcurrently, AddUniqueConstraintConcurrently, RemoveIndexConcurrently)
 

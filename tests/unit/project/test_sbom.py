@@ -69,7 +69,7 @@ def test_it_has_each_installed_package(written: Path) -> None:
     loaded: dict[str, Any] = json.loads((written / "sbom.cdx.json").read_text())
     found: dict[str, Any] = {canonicalize_name(one["name"]): one for one in loaded["components"]}
 
-    assert loaded["metadata"]["component"]["name"] == "weir"
+    assert loaded["metadata"]["component"]["name"] == "django-weir"
     assert found.keys() == locked().keys()
     assert all(one["externalReferences"][0]["hashes"] for one in found.values())
 

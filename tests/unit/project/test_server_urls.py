@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from kombu.utils.url import parse_url
 
-from notifications.link import urls as several
 from project.environment import urls
+from weir.notifications.link import urls as several
 
 BARE = {
     "ENGINE": "django.db.backends.postgresql",

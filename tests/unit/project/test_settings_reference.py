@@ -10,7 +10,7 @@ from project.environment import reference
 from project.environment.values import Wanted
 from project.environment.variables import GROUPS, Variables
 
-PACKAGES = ("api", "notifications", "ops", "project", "ratelimit", "workers")
+PACKAGES = ("notifications", "project", "ratelimit", "weir", "workers")
 REMEDY = "run `python -m project.environment.reference` and commit what it wrote"
 
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from ratelimit import clock
+from weir.ratelimit import clock
 
 CHECKOUT = Path(clock.__file__).parents[1]
-ROOMS = ("api", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
+ROOMS = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
 DURATIONS = {"sleep", "thread_time", "process_time"}  # of the module `time`: how long, and not when
 # What reads another clock in a module that reads this one: functions, with what they need it for.
 OTHERWISE: Final = {
@@ -61,11 +61,11 @@ def test_who_holds_slots_reads_no_other_clock() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("import time\nfrom ratelimit import clock\ndef f():\n    time.sleep(1)", []),
-        ("import time\nfrom ratelimit import clock, slots\ndef f():\n    return time.monotonic()", ["f"]),
-        ("import time as t\nimport ratelimit.clock\nclass A:\n    async def f(self):\n        t.time()", ["f"]),
-        ("from time import perf_counter\nfrom ratelimit.clock import now\n", [""]),
-        ("import time\nfrom ratelimit import clock\nSINCE = time.monotonic", [""]),
+        ("import time\nfrom weir.ratelimit import clock\ndef f():\n    time.sleep(1)", []),
+        ("import time\nfrom weir.ratelimit import clock, slots\ndef f():\n    return time.monotonic()", ["f"]),
+        ("import time as t\nimport weir.ratelimit.clock\nclass A:\n    async def f(self):\n        t.time()", ["f"]),
+        ("from time import perf_counter\nfrom weir.ratelimit.clock import now\n", [""]),
+        ("import time\nfrom weir.ratelimit import clock\nSINCE = time.monotonic", [""]),
     ],
 )
 def test_however_it_is_read(text: str, found: list[str]) -> None:
@@ -78,7 +78,7 @@ def test_however_it_is_read(text: str, found: list[str]) -> None:
 def imports_clock(tree: ast.Module) -> bool:
     """Tell whether a module imports the clock, or a part of it."""
     return any(
-        name == "ratelimit.clock" or name.startswith("ratelimit.clock.")
+        name == "weir.ratelimit.clock" or name.startswith("weir.ratelimit.clock.")
         for node in ast.walk(tree)
         for name in imported(node)
     )

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from ratelimit.held import process
-from ratelimit.held.process import callers_at
+from weir.ratelimit.held import process
+from weir.ratelimit.held.process import callers_at
 
 
 @pytest.fixture(autouse=True)

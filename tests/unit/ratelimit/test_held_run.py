@@ -5,11 +5,11 @@ from contextlib import suppress
 
 import pytest
 
-from ratelimit import clock
-from ratelimit.held.held_run import MARKED_IN_S, HeldRun, Missed, Unconfirmed
-from ratelimit.held.steps import Sleep
-from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
-from ratelimit.slots import Reservation, ReservedSlot
+from weir.ratelimit import clock
+from weir.ratelimit.held.held_run import MARKED_IN_S, HeldRun, Missed, Unconfirmed
+from weir.ratelimit.held.steps import Sleep
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
+from weir.ratelimit.slots import Reservation, ReservedSlot
 
 INTERVAL_S = 0.1
 GRACE_S = 0.05

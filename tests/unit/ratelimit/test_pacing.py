@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
+from weir.ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
 
 # All times are whole microseconds, so that what is compared is exact.
 MS = 1000

@@ -3,8 +3,8 @@
 import pytest
 from structlog.testing import capture_logs
 
-from ratelimit import clock, round_trips
-from ratelimit.round_trips import RoundTrips, added_grace_s
+from weir.ratelimit import clock, round_trips
+from weir.ratelimit.round_trips import RoundTrips, added_grace_s
 
 
 def measured(*milliseconds: float) -> RoundTrips:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ratelimit.held.run_size import Need, RunSize
-from ratelimit.pacing import Confirmation, Run
-from ratelimit.slots import Reservation
+from weir.ratelimit.held.run_size import Need, RunSize
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.ratelimit.slots import Reservation
 
 
 def reservation(interval_s: float, grace_s: float) -> Reservation:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from ratelimit.site_names import MAX_LENGTH, InvalidSiteName, ancestors, canonical
-from workers.fetches.targets import InvalidTarget, parse_target
+from weir.ratelimit.site_names import MAX_LENGTH, InvalidSiteName, ancestors, canonical
+from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from contextlib import suppress
 
-from ratelimit.held.steps import Call
+from weir.ratelimit.held.steps import Call
 
 
 def test_a_call_that_was_begun_is_ended_however_often_its_task_is_cancelled() -> None:

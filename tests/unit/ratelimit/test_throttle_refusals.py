@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from ratelimit.throttle import athrottle, throttle
+from weir.ratelimit.throttle import athrottle, throttle
 
 
 @pytest.mark.parametrize("max_wait", [-1, math.nan, math.inf, 1e300])

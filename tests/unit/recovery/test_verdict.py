@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from postgres.timeline.seen import Seen
-from workers.recovery.verdict import verdict
+from weir.postgres.timeline.seen import Seen
+from weir.workers.recovery.verdict import verdict
 
 SAME = Seen(
     timeline="00000001",

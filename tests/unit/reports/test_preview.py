@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.fetches.reports.preview import MOST, preview
+from weir.workers.fetches.reports.preview import MOST, preview
 
 
 def shown(body: bytes, content_type: str = "text/plain") -> str:

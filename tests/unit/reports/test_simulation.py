@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
+from weir.workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
 
 DISPATCHING = Dispatching(next_tick_s=0.0, tick_s=1.0, refill_s=1.5, lookahead_s=3.0, travel_s=0.125, longest_run=500)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fetches.robots.delays import LONGEST_CRAWL_DELAY_S, seconds_between
+from weir.workers.fetches.robots.delays import LONGEST_CRAWL_DELAY_S, seconds_between
 
 ARABIC_ONE = "\N{ARABIC-INDIC DIGIT ONE}"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.robots.expectations import DIFFERING, DIFFERING_ALLOWED, GOOGLE, PROTEGO, RFC, Case
-from workers.fetches.robots.rules import Rules, text_of
+from weir.workers.fetches.robots.rules import Rules, text_of
 
 SITE = "https://site.example"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.fetches.robots.groups import group_for
+from weir.workers.fetches.robots.groups import group_for
 
 OTHER_LINES = [
     "Sitemap: https://a.example/s", "Noindex: /x", "Crawl-delay: 5", "Crawl-delay:", "Clean-param: a /",

@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fetches.robots.paths import path_of
-from workers.fetches.robots.rules import MAX_BYTES, Rules, text_of
+from weir.workers.fetches.robots.paths import path_of
+from weir.workers.fetches.robots.rules import MAX_BYTES, Rules, text_of
 
 SITE = "https://site.example"
 

@@ -4,13 +4,13 @@ import gzip
 import zlib
 from dataclasses import replace
 
-from ratelimit.pacing import Confirmation, Run
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, judge
-from workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Outcome
-from workers.fetches.models import RobotsState, State
-from workers.fetches.robots.answers import Reading, read
-from workers.fetches.robots.rules import MAX_BYTES
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, judge
+from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Outcome
+from weir.workers.fetches.models import RobotsState, State
+from weir.workers.fetches.robots.answers import Reading, read
+from weir.workers.fetches.robots.rules import MAX_BYTES
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 GZIPPED = gzip.compress(RULES, mtime=0)

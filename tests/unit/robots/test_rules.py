@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fetches.robots.files import MOST_BYTES
-from workers.fetches.robots.rules import MAX_BYTES, Rules, origin_of, text_of
-from workers.fetches.targets import InvalidTarget, parse_target
+from weir.workers.fetches.robots.files import MOST_BYTES
+from weir.workers.fetches.robots.rules import MAX_BYTES, Rules, origin_of, text_of
+from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 SITE = "https://site.example"
 

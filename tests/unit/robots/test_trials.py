@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ratelimit import clock
-from workers.fetches.robots import trials as robots_trials
-from workers.fetches.robots.rules import Rules
-from workers.fetches.robots.trials import FREE_S, LONGEST_S, MOST_S, PART, SOON_S, Allowance, TakesTooLong, Trials
+from weir.ratelimit import clock
+from weir.workers.fetches.robots import trials as robots_trials
+from weir.workers.fetches.robots.rules import Rules
+from weir.workers.fetches.robots.trials import FREE_S, LONGEST_S, MOST_S, PART, SOON_S, Allowance, TakesTooLong, Trials
 
 SITE = "https://site.example"
 QUICK = Rules("user-agent: *\ndisallow: /private\ndisallow: /*.gif$", "weir")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.fetches.robots.user_agent import has_contact, product_token
+from weir.workers.fetches.robots.user_agent import has_contact, product_token
 
 
 @pytest.mark.parametrize(

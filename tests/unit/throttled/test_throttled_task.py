@@ -7,8 +7,8 @@ import pytest
 from celery import Task, shared_task
 
 from project.celery import app
-from ratelimit.site_names import InvalidSiteName
-from workers.throttled.decorator import throttled_task
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.workers.throttled.decorator import throttled_task
 
 numbers = count()
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 import structlog
 
-from workers.tracing import correlation
+from weir.workers.tracing import correlation
 
 
 @pytest.mark.parametrize("given", ["a", "7f0c-4.b_c~d", "Root=1-67891233-abc", "a:b/c+d", "x" * 64])

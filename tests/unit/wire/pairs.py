@@ -4,8 +4,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
-from workers.fetches.fetcher.wire.turns import Turns
+from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
+from weir.workers.fetches.fetcher.wire.turns import Turns
 
 
 def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from workers.fetches.fetcher.wire.answers import (
+from weir.workers.fetches.fetcher.wire.answers import (
     A_LINE,
     FREE_HEADS,
     MOST_HEAD,

@@ -12,9 +12,9 @@ import trustme
 import uvloop
 
 from tests.unit.wire.pairs import pair, until
-from workers.fetches.fetcher.wire import channel
-from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.fetcher.wire.connection import (
+from weir.workers.fetches.fetcher.wire import channel
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader
+from weir.workers.fetches.fetcher.wire.connection import (
     FOLLOWING,
     SLOW_READ_EVERY_S,
     Connection,
@@ -23,10 +23,10 @@ from workers.fetches.fetcher.wire.connection import (
     Holder,
     State,
 )
-from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.fetcher.wire.tls import Tls, context
-from workers.fetches.fetcher.wire.turns import Turns
+from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.pool import Pool
+from weir.workers.fetches.fetcher.wire.tls import Tls, context
+from weir.workers.fetches.fetcher.wire.turns import Turns
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 UNTIL_END = b"HTTP/1.1 200 OK\r\n\r\npage"

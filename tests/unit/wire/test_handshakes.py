@@ -11,9 +11,9 @@ import pytest
 import uvloop
 
 from tests.unit.wire.pairs import until
-from workers.fetches.fetcher.wire import handshakes as module
-from workers.fetches.fetcher.wire import turns
-from workers.fetches.fetcher.wire.handshakes import USUAL, Handshakes
+from weir.workers.fetches.fetcher.wire import handshakes as module
+from weir.workers.fetches.fetcher.wire import turns
+from weir.workers.fetches.fetcher.wire.handshakes import USUAL, Handshakes
 
 STEP_S = 0.002
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.wire.test_answers import CHUNKED, OK, PAGE, headed, read, told
-from workers.fetches.fetcher.wire import leniencies
-from workers.fetches.fetcher.wire.answers import NotHttp
+from weir.workers.fetches.fetcher.wire import leniencies
+from weir.workers.fetches.fetcher.wire.answers import NotHttp
 
 DOCS = Path(__file__).parents[3] / "docs" / "explanation" / "wire.md"
 CHUNKS = b"4\r\npage\r\n0\r\n\r\n"

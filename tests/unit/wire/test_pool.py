@@ -7,9 +7,9 @@ import pytest
 import uvloop
 
 from tests.unit.wire.pairs import pair, until
-from workers.fetches.fetcher.wire import pool as pools
-from workers.fetches.fetcher.wire.connection import Connection, State
-from workers.fetches.fetcher.wire.pool import Pool
+from weir.workers.fetches.fetcher.wire import pool as pools
+from weir.workers.fetches.fetcher.wire.connection import Connection, State
+from weir.workers.fetches.fetcher.wire.pool import Pool
 
 ORIGIN = "http://site.example"
 

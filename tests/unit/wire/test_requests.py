@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
+from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
 
 
 def test_a_request_has_its_host_first() -> None:

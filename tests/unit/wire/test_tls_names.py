@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
+from weir.workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
 
 # What a certificate is for, the host (with a hyphen in place of an underscore), and whether it is for that.
 NAMES: list[tuple[list[str], str, bool]] = [

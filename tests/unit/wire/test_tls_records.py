@@ -14,12 +14,12 @@ import uvloop
 from tests.unit.wire.pairs import pair, until
 from tests.unit.wire.test_connection import Unbounded, request
 from tests.unit.wire.tls_sites import ALERT, HANDSHAKE, TEXT, TICKET, Records, secured_pair
-from workers.fetches.fetcher.wire import channel
-from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
-from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
-from workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, State
-from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.tls import RECORD, Tls, context
+from weir.workers.fetches.fetcher.wire import channel
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
+from weir.workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
+from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, State
+from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.tls import RECORD, Tls, context
 
 LONGEST_S = 0.2  # of the processor, on a machine that is twice as slow as it should be
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.fetches.fetcher.wire.answers import AnswerReader, Section
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader, Section
 
 PAGE = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n"
 TRAILERS = {

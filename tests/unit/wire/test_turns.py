@@ -7,7 +7,7 @@ from itertools import pairwise
 import uvloop
 
 from tests.unit.wire.pairs import until
-from workers.fetches.fetcher.wire.turns import Turns
+from weir.workers.fetches.fetcher.wire.turns import Turns
 
 ANSWERS, READS = 5, 3
 EVERY_S = 0.01

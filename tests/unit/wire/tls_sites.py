@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.hashes import SHA384
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from tests.unit.wire.pairs import pair
-from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.tls import Tls, context
+from weir.workers.fetches.fetcher.wire.connection import Connection
+from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.tls import Tls, context
 
 ALERT, HANDSHAKE, TEXT = 21, 22, 23  # kinds of records
 KEY_UPDATE = b"\x18\x00\x00\x01\x00"  # a message: new keys from now on, and no answer asked

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.backoff import LONGEST_S, backoff_s
+from weir.workers.backoff import LONGEST_S, backoff_s
 
 
 @pytest.mark.parametrize(

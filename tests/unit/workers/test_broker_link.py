@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError
 
 from project.doctor.findings import Level
 from project.doctor.themes import redis_server
-from workers import broker_link
+from weir.workers import broker_link
 
 
 @pytest.fixture

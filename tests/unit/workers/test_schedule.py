@@ -8,8 +8,8 @@ import pytest
 
 from project.celery import app
 from project.checkout import CHECKOUT
-from workers import task_names
-from workers.schedule import QUEUES, SCHEDULE, Entry
+from weir.workers import task_names
+from weir.workers.schedule import QUEUES, SCHEDULE, Entry
 
 entries = pytest.mark.parametrize("entry", SCHEDULE, ids=lambda entry: entry.name)
 

@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        # The audit trail is kept as it was written: docs/how-to/operate.md. 30 days: workers.audit.retention.SHORTEST.
+        # The audit trail is kept as it was written: docs/how-to/operate.md. 30 days: weir.workers.audit.retention.SHORTEST.
         migrations.RunSQL(
             """
             CREATE FUNCTION audit_entry_is_kept() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
-"""What operators change at fetches. Each call commits by itself, with its entries in the audit trail (workers.audit).
+"""What operators change at fetches. Each call commits by itself, with its entries in the audit trail (weir.workers.audit).
 
 All raise acting.Refused where the actor may not.
 """
@@ -9,9 +9,9 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
-from workers.audit.acting import Action, Actor
-from workers.fetches import cancelling, retrying
-from workers.fetches.models import Fetch, State
+from weir.workers.audit.acting import Action, Actor
+from weir.workers.fetches import cancelling, retrying
+from weir.workers.fetches.models import Fetch, State
 
 MAY_CHANGE: Final = "fetches.change_fetch"
 CANCEL: Final = Action("fetches.cancel", MAY_CHANGE)

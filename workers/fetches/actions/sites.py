@@ -1,6 +1,6 @@
-"""What operators change at sites. Each call commits by itself, with its entry in the audit trail (workers.audit).
+"""What operators change at sites. Each call commits by itself, with its entry in the audit trail (weir.workers.audit).
 
-All raise acting.Refused where the actor may not, and what ratelimit.site_settings raises.
+All raise acting.Refused where the actor may not, and what weir.ratelimit.site_settings raises.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,15 +9,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from ratelimit import site_names, site_settings
-from ratelimit.models import Site
-from workers import task_names
-from workers.audit.acting import Action, Actor, State
-from workers.fetches import strays
-from workers.fetches.maintenance import deleted_sites
-from workers.fetches.models import RobotsFile
-from workers.fetches.robots import crawl_delays, files
-from workers.publish import publish
+from weir.ratelimit import site_names, site_settings
+from weir.ratelimit.models import Site
+from weir.workers import task_names
+from weir.workers.audit.acting import Action, Actor, State
+from weir.workers.fetches import strays
+from weir.workers.fetches.maintenance import deleted_sites
+from weir.workers.fetches.models import RobotsFile
+from weir.workers.fetches.robots import crawl_delays, files
+from weir.workers.publish import publish
 
 MAY_CHANGE: Final = "ratelimit.change_site"
 SET: Final = Action("sites.set", MAY_CHANGE)

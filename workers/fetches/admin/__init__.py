@@ -1,3 +1,3 @@
 """The operators' pages of sites, fetches and robots.txt files. Nothing is edited in forms."""
 
-from workers.fetches.admin import fetches, sites  # noqa: F401  importing registers them
+from weir.workers.fetches.admin import fetches, sites  # noqa: F401  importing registers them

@@ -6,11 +6,11 @@ from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
-from postgres.admin import ActionsAdmin
-from workers.audit.acting_admin import ActingAdmin
-from workers.fetches.actions import fetches as actions
-from workers.fetches.actions import sites as site_actions
-from workers.fetches.models import Fetch, RobotsFile, State
+from weir.postgres.admin import ActionsAdmin
+from weir.workers.audit.acting_admin import ActingAdmin
+from weir.workers.fetches.actions import fetches as actions
+from weir.workers.fetches.actions import sites as site_actions
+from weir.workers.fetches.models import Fetch, RobotsFile, State
 
 SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000

@@ -9,11 +9,11 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
 
-from postgres.admin import ActionsAdmin
-from ratelimit.models import Site
-from workers.audit.acting import Actor
-from workers.audit.acting_admin import ActingAdmin
-from workers.fetches.actions import sites
+from weir.postgres.admin import ActionsAdmin
+from weir.ratelimit.models import Site
+from weir.workers.audit.acting import Actor
+from weir.workers.audit.acting_admin import ActingAdmin
+from weir.workers.fetches.actions import sites
 
 
 @admin.register(Site)

@@ -14,19 +14,19 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from postgres import statements
-from ratelimit import clock, round_trips
-from ratelimit.pacing import Confirmation, Run
-from ratelimit.slots import unreserve
-from workers.fetches import backlog
-from workers.fetches.fetcher.lease import longest_hold_s
-from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
-from workers.fetches.jobs import Job, Validators
-from workers.processes import presence
+from weir.postgres import statements
+from weir.ratelimit import clock, round_trips
+from weir.ratelimit.pacing import Confirmation, Run
+from weir.ratelimit.slots import unreserve
+from weir.workers.fetches import backlog
+from weir.workers.fetches.fetcher.lease import longest_hold_s
+from weir.workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
+from weir.workers.fetches.jobs import Job, Validators
+from weir.workers.processes import presence
 
 log = structlog.get_logger(__name__)
 Result = TypeVar("Result")
-_query = partial(statements.run, "workers.fetches.fetcher")
+_query = partial(statements.run, "weir.workers.fetches.fetcher")
 
 
 class Clock(NamedTuple):

@@ -28,27 +28,27 @@ import structlog
 import uvloop
 from django.conf import settings
 
-from ratelimit import clock
-from ratelimit.pacing import NEVER, Confirmation
-from ratelimit.slot_rows import Recall
-from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.fetcher import successors
-from workers.fetches.fetcher.claim import Claimer, claim, reconnecting
-from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.session import Session
-from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
-from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
-from workers.fetches.fetcher.recall_watcher import RecallWatcher
-from workers.fetches.fetcher.refusals.asked import Headers, asks_to_rest
-from workers.fetches.fetcher.refusals.rests import Rest, ToldQuotas, rest_of
-from workers.fetches.fetcher.results.writer import Writer
-from workers.fetches.fetcher.successors import PassedOn
-from workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.files import RobotsFiles
-from workers.fetches.robots.user_agent import has_contact
-from workers.processes import presence
-from workers.tracing import spans
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import NEVER, Confirmation
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.addresses import allowed_by_settings
+from weir.workers.fetches.fetcher import successors
+from weir.workers.fetches.fetcher.claim import Claimer, claim, reconnecting
+from weir.workers.fetches.fetcher.http import descriptors
+from weir.workers.fetches.fetcher.http.session import Session
+from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
+from weir.workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
+from weir.workers.fetches.fetcher.recall_watcher import RecallWatcher
+from weir.workers.fetches.fetcher.refusals.asked import Headers, asks_to_rest
+from weir.workers.fetches.fetcher.refusals.rests import Rest, ToldQuotas, rest_of
+from weir.workers.fetches.fetcher.results.writer import Writer
+from weir.workers.fetches.fetcher.successors import PassedOn
+from weir.workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.robots.files import RobotsFiles
+from weir.workers.fetches.robots.user_agent import has_contact
+from weir.workers.processes import presence
+from weir.workers.tracing import spans
 
 log = structlog.get_logger(__name__)
 

@@ -11,10 +11,10 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 
-from ratelimit.models import LONG_AGO
-from ratelimit.slot_rows import Recall
-from workers.fetches.fetcher.remembered import Remembered
-from workers.fetches.jobs import Event, Job
+from weir.ratelimit.models import LONG_AGO
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.jobs import Event, Job
 
 MOST_REMEMBERED = 100_000  # recalls: far more than the recall watcher hands over twice (its WINDOW)
 

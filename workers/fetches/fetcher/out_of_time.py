@@ -10,9 +10,9 @@ from typing import Final
 
 import structlog
 
-from ratelimit import clock, out_of_time
-from ratelimit.out_of_time import OutOfTime
-from workers.fetches.jobs import Job
+from weir.ratelimit import clock, out_of_time
+from weir.ratelimit.out_of_time import OutOfTime
+from weir.workers.fetches.jobs import Job
 
 log = structlog.get_logger(__name__)
 

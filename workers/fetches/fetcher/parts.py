@@ -16,7 +16,7 @@ from typing import NoReturn
 import structlog
 from django.conf import settings
 
-from postgres import statements
+from weir.postgres import statements
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ recalls their slots in all fetchers. Between two questions each of them costs on
 and all of them together no more time than PERIOD: the rest waits for its turn behind the next question. And it tells
 which starts were out of their time (out_of_time.py).
 
-A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
+A fetcher starts nothing while the last answer is older than `weir.ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
 """
 
@@ -19,11 +19,11 @@ from typing import TypedDict
 import structlog
 from django.db import DataError, Error, connection
 
-from ratelimit import clock, site_settings, sites, slots
-from ratelimit.slot_rows import Recall
-from workers.fetches.fetcher.out_of_time import StartsOutOfTime
-from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
-from workers.fetches.fetcher.refusals.rests import Rest, merged
+from weir.ratelimit import clock, site_settings, sites, slots
+from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.fetcher.out_of_time import StartsOutOfTime
+from weir.workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
+from weir.workers.fetches.fetcher.refusals.rests import Rest, merged
 
 log = structlog.get_logger(__name__)
 

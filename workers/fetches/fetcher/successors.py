@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 import structlog
 from django.db import Error
 
-from workers.fetches.fetcher.claim import reconnecting, successors_of
-from workers.fetches.jobs import Event, Job, Snoozed
-from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.files import RobotsFiles
+from weir.workers.fetches.fetcher.claim import reconnecting, successors_of
+from weir.workers.fetches.jobs import Event, Job, Snoozed
+from weir.workers.fetches.robots import gate as robots_gate
+from weir.workers.fetches.robots.files import RobotsFiles
 
 log = structlog.get_logger(__name__)
 

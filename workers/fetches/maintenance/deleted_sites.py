@@ -20,19 +20,19 @@ from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
-from postgres import statements
-from ratelimit import site_names
-from ratelimit.models import Site
-from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.rates import parse_rate
-from ratelimit.site_settings import SiteBusy, Within
-from ratelimit.sites import LOCK, SitesLocked, unknown_site
-from workers.cli import terminal
-from workers.fetches import strays
+from weir.postgres import statements
+from weir.ratelimit import site_names
+from weir.ratelimit.models import Site
+from weir.ratelimit.pacing import CONFIRMED_FOR_S
+from weir.ratelimit.rates import parse_rate
+from weir.ratelimit.site_settings import SiteBusy, Within
+from weir.ratelimit.sites import LOCK, SitesLocked, unknown_site
+from weir.workers.cli import terminal
+from weir.workers.fetches import strays
 
 log = structlog.get_logger(__name__)
-_query = partial(statements.run, "workers.fetches.maintenance")
-_query_within = partial(statements.run_within, "workers.fetches.maintenance")
+_query = partial(statements.run, "weir.workers.fetches.maintenance")
+_query_within = partial(statements.run_within, "weir.workers.fetches.maintenance")
 
 PATIENCE_S = 0.5  # seconds: those who look for the lock of sites meanwhile wait, too
 MOST_TRIES = 10  # of `delete`
@@ -168,7 +168,9 @@ def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: With
     try:
         with transaction.atomic(durable=True):
             statements.run_within(
-                "ratelimit", "sites/lock", {"lock": LOCK, "shared": False, "patience": f"{PATIENCE_S * 1000:.0f}ms"}
+                "weir.ratelimit",
+                "sites/lock",
+                {"lock": LOCK, "shared": False, "patience": f"{PATIENCE_S * 1000:.0f}ms"},
             )
             held = _query_within("hold_sites", {"sites": list(sites)}, row=LockedSite)
             if not held:  # `within` would wait for one of them

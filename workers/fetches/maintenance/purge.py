@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from postgres import batches
-from ratelimit import slots
-from workers.fetches.maintenance import deleted_sites
-from workers.fetches.robots import crawl_delays
-from workers.processes import status
+from weir.postgres import batches
+from weir.ratelimit import slots
+from weir.workers.fetches.maintenance import deleted_sites
+from weir.workers.fetches.robots import crawl_delays
+from weir.workers.processes import status
 
 BATCH = 1_000
 WITHIN_S = 5.0  # for each kind of row, of every ten minutes
@@ -38,4 +38,4 @@ def purge() -> int:
 
 def _purge(statement: str, older_than: float) -> int:
     parameters = {"older_than": older_than}
-    return batches.delete("workers.fetches.maintenance", statement, parameters, batch=BATCH, within_s=WITHIN_S)
+    return batches.delete("weir.workers.fetches.maintenance", statement, parameters, batch=BATCH, within_s=WITHIN_S)

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from postgres import statements
+from weir.postgres import statements
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Put leases, and the times at which queued fetches become due, right; in the caller's transaction."""
-    statements.run_within("workers.fetches.maintenance", "step", {"step": step})
+    statements.run_within("weir.workers.fetches.maintenance", "step", {"step": step})

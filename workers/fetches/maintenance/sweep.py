@@ -13,20 +13,20 @@ from typing import NamedTuple
 
 import structlog
 
-from postgres import statements
-from postgres.timeline import gate
-from workers import task_names
-from workers.fetches import backlog, strays
-from workers.fetches.fetcher.results import outcomes
-from workers.fetches.fetcher.results.store import store
-from workers.fetches.jobs import Outcome
-from workers.fetches.maintenance import deleted_sites
-from workers.fetches.models import State
-from workers.fetches.on_done import call_overdue
-from workers.processes import status
-from workers.publish import publish
+from weir.postgres import statements
+from weir.postgres.timeline import gate
+from weir.workers import task_names
+from weir.workers.fetches import backlog, strays
+from weir.workers.fetches.fetcher.results import outcomes
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.maintenance import deleted_sites
+from weir.workers.fetches.models import State
+from weir.workers.fetches.on_done import call_overdue
+from weir.workers.processes import status
+from weir.workers.publish import publish
 
-_query = partial(statements.run, "workers.fetches.maintenance")
+_query = partial(statements.run, "weir.workers.fetches.maintenance")
 log = structlog.get_logger(__name__)
 
 BATCH = 1_000  # fetches that are stored at once

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from django.utils.text import Truncator
 from rich.text import Text
 
-from workers.cli import terminal
-from workers.fetches.management.forecast_text import FARTHEST_S, WHEN
-from workers.fetches.reports.fetch_list import ListedFetch
-from workers.fetches.reports.fetch_way import FetchWay, Step
-from workers.fetches.reports.why import Blocker, Why
+from weir.workers.cli import terminal
+from weir.workers.fetches.management.forecast_text import FARTHEST_S, WHEN
+from weir.workers.fetches.reports.fetch_list import ListedFetch
+from weir.workers.fetches.reports.fetch_way import FetchWay, Step
+from weir.workers.fetches.reports.why import Blocker, Why
 
 SHOWN = 200  # characters of a text in the table; --json has all of them
 COLUMNS = ("id", "state", "status", "URL", "error")

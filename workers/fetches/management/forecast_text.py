@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from workers.cli import terminal
-from workers.fetches.reports.forecast import Forecast
+from weir.workers.cli import terminal
+from weir.workers.fetches.reports.forecast import Forecast
 
 FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"

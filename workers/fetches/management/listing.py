@@ -10,12 +10,12 @@ from django.core.management.base import CommandParser
 from django.db.models import Q
 from django.utils import timezone
 
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import at_least_one, one_of, row_id, utf8
-from workers.fetches.management import fetch_text
-from workers.fetches.models import Fetch, State
-from workers.fetches.reports import fetch_filters
-from workers.fetches.reports.fetch_list import LOOKED_AT, ROWS, ListedFetch, fetch_list, listed
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import at_least_one, one_of, row_id, utf8
+from weir.workers.fetches.management import fetch_text
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports import fetch_filters
+from weir.workers.fetches.reports.fetch_list import LOOKED_AT, ROWS, ListedFetch, fetch_list, listed
 
 LISTED = 20
 

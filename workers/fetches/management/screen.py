@@ -9,8 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from workers.cli import terminal
-from workers.fetches.reports.progress import Progress, SiteProgress
+from weir.workers.cli import terminal
+from weir.workers.fetches.reports.progress import Progress, SiteProgress
 
 BAR_WIDTH = 60
 SITE_BAR_WIDTH = 20

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from ratelimit.changing.statuses import written
-from ratelimit.models import PAUSED_FOREVER, Site, held_state
-from ratelimit.rates import rate_text
-from workers.cli import terminal
-from workers.fetches.management import forecast_text
-from workers.fetches.management.forecast_text import WHEN
-from workers.fetches.reports.site_list import FoundSite, SiteStatus
-from workers.fetches.reports.site_status import SiteDetails, SiteNow
-from workers.fetches.targets import DEFAULT_PORTS
+from weir.ratelimit.changing.statuses import written
+from weir.ratelimit.models import PAUSED_FOREVER, Site, held_state
+from weir.ratelimit.rates import rate_text
+from weir.workers.cli import terminal
+from weir.workers.fetches.management import forecast_text
+from weir.workers.fetches.management.forecast_text import WHEN
+from weir.workers.fetches.reports.site_list import FoundSite, SiteStatus
+from weir.workers.fetches.reports.site_status import SiteDetails, SiteNow
+from weir.workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
 BACKED_OFF = frozenset({"backed off", "resting", "unreachable"})

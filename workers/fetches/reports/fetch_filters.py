@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
-from ratelimit import site_names
-from ratelimit.models import PAUSED_FOREVER, Site
-from ratelimit.rates import parse_duration
-from ratelimit.sites import unknown_site
-from workers import cursors
-from workers.cli.suggestions import no_such_word
-from workers.fetches.models import FINAL, State
+from weir.ratelimit import site_names
+from weir.ratelimit.models import PAUSED_FOREVER, Site
+from weir.ratelimit.rates import parse_duration
+from weir.ratelimit.sites import unknown_site
+from weir.workers import cursors
+from weir.workers.cli.suggestions import no_such_word
+from weir.workers.fetches.models import FINAL, State
 
 NAMES = ("state", "site", "error", "status", "url", "since", "until")
 LONGEST_TEXT = 8_000  # characters: the longest URL

@@ -22,13 +22,13 @@ from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import planner, statements
-from ratelimit.models import PAUSED_FOREVER
-from workers import cursors
-from workers.fetches.models import FINAL, HELD, URL_KEY, State
-from workers.fetches.reports.fetch_filters import EVER, Filters
+from weir.postgres import planner, statements
+from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers import cursors
+from weir.workers.fetches.models import FINAL, HELD, URL_KEY, State
+from weir.workers.fetches.reports.fetch_filters import EVER, Filters
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 ROWS: Final = 100  # of a page, if nothing else is said
 LOOKED_AT: Final = 20_000  # rows, for one page: some 50 ms

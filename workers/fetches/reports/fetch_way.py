@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from postgres import statements
-from workers.fetches.models import FINAL, HELD, State
-from workers.fetches.reports.preview import MOST, Preview, preview
-from workers.fetches.reports.why import UnknownFetch
+from weir.postgres import statements
+from weir.workers.fetches.models import FINAL, HELD, State
+from weir.workers.fetches.reports.preview import MOST, Preview, preview
+from weir.workers.fetches.reports.why import UnknownFetch
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 
 class FoundFetch(NamedTuple):

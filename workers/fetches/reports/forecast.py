@@ -1,6 +1,6 @@
 """Forecast: when a request that is queued now would start, and when the backlog of its site clears.
 
-    from workers.fetches.reports.forecast import forecast
+    from weir.workers.fetches.reports.forecast import forecast
     forecast("api.example.com", add=5_000).clears_in_s
     forecast("api.example.com", rate="5/s").clears_in_s
 
@@ -20,23 +20,23 @@ from typing import NamedTuple, TypedDict
 
 from django.conf import settings
 
-from postgres import statements
-from ratelimit import round_trips, site_names
-from ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
-from ratelimit.rates import parse_rate, rate_text, spelled
-from ratelimit.sites import known_sites
-from workers import task_names
-from workers.fetches.dispatch import LONGEST_RUN, Horizon, horizon
-from workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
-from workers.fetches.robots.rules import PATH
-from workers.processes.status import longest_round_trip_s
-from workers.schedule import tick_of
+from weir.postgres import statements
+from weir.ratelimit import round_trips, site_names
+from weir.ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
+from weir.ratelimit.rates import parse_rate, rate_text, spelled
+from weir.ratelimit.sites import known_sites
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import LONGEST_RUN, Horizon, horizon
+from weir.workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
+from weir.workers.fetches.robots.rules import PATH
+from weir.workers.processes.status import longest_round_trip_s
+from weir.workers.schedule import tick_of
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 MOST_ADDED = 1_000_000
 TICK_S = tick_of(task_names.DISPATCH)
-# As the generated columns of ratelimit.models.Site compute it.
+# As the generated columns of weir.ratelimit.models.Site compute it.
 SPACING = 1.01
 DEFAULT_GRACE_SHARE = 0.025
 SHORTEST_DEFAULT_GRACE_S, LONGEST_DEFAULT_GRACE_S = 0.025, 0.25
@@ -162,7 +162,7 @@ def _as_it_is(row: FoundSite) -> FoundSite:
 
 
 def _supposed(row: FoundSite, *, rate: str) -> FoundSite:
-    """Return the site as it would be if this rate were set now; a grace that was set stays (ratelimit.models.Site)."""
+    """Return the site as it would be if this rate were set now; a grace that was set stays (weir.ratelimit.models.Site)."""
     wanted = parse_rate(rate)
     interval = max(wanted, row.crawl_delay or wanted)
     is_default = abs(row.grace_s - _default_grace_s(row.interval_s)) < SAME_S

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
 
-from postgres import statements
-from ratelimit.rates import rate_text
+from weir.postgres import statements
+from weir.ratelimit.rates import rate_text
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 
 class CountedSite(NamedTuple):

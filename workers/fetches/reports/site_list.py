@@ -20,12 +20,12 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import planner, statements
-from ratelimit.models import PAUSED_FOREVER, held_state
-from workers import cursors
-from workers.cli.suggestions import no_such_word
+from weir.postgres import planner, statements
+from weir.ratelimit.models import PAUSED_FOREVER, held_state
+from weir.workers import cursors
+from weir.workers.cli.suggestions import no_such_word
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 ROWS: Final = 100  # of a page
 LOOKED_AT: Final = 20_000  # sites, for one page

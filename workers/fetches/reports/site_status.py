@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from django.db.models.functions import Now
 
-from ratelimit import site_names
-from ratelimit.models import Site, held_state
-from ratelimit.sites import unknown_site
-from workers.fetches.models import Fetch, RobotsFile, State
-from workers.fetches.reports.forecast import Forecast, forecast
+from weir.ratelimit import site_names
+from weir.ratelimit.models import Site, held_state
+from weir.ratelimit.sites import unknown_site
+from weir.workers.fetches.models import Fetch, RobotsFile, State
+from weir.workers.fetches.reports.forecast import Forecast, forecast
 
 MOST_ROBOTS = 5  # robots.txt files of one site that are shown
 LOOKED_AT = 1_000  # queued fetches, for the last error

@@ -1,6 +1,6 @@
 """Timeline: the slots of one site from a minute ago to the look-ahead, and which fetches start next.
 
-    from workers.fetches.reports.timeline import timeline
+    from weir.workers.fetches.reports.timeline import timeline
     timeline(site_id).slots[-1].fate
 
 1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate"), and the fetch that has it
@@ -17,18 +17,18 @@ from typing import NamedTuple, TypedDict
 
 from django.db import transaction
 
-from postgres import planner, statements
-from ratelimit import round_trips
-from ratelimit.models import PAUSED_FOREVER
-from workers import task_names
-from workers.fetches.dispatch import Horizon, horizon
-from workers.fetches.fetcher.lease import longest_hold_s
-from workers.fetches.reports.forecast import FoundRun, start_in
-from workers.fetches.reports.simulation import ReservedRun, SiteTiming
-from workers.processes.status import longest_round_trip_s
-from workers.schedule import tick_of
+from weir.postgres import planner, statements
+from weir.ratelimit import round_trips
+from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers import task_names
+from weir.workers.fetches.dispatch import Horizon, horizon
+from weir.workers.fetches.fetcher.lease import longest_hold_s
+from weir.workers.fetches.reports.forecast import FoundRun, start_in
+from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
+from weir.workers.processes.status import longest_round_trip_s
+from weir.workers.schedule import tick_of
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 PAST_S = 60.0
 MOST_SLOTS = 2_000

@@ -4,12 +4,12 @@ import math
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ratelimit import round_trips
-from ratelimit.models import PAUSED_FOREVER
-from workers.fetches.dispatch import horizon
-from workers.fetches.reports.forecast import FoundRun, start_in
-from workers.fetches.reports.simulation import ReservedRun, SiteTiming
-from workers.processes.status import longest_round_trip_s
+from weir.ratelimit import round_trips
+from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers.fetches.dispatch import horizon
+from weir.workers.fetches.reports.forecast import FoundRun, start_in
+from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
+from weir.workers.processes.status import longest_round_trip_s
 
 
 class Waiting(NamedTuple):

@@ -1,6 +1,6 @@
 """Why a fetch waits: everything that is in its way now, what matters most first.
 
-    from workers.fetches.reports.why import why
+    from weir.workers.fetches.reports.why import why
     why(17).blockers[0].text
 
 1. One query reads the fetch and what can keep it waiting (sql/why.sql), another one the processes.
@@ -18,20 +18,20 @@ from functools import partial
 from django.conf import settings
 from django.template.defaultfilters import pluralize
 
-from postgres import statements
-from ratelimit.models import PAUSED_FOREVER, held_state
-from ratelimit.rates import rate_text
-from ratelimit.site_names import as_argument
-from workers import task_names
-from workers.cli.terminal import span
-from workers.fetches.dispatch import InHand
-from workers.fetches.models import FINAL, State
-from workers.fetches.reports.waiting_fetch import Waiting, starts_in_s
-from workers.fetches.robots.rules import PATH
-from workers.processes.status import ProcessStatus, processes
-from workers.publish import waiting
+from weir.postgres import statements
+from weir.ratelimit.models import PAUSED_FOREVER, held_state
+from weir.ratelimit.rates import rate_text
+from weir.ratelimit.site_names import as_argument
+from weir.workers import task_names
+from weir.workers.cli.terminal import span
+from weir.workers.fetches.dispatch import InHand
+from weir.workers.fetches.models import FINAL, State
+from weir.workers.fetches.reports.waiting_fetch import Waiting, starts_in_s
+from weir.workers.fetches.robots.rules import PATH
+from weir.workers.processes.status import ProcessStatus, processes
+from weir.workers.publish import waiting
 
-_query = partial(statements.run_within, "workers.fetches.reports")
+_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL compares a larger number with each row, by no index

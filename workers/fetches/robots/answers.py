@@ -13,17 +13,17 @@ from datetime import timedelta
 import structlog
 from django.conf import settings
 
-from postgres import statements
-from ratelimit.sites import SitesLocked, sites_of
-from workers.fetches import backlog
-from workers.fetches.jobs import Outcome
-from workers.fetches.models import RobotsState, State
-from workers.fetches.robots import crawl_delays
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.groups import group_for
-from workers.fetches.robots.rules import CLIENT_ERRORS, SUCCESS, origin_of, text_of
-from workers.fetches.robots.user_agent import product_token
-from workers.fetches.targets import parts_of
+from weir.postgres import statements
+from weir.ratelimit.sites import SitesLocked, sites_of
+from weir.workers.fetches import backlog
+from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.models import RobotsState, State
+from weir.workers.fetches.robots import crawl_delays
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots.groups import group_for
+from weir.workers.fetches.robots.rules import CLIENT_ERRORS, SUCCESS, origin_of, text_of
+from weir.workers.fetches.robots.user_agent import product_token
+from weir.workers.fetches.targets import parts_of
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
         log.warning("robots_not_noted", files=len(readings))
         return
     statements.run(
-        "workers.fetches.robots",
+        "weir.workers.fetches.robots",
         "note",
         {
             "origin": [origin_of(url) for url in readings],

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from postgres import statements
-from ratelimit import site_settings
-from ratelimit.models import Site
+from weir.postgres import statements
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
 
 
 class UnsettledSite(NamedTuple):
@@ -25,7 +25,7 @@ def settle(site_ids: Iterable[int]) -> None:
     more then stays until `settle_all` runs; one that is missing is set when a fetcher looks that robots.txt up again.
     """
     parameters = {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
-    for row in statements.run("workers.fetches.robots", "crawl_delays", parameters, row=UnsettledSite):
+    for row in statements.run("weir.workers.fetches.robots", "crawl_delays", parameters, row=UnsettledSite):
         site_settings.set_crawl_delay(row.site_id, row.crawl_delay)
 
 

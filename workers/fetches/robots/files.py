@@ -26,20 +26,20 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Least, Now
 
-from postgres import statements
-from ratelimit import clock
-from ratelimit.sites import sites_of
-from workers.fetches import backlog
-from workers.fetches.models import RobotsFile, RobotsState
-from workers.fetches.robots import crawl_delays
-from workers.fetches.robots.rules import PATH, Rules, origin_of
-from workers.fetches.robots.trials import Allowance, Trials
-from workers.fetches.robots.user_agent import product_token
-from workers.fetches.targets import parts_of
-from workers.tracing import correlation
+from weir.postgres import statements
+from weir.ratelimit import clock
+from weir.ratelimit.sites import sites_of
+from weir.workers.fetches import backlog
+from weir.workers.fetches.models import RobotsFile, RobotsState
+from weir.workers.fetches.robots import crawl_delays
+from weir.workers.fetches.robots.rules import PATH, Rules, origin_of
+from weir.workers.fetches.robots.trials import Allowance, Trials
+from weir.workers.fetches.robots.user_agent import product_token
+from weir.workers.fetches.targets import parts_of
+from weir.workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
-_query = partial(statements.run, "workers.fetches.robots")
+_query = partial(statements.run, "weir.workers.fetches.robots")
 
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 import structlog
 from django.db import Error
 
-from ratelimit import clock
-from workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
-from workers.fetches.models import RobotsState
-from workers.fetches.robots.files import Known, RobotsFiles
-from workers.fetches.robots.rules import PATH, Rules, origin_of
-from workers.fetches.robots.trials import TakesTooLong, Trial, Trials
+from weir.ratelimit import clock
+from weir.workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
+from weir.workers.fetches.models import RobotsState
+from weir.workers.fetches.robots.files import Known, RobotsFiles
+from weir.workers.fetches.robots.rules import PATH, Rules, origin_of
+from weir.workers.fetches.robots.trials import TakesTooLong, Trial, Trials
 
 log = structlog.get_logger(__name__)
 

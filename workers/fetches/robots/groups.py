@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from workers.fetches.robots.delays import seconds_between
+from weir.workers.fetches.robots.delays import seconds_between
 
 AT_ONCE = 2**15  # characters that are looked through in one go: other threads of the process wait for that long
 _LINE = re.compile(

@@ -12,8 +12,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from workers.fetches.robots.groups import group_for
-from workers.fetches.robots.paths import canonical, path_of, plain, with_plain_query
+from weir.workers.fetches.robots.groups import group_for
+from weir.workers.fetches.robots.paths import canonical, path_of, plain, with_plain_query
 
 PATH = "/robots.txt"
 SUCCESS = range(200, 300)

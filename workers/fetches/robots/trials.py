@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ratelimit import clock
-from workers.fetches.robots.rules import Rules
+from weir.ratelimit import clock
+from weir.workers.fetches.robots.rules import Rules
 
 FREE_S = 0.05  # seconds of processor time that one claim has for what is short
 PART = 0.05  # of the time that passes, as processor time: what is long may take so much of the claimer

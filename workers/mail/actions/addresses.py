@@ -9,11 +9,11 @@ from typing import Final
 
 from django.db import transaction
 
-from workers.audit.acting import Action, Actor
-from workers.mail import addresses, suppression
-from workers.mail.actions.emails import MAY_ACT
-from workers.mail.maintenance import forgetting, operators
-from workers.mail.models import Suppression
+from weir.workers.audit.acting import Action, Actor
+from weir.workers.mail import addresses, suppression
+from weir.workers.mail.actions.emails import MAY_ACT
+from weir.workers.mail.maintenance import forgetting, operators
+from weir.workers.mail.models import Suppression
 
 SUPPRESS: Final = Action("emails.suppress", MAY_ACT, wants_reason=True)
 RELEASE: Final = Action("emails.release", MAY_ACT, wants_reason=True)

@@ -10,10 +10,10 @@ from typing import Final
 
 from django.db import transaction
 
-from workers.audit import acting
-from workers.audit.acting import Action, Actor
-from workers.mail import addresses, resolving, suppression
-from workers.mail.models import Act, Email
+from weir.workers.audit import acting
+from weir.workers.audit.acting import Action, Actor
+from weir.workers.mail import addresses, resolving, suppression
+from weir.workers.mail.models import Act, Email
 
 MAY_ACT: Final = "mail.resolve_email"
 MAY_REDIRECT: Final = "mail.redirect_email"  # beside MAY_ACT: whoever names the recipient can read what it says

@@ -7,10 +7,10 @@ from typing import Final
 
 from django.db import transaction
 
-from workers.audit.acting import Action, Actor, State
-from workers.mail.actions.emails import MAY_ACT
-from workers.mail.maintenance import operators
-from workers.mail.models import PausedKind
+from weir.workers.audit.acting import Action, Actor, State
+from weir.workers.mail.actions.emails import MAY_ACT
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.models import PausedKind
 
 PAUSE: Final = Action("emails.pause_kind", MAY_ACT, wants_reason=True)
 RESUME: Final = Action("emails.resume_kind", MAY_ACT, wants_reason=True)

@@ -14,12 +14,12 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
-from postgres import planner, statements
-from workers.audit.acting import Actor
-from workers.mail import outbox, resolving
-from workers.mail.actions.emails import RESOLVE
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import State
+from weir.postgres import planner, statements
+from weir.workers.audit.acting import Actor
+from weir.workers.mail import outbox, resolving
+from weir.workers.mail.actions.emails import RESOLVE
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import State
 
 BATCH: Final = 500
 

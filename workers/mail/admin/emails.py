@@ -17,16 +17,16 @@ from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
-from workers.audit import acting
-from workers.audit.acting_admin import ActingAdmin
-from workers.mail import addresses, resolving
-from workers.mail.actions import emails as of_emails
-from workers.mail.admin import previews
-from workers.mail.admin.finding import IndexedPaginator, KindFilter, may_see
-from workers.mail.admin.reasons import MAY_ACT, Reason
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.reports import searching
-from workers.mail.reports.why import why
+from weir.workers.audit import acting
+from weir.workers.audit.acting_admin import ActingAdmin
+from weir.workers.mail import addresses, resolving
+from weir.workers.mail.actions import emails as of_emails
+from weir.workers.mail.admin import previews
+from weir.workers.mail.admin.finding import IndexedPaginator, KindFilter, may_see
+from weir.workers.mail.admin.reasons import MAY_ACT, Reason
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.reports import searching
+from weir.workers.mail.reports.why import why
 
 SHOWN = 100  # characters of a text in a list
 MOST_RESOLVED = 100  # as many as a person may look at on one page

@@ -6,11 +6,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from postgres import planner
-from postgres.short_paginator import ShortPaginator
-from workers.mail import kinds
-from workers.mail.admin import previews
-from workers.mail.models import Email
+from weir.postgres import planner
+from weir.postgres.short_paginator import ShortPaginator
+from weir.workers.mail import kinds
+from weir.workers.mail.admin import previews
+from weir.workers.mail.models import Email
 
 # Whom an e-mail is for, and what it says. Who may only resolve it needs neither.
 FOR_READERS = ("recipient", "recipient_name", "subject", "context")

@@ -9,12 +9,12 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from postgres.admin import ReadOnlyAdmin
-from workers.mail import addresses, kinds, suppression
-from workers.mail.actions import addresses as listed
-from workers.mail.actions import kinds as of_kinds
-from workers.mail.admin.reasons import ReasonedAdmin
-from workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
+from weir.postgres.admin import ReadOnlyAdmin
+from weir.workers.mail import addresses, kinds, suppression
+from weir.workers.mail.actions import addresses as listed
+from weir.workers.mail.actions import kinds as of_kinds
+from weir.workers.mail.admin.reasons import ReasonedAdmin
+from weir.workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
 
 if TYPE_CHECKING:
     PausedKindModelForm = forms.ModelForm[PausedKind]

@@ -5,10 +5,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.models import Email
-from workers.mail.reports import previews
-from workers.mail.reports.previews import NothingToShow, Preview
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.models import Email
+from weir.workers.mail.reports import previews
+from weir.workers.mail.reports.previews import NothingToShow, Preview
 
 MAY_READ = "mail.view_email"
 # The HTML is an app's, with values that anybody may have written: no scripts, no forms, no requests to anywhere, and no

@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import ngettext
 
-from postgres.admin import Row
-from workers.audit.acting_admin import ActingAdmin
-from workers.mail.actions import emails
+from weir.postgres.admin import Row
+from weir.workers.audit.acting_admin import ActingAdmin
+from weir.workers.mail.actions import emails
 
 MAY_ACT = emails.MAY_ACT
 MOST_AT_ONCE = 100  # rows: as many as a person may look at on one page

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from workers.mail.bounces import mime
+from weir.workers.mail.bounces import mime
 
 STATUSES = frozenset({"message/delivery-status", "message/global-delivery-status"})
 COMPLAINTS = frozenset({"message/feedback-report"})

@@ -12,14 +12,14 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from postgres.texts import storable
-from workers.mail import addresses, renderings, resolving, suppression
-from workers.mail.bounces.reports import Report, ReportAction
-from workers.mail.bounces.spellings import spellings
-from workers.mail.bounces.statuses import is_of_a_dead_address
-from workers.mail.models import Act, Email, Resolution
-from workers.mail.phases import State
-from workers.mail.signals import email_bounced
+from weir.postgres.texts import storable
+from weir.workers.mail import addresses, renderings, resolving, suppression
+from weir.workers.mail.bounces.reports import Report, ReportAction
+from weir.workers.mail.bounces.spellings import spellings
+from weir.workers.mail.bounces.statuses import is_of_a_dead_address
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import State
+from weir.workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from workers.mail.bounces import mime, texts
-from workers.mail.bounces.spellings import names, spellings
-from workers.mail.bounces.statuses import is_of_a_dead_address, replies
-from workers.mail.bounces.texts import Copy
+from weir.workers.mail.bounces import mime, texts
+from weir.workers.mail.bounces.spellings import names, spellings
+from weir.workers.mail.bounces.statuses import is_of_a_dead_address, replies
+from weir.workers.mail.bounces.texts import Copy
 
 _DAEMONS = frozenset({"mailer-daemon", "mailerdaemon", "mail-daemon", "maildaemon", "mailer_daemon", "postmaster"})
 _NULL = "<>"

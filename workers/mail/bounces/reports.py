@@ -12,12 +12,12 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 
-from workers.mail.addresses import LONGEST
-from workers.mail.bounces import fields, mime, plain, statuses, texts
-from workers.mail.bounces.fields import Group, after_type, moment
-from workers.mail.bounces.spellings import MOST_NAMES, names, spellings
-from workers.mail.bounces.spellings import plain as without_escapes
-from workers.mail.bounces.texts import Copy
+from weir.workers.mail.addresses import LONGEST
+from weir.workers.mail.bounces import fields, mime, plain, statuses, texts
+from weir.workers.mail.bounces.fields import Group, after_type, moment
+from weir.workers.mail.bounces.spellings import MOST_NAMES, names, spellings
+from weir.workers.mail.bounces.spellings import plain as without_escapes
+from weir.workers.mail.bounces.texts import Copy
 
 _REPLY = re.compile(r"(?<![\w.\[:-])([45])\d\d[ -]")
 _WORD = re.compile(r"\s*(\w+)")

@@ -2,7 +2,7 @@
 
 import re
 
-from workers.mail.addresses import LONGEST, as_stored
+from weir.workers.mail.addresses import LONGEST, as_stored
 
 _XTEXT = re.compile(r"\+([0-9A-F]{2})")
 _UTF8_ADDRESS = re.compile(r"\\x\{([0-9A-F]{2,6})\}")

@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.mail.bounces import mime
-from workers.mail.bounces.spellings import names, spellings
-from workers.mail.bounces.statuses import replies
+from weir.workers.mail.bounces import mime
+from weir.workers.mail.bounces.spellings import names, spellings
+from weir.workers.mail.bounces.statuses import replies
 
 _MOST_LINES = 1_000  # of what a server says, and of a header
 _LONGEST_LINE = 2_000  # characters that are looked at

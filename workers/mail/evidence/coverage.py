@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 
-from workers.mail.evidence import losses
-from workers.mail.evidence.formats.lines import Line
-from workers.mail.evidence.losses import Reach
-from workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence import losses
+from weir.workers.mail.evidence.formats.lines import Line
+from weir.workers.mail.evidence.losses import Reach
+from weir.workers.mail.evidence.signs import Said, Sign
 
 AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)

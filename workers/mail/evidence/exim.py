@@ -7,8 +7,8 @@ connection lost after final dot"), and which Exim forgets then.
 
 import re
 
-from workers.mail.evidence.formats.lines import Line, until_ellipsis
-from workers.mail.evidence.signs import OTHER, Said, Sign
+from weir.workers.mail.evidence.formats.lines import Line, until_ellipsis
+from weir.workers.mail.evidence.signs import OTHER, Said, Sign
 
 _MESSAGE = re.compile(  # the ids of Exim before 4.97, and since
     r"(?P<id>[0-9A-Za-z]{6}-(?:[0-9A-Za-z]{6}-[0-9A-Za-z]{2}|[0-9A-Za-z]{11}-[0-9A-Za-z]{4})) (?P<text>.*)", re.DOTALL

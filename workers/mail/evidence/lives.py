@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence.signs import Said, Sign
 
 # By so much one logger may give an earlier time than another, of what was done later.
 LATEST = timedelta(minutes=1)

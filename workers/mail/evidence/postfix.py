@@ -11,8 +11,8 @@ one.
 
 import re
 
-from workers.mail.evidence.formats.lines import Line, until_ellipsis
-from workers.mail.evidence.signs import OTHER, Said, Sign, bare
+from weir.workers.mail.evidence.formats.lines import Line, until_ellipsis
+from weir.workers.mail.evidence.signs import OTHER, Said, Sign, bare
 
 # Hexadecimal, or with enable_long_queue_ids of digits and consonants. All words of its own texts have other letters, or
 # too few.

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from itertools import pairwise
 
-from workers.mail.evidence import exim, losses, postfix
-from workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, add, of_loss
-from workers.mail.evidence.formats.files import LogFile, family, rotation
-from workers.mail.evidence.formats.lines import Line
-from workers.mail.evidence.formats.packings import Damaged
-from workers.mail.evidence.formats.records import Record, Records, years_of
-from workers.mail.evidence.formats.years import Years
-from workers.mail.evidence.lives import Event, Life, append, lives
-from workers.mail.evidence.losses import Reach
-from workers.mail.evidence.signs import Said, Sign
-from workers.mail.evidence.traces import Traces
+from weir.workers.mail.evidence import exim, losses, postfix
+from weir.workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, add, of_loss
+from weir.workers.mail.evidence.formats.files import LogFile, family, rotation
+from weir.workers.mail.evidence.formats.lines import Line
+from weir.workers.mail.evidence.formats.packings import Damaged
+from weir.workers.mail.evidence.formats.records import Record, Records, years_of
+from weir.workers.mail.evidence.formats.years import Years
+from weir.workers.mail.evidence.lives import Event, Life, append, lives
+from weir.workers.mail.evidence.losses import Reach
+from weir.workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence.traces import Traces
 
 SAMPLES = 3  # lines that were not understood are shown
 LONGEST_PROOF = 500  # characters of a line that are kept

@@ -16,16 +16,16 @@ from datetime import datetime, timedelta, tzinfo
 from django.conf import settings
 from django.db import transaction
 
-from postgres.texts import storable
-from workers.mail import addresses
-from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.reading import Logs
-from workers.mail.evidence.signs import bare
-from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
-from workers.mail.models import Act, Email
-from workers.mail.phases import Phase, State
-from workers.mail.transports import relays
+from weir.postgres.texts import storable
+from weir.workers.mail import addresses
+from weir.workers.mail.evidence import reading
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.reading import Logs
+from weir.workers.mail.evidence.signs import bare
+from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from weir.workers.mail.models import Act, Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.transports import relays
 
 MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
 LONGEST_WHY = 2_000  # characters that are kept

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from workers.mail.evidence.coverage import EVER, Gap
-from workers.mail.evidence.lives import Life
-from workers.mail.evidence.reading import Logs
+from weir.workers.mail.evidence.coverage import EVER, Gap
+from weir.workers.mail.evidence.lives import Life
+from weir.workers.mail.evidence.reading import Logs
 
 CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
 

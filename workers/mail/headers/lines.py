@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from workers.mail.headers import words
-from workers.mail.headers.texts import CannotBeWritten
+from weir.workers.mail.headers import words
+from weir.workers.mail.headers.texts import CannotBeWritten
 
 LONGEST_LINE = 998
 _LONGEST_FOLDED = 78

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
-from workers.mail.headers import words
-from workers.mail.headers.texts import refuse_controls
+from weir.workers.mail.headers import words
+from weir.workers.mail.headers.texts import refuse_controls
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"?'  # also without its end, which nobody looks for again then
 _TOKEN = re.compile(rf'(?P<quoted>{_QUOTED})|<(?P<address>[^<>]*)>|(?P<comma>,)|(?P<word>[^\s,<"]+|.)')

@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Lower
 
-from workers.mail import addresses, resolving, suppression
-from workers.mail.maintenance import operators
-from workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
+from weir.workers.mail import addresses, resolving, suppression
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
 
 BATCH = 500  # e-mails
 WAIT_S = 10.0  # for e-mails that are just being transmitted

@@ -7,8 +7,8 @@ Raises ValueError where `who` or `why` is blank: then nothing is done.
 
 from django.db import transaction
 
-from workers.mail import addresses, kinds, outbox, suppression
-from workers.mail.models import MailAct, PausedKind
+from weir.workers.mail import addresses, kinds, outbox, suppression
+from weir.workers.mail.models import MailAct, PausedKind
 
 What = MailAct.What
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from postgres import statements
+from weir.postgres import statements
 
 BATCH = 500  # renderings, which may be large
 WITHIN_S = 5.0  # of every ten minutes
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_query = partial(statements.run, "workers.mail.maintenance")
+_query = partial(statements.run, "weir.workers.mail.maintenance")
 
 
 class Purged(NamedTuple):

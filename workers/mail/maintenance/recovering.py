@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
-from postgres import statements
-from postgres.timeline import gate
-from postgres.timeline.gate import Clock
+from weir.postgres import statements
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.gate import Clock
 
 BATCH: Final = 1_000
 CLOCK_ERROR: Final = timedelta(minutes=1)  # of the latest clock that is known
 
-_query = partial(statements.run, "workers.mail.maintenance")
+_query = partial(statements.run, "weir.workers.mail.maintenance")
 
 
 class Batch(NamedTuple):
@@ -41,6 +41,6 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
 
 def _latest() -> datetime:
     """Return the latest moment that PostgreSQL's clock says, or said it would be now, or this host's."""
-    [clock] = statements.run("postgres.timeline", "clock", {}, row=Clock)
+    [clock] = statements.run("weir.postgres.timeline", "clock", {}, row=Clock)
     now = datetime.fromtimestamp(clock.clock_s, UTC)
     return max(now, datetime.now(UTC), gate.latest_expected() or now)

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from postgres import statements
+from weir.postgres import statements
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Put leases, and the times at which e-mails become due, right; in the caller's transaction."""
-    statements.run_within("workers.mail.maintenance", "step", {"step": step})
+    statements.run_within("weir.workers.mail.maintenance", "step", {"step": step})

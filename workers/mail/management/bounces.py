@@ -9,10 +9,10 @@ from typing import Any
 import structlog
 from django.core.management.base import CommandParser
 
-from workers.cli import terminal
-from workers.cli.actions import Action, Answer
-from workers.mail.bounces import handling, maildir, mime, reports
-from workers.mail.bounces.handling import Handled
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.mail.bounces import handling, maildir, mime, reports
+from weir.workers.mail.bounces.handling import Handled
 
 STDIN = "-"
 NO_REPORT = "No delivery report."

@@ -8,12 +8,12 @@ from typing import Any
 from django.utils.text import Truncator
 from rich.text import Text
 
-from workers.cli import terminal
-from workers.mail.models import Act, Email, RelayHold, Suppression
-from workers.mail.reports import counts
-from workers.mail.reports.counts import KindNumbers, Sent
-from workers.mail.reports.previews import Preview
-from workers.mail.reports.why import Blocker, goes_by
+from weir.workers.cli import terminal
+from weir.workers.mail.models import Act, Email, RelayHold, Suppression
+from weir.workers.mail.reports import counts
+from weir.workers.mail.reports.counts import KindNumbers, Sent
+from weir.workers.mail.reports.previews import Preview
+from weir.workers.mail.reports.why import Blocker, goes_by
 
 COLUMNS = ("id", "kind", "key", "recipient", "subject", "phase", "last reply", "worker", "age")
 NEVER_FOLDED = ("id", "phase", "age", "state")

@@ -8,17 +8,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.management.base import CommandParser
 
-from workers.audit import acting, said
-from workers.cli import terminal
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import duration
-from workers.mail.actions import emails as actions
-from workers.mail.evidence import settling
-from workers.mail.evidence.reading import Logs
-from workers.mail.evidence.settling import Given, Judged, Report
-from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
-from workers.mail.models import Act
-from workers.mail.transports import relays
+from weir.workers.audit import acting, said
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import duration
+from weir.workers.mail.actions import emails as actions
+from weir.workers.mail.evidence import settling
+from weir.workers.mail.evidence.reading import Logs
+from weir.workers.mail.evidence.settling import Given, Judged, Report
+from weir.workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
+from weir.workers.mail.models import Act
+from weir.workers.mail.transports import relays
 
 WHO = "evidence"
 DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}

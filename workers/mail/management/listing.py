@@ -4,15 +4,15 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import from_zero, one_of, row_id, utf8
-from workers.cli.suggestions import no_such_word
-from workers.mail import kinds
-from workers.mail.management import email_text
-from workers.mail.models import Email, RelayHold
-from workers.mail.phases import State
-from workers.mail.reports import counts, listing
-from workers.mail.reports.why import why
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import from_zero, one_of, row_id, utf8
+from weir.workers.cli.suggestions import no_such_word
+from weir.workers.mail import kinds
+from weir.workers.mail.management import email_text
+from weir.workers.mail.models import Email, RelayHold
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import counts, listing
+from weir.workers.mail.reports.why import why
 
 LISTED = 100
 

@@ -4,15 +4,15 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workers.audit import acting, said
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import one_of, utf8
-from workers.mail import kinds
-from workers.mail.actions import kinds as actions
-from workers.mail.management import email_text
-from workers.mail.management.listing import refuse_unknown
-from workers.mail.models import PausedKind
-from workers.mail.reports import counts
+from weir.workers.audit import acting, said
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import one_of, utf8
+from weir.workers.mail import kinds
+from weir.workers.mail.actions import kinds as actions
+from weir.workers.mail.management import email_text
+from weir.workers.mail.management.listing import refuse_unknown
+from weir.workers.mail.models import PausedKind
+from weir.workers.mail.reports import counts
 
 
 class Kinds(Action):

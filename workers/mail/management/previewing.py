@@ -7,14 +7,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import one_of, utf8
-from workers.mail import addresses, kinds, rendering
-from workers.mail.management import email_text
-from workers.mail.management.listing import refuse_unknown
-from workers.mail.models import Email
-from workers.mail.reports import previews
-from workers.mail.reports.previews import Preview
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import one_of, utf8
+from weir.workers.mail import addresses, kinds, rendering
+from weir.workers.mail.management import email_text
+from weir.workers.mail.management.listing import refuse_unknown
+from weir.workers.mail.models import Email
+from weir.workers.mail.reports import previews
+from weir.workers.mail.reports.previews import Preview
 
 FORMATS = ("text", "html", "eml")
 TO = "somebody@example.com"

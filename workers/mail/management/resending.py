@@ -6,12 +6,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.template.defaultfilters import pluralize
 
-from workers.audit import acting, said
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import at_least_one, duration, from_zero, utf8
-from workers.mail.actions import resending
-from workers.mail.actions.resending import Wanted
-from workers.mail.management.listing import refuse_unknown
+from weir.workers.audit import acting, said
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import at_least_one, duration, from_zero, utf8
+from weir.workers.mail.actions import resending
+from weir.workers.mail.actions.resending import Wanted
+from weir.workers.mail.management.listing import refuse_unknown
 
 
 class Resend(Action):

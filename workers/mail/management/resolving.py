@@ -5,12 +5,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workers.audit import acting, said
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import row_id, utf8
-from workers.mail import resolving
-from workers.mail.actions import emails as actions
-from workers.mail.models import Act, Email
+from weir.workers.audit import acting, said
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import row_id, utf8
+from weir.workers.mail import resolving
+from weir.workers.mail.actions import emails as actions
+from weir.workers.mail.models import Act, Email
 
 SAID: Mapping[Act, str] = {
     Act.ARRIVED: "it arrived",

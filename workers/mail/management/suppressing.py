@@ -4,13 +4,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workers.audit import acting, said
-from workers.cli.actions import Action, Answer
-from workers.cli.arguments import at_least_one, row_id, utf8
-from workers.mail import addresses, suppression
-from workers.mail.actions import addresses as actions
-from workers.mail.management import email_text
-from workers.mail.models import Suppression
+from weir.workers.audit import acting, said
+from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.arguments import at_least_one, row_id, utf8
+from weir.workers.mail import addresses, suppression
+from weir.workers.mail.actions import addresses as actions
+from weir.workers.mail.management import email_text
+from weir.workers.mail.models import Suppression
 
 LISTED = 100
 

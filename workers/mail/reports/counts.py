@@ -7,15 +7,15 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import planner, statements
-from workers.mail import kinds
-from workers.mail.transports import relays
+from weir.postgres import planner, statements
+from weir.workers.mail import kinds
+from weir.workers.mail.transports import relays
 
 MOST: Final = 10_000  # e-mails that are counted: a number that is this means "or more"
 MOST_SENT: Final = 100_000  # that were sent in a period, of all kinds
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-_query = partial(statements.run_within, "workers.mail.reports")
+_query = partial(statements.run_within, "weir.workers.mail.reports")
 
 
 class States(NamedTuple):

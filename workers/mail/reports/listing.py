@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from workers import cursors
-from workers.mail.models import LOWER_RECIPIENT, UNSENT, Email
-from workers.mail.phases import State
-from workers.mail.reports import searching
+from weir.workers import cursors
+from weir.workers.mail.models import LOWER_RECIPIENT, UNSENT, Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import searching
 
 A_PAGE: Final = 100
 LOOKED_AT: Final = 5_000  # e-mails, for one page; each may have to be read from another place of a disk

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 
-from workers.mail import rendering
-from workers.mail.headers import reading
-from workers.mail.models import Email, Rendering
-from workers.mail.phases import State
+from weir.workers.mail import rendering
+from weir.workers.mail.headers import reading
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.phases import State
 
 _CID = re.compile(r"""\bcid:([^"'\s)>]+)""")
 _RENDERED_LATER = frozenset({State.PENDING, State.CLAIMED})

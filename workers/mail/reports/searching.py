@@ -2,8 +2,8 @@
 
 from django.db.models import Q, QuerySet
 
-from workers.mail import addresses, kinds
-from workers.mail.models import LOWER_RECIPIENT, Email
+from weir.workers.mail import addresses, kinds
+from weir.workers.mail.models import LOWER_RECIPIENT, Email
 
 MOST_FOUND = 1_000  # e-mails; nobody reads more of a search
 

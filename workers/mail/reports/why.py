@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from ratelimit.models import Site
-from ratelimit.site_names import as_argument
-from workers.mail import kinds, suppression
-from workers.mail.models import Email, PausedKind, RelayHold
-from workers.mail.phases import State
-from workers.mail.transports import relays
-from workers.mail.transports.relays import Relay
-from workers.processes.status import processes
+from weir.ratelimit.models import Site
+from weir.ratelimit.site_names import as_argument
+from weir.workers.mail import kinds, suppression
+from weir.workers.mail.models import Email, PausedKind, RelayHold
+from weir.workers.mail.phases import State
+from weir.workers.mail.transports import relays
+from weir.workers.mail.transports.relays import Relay
+from weir.workers.processes.status import processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

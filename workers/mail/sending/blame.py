@@ -22,7 +22,7 @@ from datetime import datetime
 from enum import IntEnum
 from threading import Lock
 
-from workers.mail.sending.refusals import FEW
+from weir.workers.mail.sending.refusals import FEW
 
 MOST_REMEMBERED = 10_000  # e-mails; the oldest are forgotten, and asked about once more
 

@@ -2,16 +2,16 @@
 
 from django.db import Error, transaction
 
-from workers.mail import renderings
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.phases import Phase
-from workers.mail.rendering import render
-from workers.mail.sending import leases, outcomes
-from workers.mail.sending.outcomes import Outcome
-from workers.mail.sending.source import Held
-from workers.mail.transports.base import BrokenOff
+from weir.workers.mail import renderings
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.rendering import render
+from weir.workers.mail.sending import leases, outcomes
+from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.sending.source import Held
+from weir.workers.mail.transports.base import BrokenOff
 
 
 def content_of(held: Held) -> Message | Outcome:

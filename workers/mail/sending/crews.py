@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from workers.mail.phases import State
-from workers.mail.sending import policy, routes
-from workers.mail.sending.outcomes import Outcome
-from workers.mail.sending.policy import Another, Situation
-from workers.mail.sending.sender import PATIENCE_S, Sender
-from workers.mail.sending.source import Allowance, Held, Source
-from workers.mail.transports.base import RelayRefuses, Unreachable
-from workers.mail.transports.relays import Relay, Stream
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import policy, routes
+from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.sending.policy import Another, Situation
+from weir.workers.mail.sending.sender import PATIENCE_S, Sender
+from weir.workers.mail.sending.source import Allowance, Held, Source
+from weir.workers.mail.transports.base import RelayRefuses, Unreachable
+from weir.workers.mail.transports.relays import Relay, Stream
 
 RESUMES_AFTER_S = 2.0  # where it was stopped, and its round goes on
 

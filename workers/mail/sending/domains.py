@@ -15,9 +15,9 @@ from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from ratelimit import site_names, site_settings
-from ratelimit.models import Site
-from ratelimit.sites import known_sites
+from weir.ratelimit import site_names, site_settings
+from weir.ratelimit.models import Site
+from weir.ratelimit.sites import known_sites
 
 # Of a domain that has refused, where no other is set: about what one sender may send to a large provider.
 RATE_AFTER_REFUSAL = "1/s"

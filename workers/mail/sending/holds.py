@@ -6,8 +6,8 @@ import structlog
 from django.db import DatabaseError
 from django.db.models.functions import Now
 
-from postgres.texts import storable
-from workers.mail.models import RelayHold
+from weir.postgres.texts import storable
+from weir.workers.mail.models import RelayHold
 
 LONGEST_REASON = 1_000  # characters
 LASTS = timedelta(minutes=5)  # a relay that is needed is tried each minute

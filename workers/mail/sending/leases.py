@@ -24,15 +24,15 @@ from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
-from postgres import statements
-from postgres.texts import storable
-from workers import claims
-from workers.mail import addresses, suppression
-from workers.mail.models import Email
-from workers.mail.phases import State
-from workers.mail.sending.outcomes import Outcome
-from workers.mail.transports import kind_routes
-from workers.tracing import correlation
+from weir.postgres import statements
+from weir.postgres.texts import storable
+from weir.workers import claims
+from weir.workers.mail import addresses, suppression
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.transports import kind_routes
+from weir.workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
 FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
@@ -44,7 +44,7 @@ NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 ALL_KINDS: Mapping[str, bool] = {kind_routes.OTHERS: True}
 Result = TypeVar("Result")
-_query = partial(statements.run, "workers.mail.sending")
+_query = partial(statements.run, "weir.workers.mail.sending")
 
 log = structlog.get_logger(__name__)
 

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from workers.backoff import backoff_s
-from workers.mail.phases import Phase, State
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused
+from weir.workers.backoff import backoff_s
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused
 
 LONGEST_RETRY_S = 3_600.0
 LONGEST_ASKING_S = 300.0  # between two questions about an unknown outcome

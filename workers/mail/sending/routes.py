@@ -11,16 +11,16 @@ from typing import TypeGuard
 from django.conf import settings
 from django.utils import timezone
 
-from ratelimit import site_settings
-from ratelimit.throttle import throttle
-from workers.mail.models import Email
-from workers.mail.sending import holds, leases
-from workers.mail.sending.blame import Blame, Suspects
-from workers.mail.sending.circuit_breaker import CircuitBreaker
-from workers.mail.sending.refusals import WORKS_FOR_S, Refusals
-from workers.mail.transports import relays as configured
-from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
-from workers.mail.transports.relays import Relay
+from weir.ratelimit import site_settings
+from weir.ratelimit.throttle import throttle
+from weir.workers.mail.models import Email
+from weir.workers.mail.sending import holds, leases
+from weir.workers.mail.sending.blame import Blame, Suspects
+from weir.workers.mail.sending.circuit_breaker import CircuitBreaker
+from weir.workers.mail.sending.refusals import WORKS_FOR_S, Refusals
+from weir.workers.mail.transports import relays as configured
+from weir.workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
+from weir.workers.mail.transports.relays import Relay
 
 LONGEST_TURN_WAIT_S = 15.0
 LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less

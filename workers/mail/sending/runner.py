@@ -20,18 +20,18 @@ from threading import Lock
 import structlog
 from django.db import connections
 
-from postgres.timeline import gate
-from ratelimit.slots import SlotTooFar
-from workers.mail import addresses, renderings
-from workers.mail.phases import State
-from workers.mail.sending import crews, holds, leases, policy
-from workers.mail.sending.crews import Crew
-from workers.mail.sending.policy import MOST_SENDERS
-from workers.mail.sending.sender import Sender
-from workers.mail.sending.source import Allowance, Held
-from workers.mail.transports import relays as configured
-from workers.mail.transports.base import Unreachable
-from workers.mail.transports.relays import Stream
+from weir.postgres.timeline import gate
+from weir.ratelimit.slots import SlotTooFar
+from weir.workers.mail import addresses, renderings
+from weir.workers.mail.phases import State
+from weir.workers.mail.sending import crews, holds, leases, policy
+from weir.workers.mail.sending.crews import Crew
+from weir.workers.mail.sending.policy import MOST_SENDERS
+from weir.workers.mail.sending.sender import Sender
+from weir.workers.mail.sending.source import Allowance, Held
+from weir.workers.mail.transports import relays as configured
+from weir.workers.mail.transports.base import Unreachable
+from weir.workers.mail.transports.relays import Stream
 
 LOOK_EVERY_S = 0.1
 

@@ -10,22 +10,22 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
-from ratelimit.slots import SlotTooFar
-from ratelimit.throttle import throttle
-from workers.mail import suppression
-from workers.mail.message import Message
-from workers.mail.models import Email
-from workers.mail.phases import Phase, State
-from workers.mail.sending import domains, leases, outcomes
-from workers.mail.sending.blame import Blame
-from workers.mail.sending.contents import content_of
-from workers.mail.sending.outcomes import History, Outcome
-from workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes, turn
-from workers.mail.sending.source import Held
-from workers.mail.sending.tried import Tried, refusal_of_it
-from workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnknown, Refused, Unreachable
-from workers.mail.transports.relays import Relay
-from workers.tracing import correlation, spans
+from weir.ratelimit.slots import SlotTooFar
+from weir.ratelimit.throttle import throttle
+from weir.workers.mail import suppression
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.sending import domains, leases, outcomes
+from weir.workers.mail.sending.blame import Blame
+from weir.workers.mail.sending.contents import content_of
+from weir.workers.mail.sending.outcomes import History, Outcome
+from weir.workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes, turn
+from weir.workers.mail.sending.source import Held
+from weir.workers.mail.sending.tried import Tried, refusal_of_it
+from weir.workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnknown, Refused, Unreachable
+from weir.workers.mail.transports.relays import Relay
+from weir.workers.tracing import correlation, spans
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 
-from workers.mail import suppression
-from workers.mail.models import Email, Rendering
-from workers.mail.sending import domains, leases
+from weir.workers.mail import suppression
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.sending import domains, leases
 
 BATCH = 50
 READ_AHEAD = 4 * 1024 * 1024  # bytes of content that a source keeps in memory

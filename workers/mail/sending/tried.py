@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from workers.mail.phases import Phase
-from workers.mail.sending.blame import Blame
-from workers.mail.sending.refusals import LONGEST_PAUSE_S
-from workers.mail.sending.routes import NotLately, RefusedLately, Route
-from workers.mail.transports.base import Refused, RelayRefuses, Unreachable
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.sending.blame import Blame
+from weir.workers.mail.sending.refusals import LONGEST_PAUSE_S
+from weir.workers.mail.sending.routes import NotLately, RefusedLately, Route
+from weir.workers.mail.transports.base import Refused, RelayRefuses, Unreachable
 
 log = structlog.get_logger(__name__)
 

@@ -8,11 +8,11 @@ import structlog
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
-from workers.mail.headers.texts import CannotBeWritten
-from workers.mail.message import Message
-from workers.mail.phases import Phase
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
-from workers.mail.transports.foreign_errors import reason, verdict
+from weir.workers.mail.headers.texts import CannotBeWritten
+from weir.workers.mail.message import Message
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from weir.workers.mail.transports.foreign_errors import reason, verdict
 
 log = structlog.get_logger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from workers.mail.message import Message
-from workers.mail.phases import Phase
+from weir.workers.mail.message import Message
+from weir.workers.mail.phases import Phase
 
 
 class Accepted(NamedTuple):

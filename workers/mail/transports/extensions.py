@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from workers.mail.message import Message
+from weir.workers.mail.message import Message
 
 _NO_PART_OF_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  # RFC 5321, 4.1.2: each would end the address, or the command
 

@@ -9,11 +9,11 @@ must repeat only where nothing was accepted, as HTTP clients do with POST unless
 import smtplib
 from collections.abc import Iterator
 
-from workers.mail.phases import Phase
-from workers.mail.transports import replies
-from workers.mail.transports.base import OutcomeUnknown, Refused, RelayRefuses, Unreachable
-from workers.mail.transports.connection import as_bytes
-from workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports import replies
+from weir.workers.mail.transports.base import OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from weir.workers.mail.transports.connection import as_bytes
+from weir.workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
 
 LONGEST_TEXT = 1_000  # characters of an error's text, which goes into the e-mail's row
 _REFUSALS = range(400, 600)  # RFC 5321, 4.2.1

@@ -13,8 +13,8 @@ from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
 
-from workers.mail.phases import Phase
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
 
 REFUSAL_WITHIN_S = 2.0  # after a request could not be written: the reply has come by then, or never comes
 _REFUSALS = range(400, 500)  # RFC 9110, 15.5; after 5xx the next attempt may do

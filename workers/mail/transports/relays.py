@@ -15,12 +15,12 @@ from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 from pydantic import SecretStr
 
-from workers.mail.transports import kind_routes, relay_urls
-from workers.mail.transports.any_backend import AnyBackend
-from workers.mail.transports.base import Transport
-from workers.mail.transports.relay_urls import RelayURL
-from workers.mail.transports.resend import Resend
-from workers.mail.transports.smtp import EmailBackend
+from weir.workers.mail.transports import kind_routes, relay_urls
+from weir.workers.mail.transports.any_backend import AnyBackend
+from weir.workers.mail.transports.base import Transport
+from weir.workers.mail.transports.relay_urls import RelayURL
+from weir.workers.mail.transports.resend import Resend
+from weir.workers.mail.transports.smtp import EmailBackend
 
 
 @dataclass(frozen=True, kw_only=True)

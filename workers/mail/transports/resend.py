@@ -15,12 +15,12 @@ from typing import Any
 from django.conf import settings
 from pydantic import SecretStr
 
-from workers.mail.headers.texts import CannotBeWritten
-from workers.mail.message import LONGEST_KEY, Attachment, Message
-from workers.mail.phases import Phase
-from workers.mail.transports.base import Accepted, OutcomeUnknown, Refused, RelayRefuses
-from workers.mail.transports.http import Connection, Reply
-from workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
+from weir.workers.mail.headers.texts import CannotBeWritten
+from weir.workers.mail.message import LONGEST_KEY, Attachment, Message
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused, RelayRefuses
+from weir.workers.mail.transports.http import Connection, Reply
+from weir.workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
 
 PATH = "/emails"
 LONGEST_QUOTE = 500  # characters of what the provider says, which goes into the e-mail's row

@@ -18,10 +18,10 @@ from django.conf import settings
 from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 
-from workers.mail.message import Message
-from workers.mail.phases import Phase
-from workers.mail.transports import extensions, replies
-from workers.mail.transports.base import (
+from weir.workers.mail.message import Message
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports import extensions, replies
+from weir.workers.mail.transports.base import (
     Accepted,
     BrokenOff,
     CannotTake,
@@ -30,8 +30,8 @@ from workers.mail.transports.base import (
     RelayRefuses,
     Unreachable,
 )
-from workers.mail.transports.connection import Connection, LoginNotEncodable, Reply, TlsConnection, as_bytes
-from workers.mail.transports.replies import Step, Verdict
+from weir.workers.mail.transports.connection import Connection, LoginNotEncodable, Reply, TlsConnection, as_bytes
+from weir.workers.mail.transports.replies import Step, Verdict
 
 ENVELOPE = (Step.MAIL, Step.RCPT, Step.DATA)
 ACCEPTED = range(200, 300)

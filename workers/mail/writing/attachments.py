@@ -6,10 +6,10 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from typing import cast
 
-from workers.mail.headers import lines, words
-from workers.mail.headers.texts import CannotBeWritten, refuse_controls
-from workers.mail.kinds import Attachment
-from workers.mail.writing.policy import POLICY
+from weir.workers.mail.headers import lines, words
+from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
+from weir.workers.mail.kinds import Attachment
+from weir.workers.mail.writing.policy import POLICY
 
 LONGEST_NAME = 255  # characters: file systems take no more
 _LONGEST_TYPE = 500

@@ -7,12 +7,12 @@ from email.utils import format_datetime
 
 from django.utils import timezone
 
-from workers.mail import addresses
-from workers.mail.headers import lines, words
-from workers.mail.headers.lines import Line
-from workers.mail.headers.texts import CannotBeWritten, refuse_controls
-from workers.mail.kinds import Content
-from workers.mail.models import Email
+from weir.workers.mail import addresses
+from weir.workers.mail.headers import lines, words
+from weir.workers.mail.headers.lines import Line
+from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
+from weir.workers.mail.kinds import Content
+from weir.workers.mail.models import Email
 
 _NAME = re.compile(r"[!-9;-~]{1,76}")  # RFC 5322, 3.6.8; longer ones would leave no room on their line
 # Those that Weir writes. Cc and Bcc would name recipients of whom there is no row.

@@ -3,8 +3,8 @@
 from email.policy import EmailPolicy
 from typing import Any
 
-from workers.mail.headers import words
-from workers.mail.headers.lines import Line
+from weir.workers.mail.headers import words
+from weir.workers.mail.headers.lines import Line
 
 
 class _Policy(EmailPolicy):

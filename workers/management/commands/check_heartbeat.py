@@ -3,9 +3,9 @@ import socket
 from django.core.management.base import CommandError, CommandParser
 from django.db import Error
 
-from workers import heartbeats, schedule
-from workers.cli.actions import ExactCommand
-from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
+from weir.workers import heartbeats, schedule
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 
 class Command(ExactCommand):

@@ -4,8 +4,8 @@ from typing import Any
 from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from workers.cli.actions import ExactCommand
-from workers.schedule import SCHEDULE, Entry
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.schedule import SCHEDULE, Entry
 
 OWNED = "weir: "
 LOCK = 0x53636865  # "Sche" in ASCII: the advisory lock of the process that synchronises, as entries have no unique key

@@ -4,8 +4,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from project.logins import links
-from workers.cli.actions import ExactCommand
-from workers.cli.arguments import port
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.arguments import port
 
 
 class Command(ExactCommand):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.unit.mail.bounces import written
-from workers.mail.bounces import mime, reports, texts
-from workers.mail.bounces.statuses import is_of_a_dead_address
+from weir.workers.mail.bounces import mime, reports, texts
+from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 
 SIZE = mime.LOOKED_AT
 LONGEST_S = 0.5

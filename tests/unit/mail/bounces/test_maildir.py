@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.mail.bounces import maildir
+from weir.workers.mail.bounces import maildir
 
 
 @pytest.fixture

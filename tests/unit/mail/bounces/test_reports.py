@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.mail.bounces import written
-from workers.mail.bounces import mime, reports
-from workers.mail.bounces.reports import ReportAction, parse
+from weir.workers.mail.bounces import mime, reports
+from weir.workers.mail.bounces.reports import ReportAction, parse
 
 OURS = "<order.shipped-4711-0a1b2c3d4e5f@example.com>"
 STATUS = """\

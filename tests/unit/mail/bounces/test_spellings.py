@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.mail.bounces.spellings import names, spellings
+from weir.workers.mail.bounces.spellings import names, spellings
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.mail.bounces.statuses import exact_status, is_of_a_dead_address
+from weir.workers.mail.bounces.statuses import exact_status, is_of_a_dead_address
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from workers.mail.bounces.reports import ReportAction, parse
-from workers.mail.bounces.statuses import is_of_a_dead_address
+from weir.workers.mail.bounces.reports import ReportAction, parse
+from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 
 OURS = "<order.shipped-4711-0a1b2c3d4e5f@shop.example>"
 KIM = "kim@customers.example"

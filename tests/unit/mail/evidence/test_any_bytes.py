@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.unit.mail.evidence.test_formats import FORMATS, PACKED, others, ours
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, ATTEMPT, OURS, SINCE
-from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.verdicts import Outcome, judge
+from weir.workers.mail.evidence import reading
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.verdicts import Outcome, judge
 
 CHANGED = SINCE + timedelta(hours=2)
 PIECES = st.one_of(

@@ -13,9 +13,9 @@ import pytest
 
 from tests.unit.mail.evidence.test_formats import ours, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import AROUND, verdict
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.formats.packings import Damaged
-from workers.mail.evidence.verdicts import Outcome
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.formats.packings import Damaged
+from weir.workers.mail.evidence.verdicts import Outcome
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.mail.evidence.test_formats import FORMATS, others, ours, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, START, verdict
-from workers.mail.evidence import losses
-from workers.mail.evidence.losses import Reach
-from workers.mail.evidence.verdicts import Outcome, Vouched
+from weir.workers.mail.evidence import losses
+from weir.workers.mail.evidence.losses import Reach
+from weir.workers.mail.evidence.verdicts import Outcome, Vouched
 
 EXIM_BEFORE = "2026-11-23 11:00:00 1rABCA-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=first@example.com"
 EXIM_OTHER = "2026-11-23 12:05:00 1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=other@example.com"

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.mail.evidence.test_verdicts import AROUND, CLIENT, LEFT_BY_ID, NAMED, OURS, SINCE, verdict
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.formats.packings import Damaged
-from workers.mail.evidence.traces import Traces
-from workers.mail.evidence.verdicts import Outcome
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.formats.packings import Damaged
+from weir.workers.mail.evidence.traces import Traces
+from weir.workers.mail.evidence.verdicts import Outcome
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -11,8 +11,8 @@ import pytest
 
 from tests.unit.mail.evidence.test_formats import FORMATS, nanoseconds, others, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import AFTER, AROUND, BEFORE, OTHER, SINCE, SUPPRESSED, read, verdict
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.verdicts import Outcome
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.verdicts import Outcome
 
 
 def named(folder: Path, **logs: list[str]) -> list[str]:

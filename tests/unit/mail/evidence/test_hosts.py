@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.mail.evidence.test_damage import EXIM_AFTER, EXIM_BEFORE, EXIM_OTHER, EXIM_OURS
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, ATTEMPT, verdict
-from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.formats.files import family
-from workers.mail.evidence.verdicts import Outcome, Vouched, judge
+from weir.workers.mail.evidence import reading
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.formats.files import family
+from weir.workers.mail.evidence.verdicts import Outcome, Vouched, judge
 
 EXIM = [EXIM_BEFORE, EXIM_OTHER, EXIM_AFTER]
 LATE = [line.replace("12:05", "12:45").replace("1rABC", "1rXYZ") for line in EXIM[1:]]

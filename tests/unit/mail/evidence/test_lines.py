@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from workers.mail.evidence.formats.lines import Around, Clock, take_apart
+from weir.workers.mail.evidence.formats.lines import Around, Clock, take_apart
 
 CHANGED = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
 AROUND = Around("")

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from workers.mail.evidence import exim, postfix
-from workers.mail.evidence.formats.lines import Around, Clock, take_apart
-from workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence import exim, postfix
+from weir.workers.mail.evidence.formats.lines import Around, Clock, take_apart
+from weir.workers.mail.evidence.signs import Said, Sign
 
 SHORT, LONG = "7F87D2102A7", "4fQxYz3PbZz1Hk"
 

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files
-from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from weir.workers.mail.evidence import reading
+from weir.workers.mail.evidence.formats import files
+from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
 
 OURS = "order.shipped-4711-0a1b2c3d4e5f@example.com"
 SINCE = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.mail.evidence.test_formats import FORMATS, STRANGE_BY_THEMSELVES, others, saved
 from tests.unit.mail.evidence.test_verdicts import ACTIVE, ALL_DAY, AROUND, ATTEMPT, CLIENT, NAMED, SINCE
-from workers.mail.evidence import reading
-from workers.mail.evidence.formats import files, years
-from workers.mail.evidence.formats.files import LogFile
-from workers.mail.evidence.formats.years import Years
-from workers.mail.evidence.verdicts import Outcome, Verdict, judge
+from weir.workers.mail.evidence import reading
+from weir.workers.mail.evidence.formats import files, years
+from weir.workers.mail.evidence.formats.files import LogFile
+from weir.workers.mail.evidence.formats.years import Years
+from weir.workers.mail.evidence.verdicts import Outcome, Verdict, judge
 
 AT_ONCE = datetime(2026, 11, 23, 13, 0, 5, tzinfo=UTC)
 OLDER = [f"{month} 10 12:00:00 mx1 postfix/anvil[9]: statistics" for month in ("Jan", "May", "Sep")]

@@ -3,7 +3,7 @@
 As in about_us.py: each group has its verdict and the reason, each reply the step to which it was seen and who says so.
 """
 
-from workers.mail.transports.replies import Step, Verdict
+from weir.workers.mail.transports.replies import Step, Verdict
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
 GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict

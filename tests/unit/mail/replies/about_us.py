@@ -4,7 +4,7 @@ Each group has its verdict and the reason; each reply the step that it answers a
 Hosts, addresses and names are examples; texts are cut.
 """
 
-from workers.mail.transports.replies import Step, Verdict
+from weir.workers.mail.transports.replies import Step, Verdict
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
 GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.mail.replies.about_emails import ABOUT_EMAILS
 from tests.unit.mail.replies.about_us import ABOUT_US
-from workers.mail.transports.replies import CLOSING, LONGEST, Step, Verdict, judge, status
+from weir.workers.mail.transports.replies import CLOSING, LONGEST, Step, Verdict, judge, status
 
 REPLIES = [
     (step, int(reply[:3]), "\n".join(line[4:] for line in reply.split("\n")), verdict, why)  # as smtplib has it

@@ -6,11 +6,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from workers.audit import listing
-from workers.audit.models import Entry
-from workers.cli import terminal
-from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import duration, utf8
+from weir.workers.audit import listing
+from weir.workers.audit.models import Entry
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.arguments import duration, utf8
 
 
 class List(Action):

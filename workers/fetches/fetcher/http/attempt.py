@@ -17,18 +17,18 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from ratelimit import clock
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
-from workers.fetches.fetcher.http.memory import AnswerMemory, Memory
-from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
-from workers.fetches.fetcher.http.reachability import Reachability
-from workers.fetches.fetcher.http.unanswered import Unanswered
-from workers.fetches.fetcher.in_flight import HeldJob, Stage
-from workers.fetches.fetcher.lease import longest_answer_s
-from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.jobs import Answer, Failure, Flaw, Job
+from weir.ratelimit import clock
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
+from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
+from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
+from weir.workers.fetches.fetcher.http.reachability import Reachability
+from weir.workers.fetches.fetcher.http.unanswered import Unanswered
+from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
+from weir.workers.fetches.fetcher.lease import longest_answer_s
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader
+from weir.workers.fetches.fetcher.wire.connection import Connection
+from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet

@@ -1,4 +1,4 @@
-"""The connector: opens connections to sites, to addresses that the guard permits only (workers.fetches.addresses).
+"""The connector: opens connections to sites, to addresses that the guard permits only (weir.workers.fetches.addresses).
 
 1. The host is looked up (resolver.py). A host that is an address is checked instead.
 2. The addresses are tried, each a little after the one before it (RFC 8305, by aiohappyeyeballs), until one connects:
@@ -19,15 +19,15 @@ from ipaddress import IPv6Address, ip_address
 from aiohappyeyeballs import start_connection
 from django.conf import settings
 
-from workers.fetches.addresses import AddressRefused, Allowed
-from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
-from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
-from workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
-from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
-from workers.fetches.fetcher.wire.turns import Turns
-from workers.fetches.targets import UrlParts
+from weir.workers.fetches.addresses import AddressRefused, Allowed
+from weir.workers.fetches.fetcher.http import descriptors
+from weir.workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
+from weir.workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
+from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
+from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
+from weir.workers.fetches.fetcher.wire.turns import Turns
+from weir.workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
 TOGETHER = 4  # addresses of one host: each has a socket

@@ -16,9 +16,9 @@ from typing import Any
 
 from django.conf import settings
 
-from workers.fetches.addresses import AddressRefused
-from workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
-from workers.fetches.fetcher.wire.connection import ConnectionEnded
+from weir.workers.fetches.addresses import AddressRefused
+from weir.workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
+from weir.workers.fetches.fetcher.wire.connection import ConnectionEnded
 
 # What this process or its host has run out of, or lost: descriptors, buffers, memory, its network.
 OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN})

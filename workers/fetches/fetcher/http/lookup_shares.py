@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 
-from workers.fetches.fetcher.http.zones import zone_of
-from workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.http.zones import zone_of
+from weir.workers.fetches.fetcher.remembered import Remembered
 
 MOST_LOOKUPS = 640  # at once, each in a thread of some 30 KiB; threads are made when they are needed
 FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone

@@ -16,8 +16,8 @@ from operator import attrgetter
 
 from django.conf import settings
 
-from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.jobs import Reservation
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader
+from weir.workers.fetches.jobs import Reservation
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
 FULL_FROM = 0.5  # the part of all bytes from which on it counts as full: the answers that are read go on growing

@@ -4,7 +4,7 @@ A fetcher learns that of each site. What it has not learned yet costs the first 
 attempt: the fetcher began too late, and begins earlier the next time.
 """
 
-from workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.remembered import Remembered
 
 OPEN_AHEAD = 0.5  # seconds before its slot at which a request begins to open its connection, unless the site is slow
 SPARE = 1.5  # a connection may take so many times as long as the slowest lately

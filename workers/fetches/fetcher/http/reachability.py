@@ -14,12 +14,12 @@ from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from ratelimit import clock
-from ratelimit.pacing import NEVER
-from workers.fetches.fetcher.http.faults import Respect, SocketAddress
-from workers.fetches.fetcher.http.zones import zone_of
-from workers.fetches.fetcher.remembered import Remembered
-from workers.fetches.jobs import Job
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import NEVER
+from weir.workers.fetches.fetcher.http.faults import Respect, SocketAddress
+from weir.workers.fetches.fetcher.http.zones import zone_of
+from weir.workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.jobs import Job
 
 EVIDENCE_S = 2.0  # for which a failure waits for others, or for a success, before anybody is blamed
 OTHERS = 3  # so many other sites must fail, too, before our resolver or uplink is blamed

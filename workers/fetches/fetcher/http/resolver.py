@@ -1,4 +1,4 @@
-"""The resolver: the system's, with a deadline, and with the guard of `workers.fetches.addresses` behind it.
+"""The resolver: the system's, with a deadline, and with the guard of `weir.workers.fetches.addresses` behind it.
 
 Which look-up may have a thread is decided by lookup_shares.py. On the loop's thread only, but for the look-ups.
 """
@@ -12,11 +12,11 @@ from functools import partial
 from itertools import zip_longest
 from typing import cast
 
-from workers.fetches.addresses import AddressRefused, Allowed
-from workers.fetches.fetcher.http import descriptors, lookup_shares
-from workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
-from workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, Zone, ZoneSilent
-from workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.addresses import AddressRefused, Allowed
+from weir.workers.fetches.fetcher.http import descriptors, lookup_shares
+from weir.workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
+from weir.workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, Zone, ZoneSilent
+from weir.workers.fetches.fetcher.remembered import Remembered
 
 SocketName = tuple[str, int] | tuple[str, int, int, int]
 AddrInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketName]

@@ -17,13 +17,13 @@ from functools import partial
 import structlog
 from django.conf import settings
 
-from ratelimit import clock
-from ratelimit.pacing import NEVER
-from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.attempt import Attempt, RunOver, Shared
-from workers.fetches.fetcher.http.connector import Connector
-from workers.fetches.fetcher.http.faults import (
+from weir.ratelimit import clock
+from weir.ratelimit.pacing import NEVER
+from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.http import descriptors
+from weir.workers.fetches.fetcher.http.attempt import Attempt, RunOver, Shared
+from weir.workers.fetches.fetcher.http.connector import Connector
+from weir.workers.fetches.fetcher.http.faults import (
     ConnectionTooSlow,
     Fault,
     LookupFailed,
@@ -31,21 +31,21 @@ from workers.fetches.fetcher.http.faults import (
     Respect,
     fault_of,
 )
-from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
-from workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
-from workers.fetches.fetcher.http.resolver import GuardedResolver
-from workers.fetches.fetcher.in_flight import HeldJob
-from workers.fetches.fetcher.refusals.asked import Headers
-from workers.fetches.fetcher.remembered import Remembered
-from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
-from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
-from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
-from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
-from workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Reservation, Snoozed
-from workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
-from workers.fetches.targets import UrlParts, parts_of
-from workers.tracing import correlation
+from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp
+from weir.workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
+from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
+from weir.workers.fetches.fetcher.in_flight import HeldJob
+from weir.workers.fetches.fetcher.refusals.asked import Headers
+from weir.workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
+from weir.workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
+from weir.workers.fetches.fetcher.wire.pool import Pool
+from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
+from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Reservation, Snoozed
+from weir.workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
+from weir.workers.fetches.targets import UrlParts, parts_of
+from weir.workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
 

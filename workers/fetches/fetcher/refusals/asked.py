@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from ratelimit.models import ALWAYS_REFUSING
-from workers.fetches.fetcher.refusals import quotas, times
-from workers.fetches.fetcher.refusals.times import Time
+from weir.ratelimit.models import ALWAYS_REFUSING
+from weir.workers.fetches.fetcher.refusals import quotas, times
+from weir.workers.fetches.fetcher.refusals.times import Time
 
 # These refuse where the answer says until when, if the settings of the site name no statuses: others use them for good.
 TEMPORARY: Final = frozenset({403, 413, 420, 502, 529, 999})

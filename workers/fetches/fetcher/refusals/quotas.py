@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import http_sf
 
-from ratelimit.site_settings import SHORTEST_BACK_OFF
-from workers.fetches.fetcher.refusals import times
-from workers.fetches.fetcher.refusals.times import Time
+from weir.ratelimit.site_settings import SHORTEST_BACK_OFF
+from weir.workers.fetches.fetcher.refusals import times
+from weir.workers.fetches.fetcher.refusals.times import Time
 
 LONGEST_FIELD = 1_024  # bytes of a structured field: reading costs a microsecond for each
 CONCURRENT: Final = "concurrent-requests"  # a quota of what is in flight: it is free again with the next answer

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ratelimit.models import LONG_AGO
-from ratelimit.pacing import NEVER
-from workers.fetches.fetcher.refusals.asked import Asked
-from workers.fetches.fetcher.remembered import Remembered
+from weir.ratelimit.models import LONG_AGO
+from weir.ratelimit.pacing import NEVER
+from weir.workers.fetches.fetcher.refusals.asked import Asked
+from weir.workers.fetches.fetcher.remembered import Remembered
 
 MOST_TOLD = 20_000  # sites of which it is remembered until when they rest
 SAME_S = 1.0  # resets are written in whole seconds: two answers that mean one moment differ by so much

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
-from ratelimit.models import LONG_AGO
+from weir.ratelimit.models import LONG_AGO
 
 MOST_LINES = 8  # of one header that are read
 LONGEST_LINE = 1_024  # bytes of a value with the blanks around it

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from workers.fetches.fetcher.results.decoding import Decoded, codings, decoded, too_large
-from workers.fetches.jobs import Answer, Flaw
-from workers.fetches.robots import rules
+from weir.workers.fetches.fetcher.results.decoding import Decoded, codings, decoded, too_large
+from weir.workers.fetches.jobs import Answer, Flaw
+from weir.workers.fetches.robots import rules
 
 BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})

@@ -12,9 +12,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from workers.fetches.fetcher.remembered import Remembered
-from workers.fetches.fetcher.results.contents import is_packed
-from workers.fetches.jobs import Answer, Event
+from weir.workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.results.contents import is_packed
+from weir.workers.fetches.jobs import Answer, Event
 
 REMEMBERED_S: Final = 60.0  # for which a site that has sent a costly answer counts as costly
 MOST_REMEMBERED: Final = 10_000  # sites

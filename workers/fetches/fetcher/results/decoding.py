@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, Broken, Deflated, Stream
-from workers.fetches.jobs import Flaw
+from weir.workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, Broken, Deflated, Stream
+from weir.workers.fetches.jobs import Flaw
 
 ACCEPT_ENCODING = (
     "gzip, deflate"  # nothing has shown that br or zstd pays: they are read where a site sends them unasked

@@ -2,11 +2,11 @@
 
 import time
 
-from ratelimit import clock
-from workers.fetches.jobs import Answer, Event, Failure, Outcome
-from workers.fetches.models import State
-from workers.fetches.targets import parts_of
-from workers.tracing import correlation, spans
+from weir.ratelimit import clock
+from weir.workers.fetches.jobs import Answer, Event, Failure, Outcome
+from weir.workers.fetches.models import State
+from weir.workers.fetches.targets import parts_of
+from weir.workers.tracing import correlation, spans
 
 
 def record(event: Event, outcome: Outcome) -> None:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from ratelimit.models import ALWAYS_REFUSING
-from workers.backoff import LONGEST_S, backoff_s
-from workers.fetches.addresses import AddressRefused, Allowed
-from workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
-from workers.fetches.fetcher.results.contents import ALL_THERE, content_of
-from workers.fetches.fetcher.results.decoding import Decoded
-from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Flaw, Job, Outcome, Snoozed, echo
-from workers.fetches.models import State
-from workers.fetches.targets import InvalidTarget, parse_target
+from weir.ratelimit.models import ALWAYS_REFUSING
+from weir.workers.backoff import LONGEST_S, backoff_s
+from weir.workers.fetches.addresses import AddressRefused, Allowed
+from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
+from weir.workers.fetches.fetcher.results.contents import ALL_THERE, content_of
+from weir.workers.fetches.fetcher.results.decoding import Decoded
+from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, Flaw, Job, Outcome, Snoozed, echo
+from weir.workers.fetches.models import State
+from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -18,22 +18,22 @@ from typing import NamedTuple
 import structlog
 from django.db import DataError, Error, IntegrityError, connection
 
-from postgres import statements
-from ratelimit.sites import SitesLocked, known_sites, sites_of
-from ratelimit.slots import unreserve
-from workers.fetches import backlog
-from workers.fetches.fetcher.lease import STORING
-from workers.fetches.fetcher.parts import take_turn
-from workers.fetches.jobs import Outcome
-from workers.fetches.models import FINAL, State
-from workers.fetches.on_done import Ended, call_on_done
-from workers.fetches.robots import answers as robots_answers
-from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.rules import origin_of
-from workers.tracing import correlation
+from weir.postgres import statements
+from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
+from weir.ratelimit.slots import unreserve
+from weir.workers.fetches import backlog
+from weir.workers.fetches.fetcher.lease import STORING
+from weir.workers.fetches.fetcher.parts import take_turn
+from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.models import FINAL, State
+from weir.workers.fetches.on_done import Ended, call_on_done
+from weir.workers.fetches.robots import answers as robots_answers
+from weir.workers.fetches.robots import files as robots_files
+from weir.workers.fetches.robots.rules import origin_of
+from weir.workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
-_query = partial(statements.run, "workers.fetches.fetcher.results")
+_query = partial(statements.run, "weir.workers.fetches.fetcher.results")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",

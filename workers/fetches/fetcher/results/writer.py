@@ -28,16 +28,16 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from ratelimit import clock
-from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.fetcher.lease import STORING, longest_answer_s
-from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
-from workers.fetches.fetcher.results import fetch_spans
-from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
-from workers.fetches.fetcher.results.costly import CostlyAnswers
-from workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
-from workers.fetches.fetcher.results.store import store_surely, take_in_hand
-from workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
+from weir.ratelimit import clock
+from weir.workers.fetches.addresses import allowed_by_settings
+from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
+from weir.workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
+from weir.workers.fetches.fetcher.results import fetch_spans
+from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
+from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
+from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
+from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
+from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
 
 log = structlog.get_logger(__name__)
 

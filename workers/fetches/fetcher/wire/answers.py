@@ -13,7 +13,7 @@ from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from workers.fetches.fetcher.wire.leniencies import mended
+from weir.workers.fetches.fetcher.wire.leniencies import mended
 
 MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers take
 FREE_HEADS = 2**15  # bytes of them, more than sites need; one beyond may cost three times as much as one of a body

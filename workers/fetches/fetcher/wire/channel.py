@@ -9,8 +9,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.tls import Tls
+from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
 MANY_READS = 1_000  # of a handshake, or of an answer: after each further one, the kernel gathers what comes

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Section
-from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
-from workers.fetches.fetcher.wire.handshakes import Handshakes
-from workers.fetches.fetcher.wire.tls import Tls
-from workers.fetches.fetcher.wire.turns import Turns
+from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Section
+from weir.workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
+from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.tls import Tls
+from weir.workers.fetches.fetcher.wire.turns import Turns
 
 MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
 # Answers that cost more to read, or to store, than their length explains are read one in such a time, however many

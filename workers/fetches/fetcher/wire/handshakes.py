@@ -8,8 +8,8 @@ On the loop's thread only.
 import asyncio
 from functools import partial
 
-from workers.fetches.fetcher.wire.tls import Tls
-from workers.fetches.fetcher.wire.turns import Turns
+from weir.workers.fetches.fetcher.wire.tls import Tls
+from weir.workers.fetches.fetcher.wire.turns import Turns
 
 TURN_S = 0.005
 USUAL = 2**14  # bytes from a site

@@ -11,8 +11,8 @@ from collections import defaultdict
 from functools import partial
 from math import inf
 
-from workers.fetches.fetcher.remembered import Remembered
-from workers.fetches.fetcher.wire.connection import Connection, State
+from weir.workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.wire.connection import Connection, State
 
 KEPT_S = 15.0  # for which a connection waits for the next request
 SAFE = 0.5  # the part of the time after which a site gave up a connection, for which others of its origin may wait

@@ -11,13 +11,13 @@ from typing import Any, TextIO
 from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
-from workers import consumers, heartbeats
-from workers.cli import terminal
-from workers.cli.actions import ExactCommand
-from workers.cli.arguments import at_least_one, seconds, whole_number
-from workers.fetches.enqueue import request_fetches
-from workers.fetches.management.screen import Screen, queueing, waits, watching
-from workers.fetches.reports.progress import Ending, FetchIds, Progress, endings, failures, progress
+from weir.workers import consumers, heartbeats
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.arguments import at_least_one, seconds, whole_number
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.management.screen import Screen, queueing, waits, watching
+from weir.workers.fetches.reports.progress import Ending, FetchIds, Progress, endings, failures, progress
 
 CHUNK = 10_000  # URLs a call of request_fetches
 LOOK_EVERY = 0.25  # seconds

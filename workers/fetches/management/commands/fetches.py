@@ -8,18 +8,18 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.template.defaultfilters import pluralize
 
-from ratelimit import site_names
-from ratelimit.models import Site
-from ratelimit.sites import UnknownSite, unknown_site
-from workers.audit import acting, said
-from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import at_least_one, duration, from_zero, row_id, utf8
-from workers.fetches.actions import fetches as actions
-from workers.fetches.management import fetch_text
-from workers.fetches.management.listing import List
-from workers.fetches.models import ACTIVE, Fetch
-from workers.fetches.reports.fetch_way import fetch_way
-from workers.fetches.reports.why import UnknownFetch, why
+from weir.ratelimit import site_names
+from weir.ratelimit.models import Site
+from weir.ratelimit.sites import UnknownSite, unknown_site
+from weir.workers.audit import acting, said
+from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.arguments import at_least_one, duration, from_zero, row_id, utf8
+from weir.workers.fetches.actions import fetches as actions
+from weir.workers.fetches.management import fetch_text
+from weir.workers.fetches.management.listing import List
+from weir.workers.fetches.models import ACTIVE, Fetch
+from weir.workers.fetches.reports.fetch_way import fetch_way
+from weir.workers.fetches.reports.why import UnknownFetch, why
 
 FILTERS = ("site", "status", "error", "since")
 

@@ -4,17 +4,17 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
 
-from ratelimit import site_names, site_settings, sites
-from ratelimit.models import Site
-from workers.audit import acting, said
-from workers.cli import terminal
-from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import at_least_one, duration, from_zero, one_of, statuses, utf8
-from workers.fetches.actions import sites as actions
-from workers.fetches.management import forecast_text, site_text
-from workers.fetches.reports.forecast import forecast
-from workers.fetches.reports.site_list import STATES, SiteFilters, all_sites, backlogs
-from workers.fetches.reports.site_status import site_details, site_now
+from weir.ratelimit import site_names, site_settings, sites
+from weir.ratelimit.models import Site
+from weir.workers.audit import acting, said
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.arguments import at_least_one, duration, from_zero, one_of, statuses, utf8
+from weir.workers.fetches.actions import sites as actions
+from weir.workers.fetches.management import forecast_text, site_text
+from weir.workers.fetches.reports.forecast import forecast
+from weir.workers.fetches.reports.site_list import STATES, SiteFilters, all_sites, backlogs
+from weir.workers.fetches.reports.site_status import site_details, site_now
 
 TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
 LISTED = 100

@@ -19,8 +19,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from workers.mail.evidence.formats import packings
-from workers.mail.evidence.formats.packings import Damaged
+from weir.workers.mail.evidence.formats import packings
+from weir.workers.mail.evidence.formats.packings import Damaged
 
 STDIN = "-"
 LONGEST_LINE = 65_536  # bytes; what is longer is read as several lines: a file without line ends fills no memory

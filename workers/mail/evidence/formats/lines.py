@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from workers.mail.evidence.formats import years
-from workers.mail.evidence.formats.years import A_DAY, MONTHS, Survey
+from weir.workers.mail.evidence.formats import years
+from weir.workers.mail.evidence.formats.years import A_DAY, MONTHS, Survey
 
 _MONTH = rf"(?:{'|'.join(MONTHS)})"
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"

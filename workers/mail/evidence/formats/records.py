@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from workers.mail.evidence.formats import lines, years
-from workers.mail.evidence.formats.files import LogFile
-from workers.mail.evidence.formats.lines import Around, Clock, Line
-from workers.mail.evidence.formats.packings import Damaged
-from workers.mail.evidence.formats.wrappings import COLOUR, PART, Unwrapper, Wrapped
-from workers.mail.evidence.formats.years import Survey, Years
+from weir.workers.mail.evidence.formats import lines, years
+from weir.workers.mail.evidence.formats.files import LogFile
+from weir.workers.mail.evidence.formats.lines import Around, Clock, Line
+from weir.workers.mail.evidence.formats.packings import Damaged
+from weir.workers.mail.evidence.formats.wrappings import COLOUR, PART, Unwrapper, Wrapped
+from weir.workers.mail.evidence.formats.years import Survey, Years
 
 LONGEST_SHOWN = 200  # characters of a line in a sentence
 NULS = "a part of the file is nothing but NULs, in place of lines"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workers.mail.evidence.formats.files import LONGEST_LINE
+from weir.workers.mail.evidence.formats.files import LONGEST_LINE
 
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"
 _COMPOSE = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*) *\| ?(?P<text>.*)", re.DOTALL)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from workers.mail.evidence.formats.files import LogFile
+from weir.workers.mail.evidence.formats.files import LogFile
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # A time without a year that is later than the file's last change by more is of a year before: clocks differ by less.

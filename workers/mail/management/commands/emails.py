@@ -1,17 +1,17 @@
 from typing import ClassVar
 
-from workers.audit import acting
-from workers.cli.actions import ActionCommand
-from workers.mail.kinds import UnknownKind
-from workers.mail.management.bounces import Bounces
-from workers.mail.management.evidence import Evidence
-from workers.mail.management.listing import List, Show
-from workers.mail.management.pausing import Kinds, Pause, Resume
-from workers.mail.management.previewing import PreviewAction
-from workers.mail.management.resending import Resend
-from workers.mail.management.resolving import Cancel, Correct, Resolve
-from workers.mail.management.suppressing import Forget, Suppress, Suppressed, Unsuppress
-from workers.mail.reports.previews import NothingToShow
+from weir.workers.audit import acting
+from weir.workers.cli.actions import ActionCommand
+from weir.workers.mail.kinds import UnknownKind
+from weir.workers.mail.management.bounces import Bounces
+from weir.workers.mail.management.evidence import Evidence
+from weir.workers.mail.management.listing import List, Show
+from weir.workers.mail.management.pausing import Kinds, Pause, Resume
+from weir.workers.mail.management.previewing import PreviewAction
+from weir.workers.mail.management.resending import Resend
+from weir.workers.mail.management.resolving import Cancel, Correct, Resolve
+from weir.workers.mail.management.suppressing import Forget, Suppress, Suppressed, Unsuppress
+from weir.workers.mail.reports.previews import NothingToShow
 
 
 class Command(ActionCommand):

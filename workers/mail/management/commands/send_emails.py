@@ -13,13 +13,13 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import ngettext
 
-from workers.cli.actions import ExactCommand
-from workers.cli.terminal import printable
-from workers.mail import suppression
-from workers.mail.addresses import CannotBeWritten
-from workers.mail.models import Email, Rendering
-from workers.mail.rendering import render
-from workers.mail.sending import runner
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.terminal import printable
+from weir.workers.mail import suppression
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.models import Email, Rendering
+from weir.workers.mail.rendering import render
+from weir.workers.mail.sending import runner
 
 AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
 STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"

@@ -8,13 +8,13 @@ import psycopg
 from django.core.management.base import CommandParser
 from django.db import OperationalError
 
-from postgres import bounded
-from workers.cli import terminal
-from workers.cli.actions import ExactCommand
-from workers.cli.terminal import span
-from workers.overview import locks
-from workers.overview.overview import Overview, overview
-from workers.overview.problems import Problem, held_up, problems, shown
+from weir.postgres import bounded
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.terminal import span
+from weir.workers.overview import locks
+from weir.workers.overview.overview import Overview, overview
+from weir.workers.overview.problems import Problem, held_up, problems, shown
 
 NEEDS_A_PERSON = 1  # the exit status
 LOCK_S = 2.0  # for which it waits for a table that is locked

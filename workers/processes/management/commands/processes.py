@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workers.cli import terminal
-from workers.cli.actions import ExactCommand
-from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 COLUMNS = ("name", "kind", "pid", "version", "up", "last turn", "holds", "state")
 NOT_WELL = 1  # the exit status

@@ -5,14 +5,14 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 
-from postgres import sequences
-from postgres.timeline import gate
-from postgres.timeline.gate import Closed
-from postgres.timeline.seen import Seen
-from ratelimit.models import Site
-from workers.audit import acting, said
-from workers.cli.actions import ExactCommand
-from workers.recovery import recovering, stepping
+from weir.postgres import sequences
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.gate import Closed
+from weir.postgres.timeline.seen import Seen
+from weir.ratelimit.models import Site
+from weir.workers.audit import acting, said
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.recovery import recovering, stepping
 
 
 class Command(ExactCommand):

@@ -1,7 +1,7 @@
 from typing import Any
 
-from notifications import flush
-from workers.cli.actions import ExactCommand
+from weir.notifications import flush
+from weir.workers.cli.actions import ExactCommand
 
 
 class Command(ExactCommand):

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from notifications.reports import MOST, UnreadStatus, unread_status
-from workers.cli import terminal
-from workers.cli.actions import ExactCommand
-from workers.cli.terminal import span
+from weir.notifications.reports import MOST, UnreadStatus, unread_status
+from weir.workers.cli import terminal
+from weir.workers.cli.actions import ExactCommand
+from weir.workers.cli.terminal import span
 
 TRUST = {True: "Redis is trusted", False: "rows are counted until a whole full scan", None: "never reconciled"}
 

@@ -1,0 +1,1 @@
+"""Weir, as a library: one import name for all rooms."""

@@ -1,0 +1,82 @@
+"""Who asks, and whether they may: a bearer token, its rate, and its scopes. There are no cookies.
+
+1. The secret is looked up by its hash. It must not have expired, by the database's clock, and must not be revoked.
+2. The request takes a slot of the token's site, as every request to a site does: no two processes give the same one.
+3. The token must have the scope that the operation takes.
+
+`project.front` has read the body by then, of a request with an Authorization header; nothing has parsed it.
+"""
+
+import math
+from datetime import timedelta
+from typing import Final
+
+from django.db.models import BooleanField, Case, When
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from ninja.security import HttpBearer
+
+from weir.api.http.problems import NOT_PERMITTED, TOO_MANY_REQUESTS, UNAUTHENTICATED, Problem
+from weir.api.tokens import secret as secrets
+from weir.api.tokens.models import Token
+from weir.ratelimit.slots import SlotTooFar
+from weir.ratelimit.throttle import throttle
+from weir.workers.audit.acting import Actor
+from weir.workers.audit.models import Door
+
+CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Weir"'}
+NEEDED: Final = "Send a token that is valid: Authorization: Bearer weir_..."
+MOST_WAIT_S: Final = 0.25  # for which a request is held up where others of its token have just come
+LONGEST_RETRY_S: Final = 3_600
+NOTED_EVERY: Final = timedelta(minutes=1)
+
+
+class Bearer(HttpBearer):
+    """Demands a token with a scope."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__()
+        self.scope = scope
+
+    def authenticate(self, request: HttpRequest, token: str) -> Token:  # noqa: ARG002  ninja's signature
+        """Return the token whose secret was sent. Raises Problem."""
+        found = _known(token)
+        _take_slot(found)
+        if self.scope not in found.scopes:
+            raise Problem(NOT_PERMITTED, f"The token lacks the scope {self.scope}.")
+        return found
+
+
+def actor(request: HttpRequest) -> Actor:
+    """Return who changes something, for the audit trail."""
+    token = token_of(request)
+    return Actor(name=token.name, door=Door.API, may=frozenset(token.scopes).__contains__)
+
+
+def token_of(request: HttpRequest) -> Token:
+    """Return the token of a request that was let in."""
+    token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
+    return token
+
+
+def _known(secret: str) -> Token:
+    if not secrets.is_secret(secret):
+        raise Problem(UNAUTHENTICATED, NEEDED, CHALLENGE)
+    fresh = Case(When(last_used_at__gt=Now() - NOTED_EVERY, then=True), default=False, output_field=BooleanField())
+    valid = Token.objects.filter(revoked_at=None, expires_at__gt=Now()).annotate(was_noted=fresh)
+    token = valid.filter(secret_hash=secrets.hash_of(secret)).first()
+    if token is None:
+        raise Problem(UNAUTHENTICATED, NEEDED, CHALLENGE)
+    if not vars(token)["was_noted"]:
+        Token.objects.filter(pk=token.pk).update(last_used_at=Now())
+    return token
+
+
+def _take_slot(token: Token) -> None:
+    try:
+        with throttle(token.site, MOST_WAIT_S):
+            pass
+    except SlotTooFar as error:
+        wait_s = LONGEST_RETRY_S if error.retry_after == math.inf else min(LONGEST_RETRY_S, error.retry_after)
+        headers = {"Retry-After": str(max(1, math.ceil(wait_s)))}
+        raise Problem(TOO_MANY_REQUESTS, f"The next request is taken in {wait_s:.3f} s.", headers) from error

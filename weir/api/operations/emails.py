@@ -1,0 +1,148 @@
+"""E-mails: which there are, what is in their way, and what people found out about unknown ones."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from weir.api.access import actor
+from weir.api.http.problems import (
+    IN_PROGRESS,
+    INVALID,
+    NO_REASON,
+    NOT_FOUND,
+    NOT_IN_THIS_STATE,
+    OTHER_REQUEST,
+    READ_ONLY,
+    Problem,
+)
+from weir.api.idempotency import once
+from weir.api.operations.looking import looked
+from weir.api.operations.operation import IDEMPOTENCY_KEY, operation, refused
+from weir.api.schemas import emails as schemas
+from weir.api.schemas.values import Id
+from weir.api.tokens import scopes
+from weir.postgres import planner
+from weir.workers.cursors import BadCursor
+from weir.workers.mail.actions import emails, kinds
+from weir.workers.mail.models import Act, Email
+from weir.workers.mail.reports import counts, listing
+from weir.workers.mail.reports.why import goes_by, why
+from weir.workers.mail.resolving import CannotBeResolved
+
+router = Router(tags=["e-mails"])
+KIND_CHANGES: Final = (READ_ONLY, NOT_FOUND, NO_REASON)
+
+
+@operation(router, "GET", "/emails", scope=scopes.SEE_EMAILS, answers={200: schemas.EmailPage})
+def list_emails(request: HttpRequest, query: Query[schemas.EmailQuery]) -> schemas.EmailPage:
+    """List e-mails: unknown ones by when they were sent, those to an address by it, all others the oldest first."""
+    wanted = listing.Wanted(state=query.state, kind=query.kind, to=query.to)
+
+    def found() -> listing.EmailsPage:
+        planner.by_indexes()
+        return listing.page(wanted, query.after)
+
+    with refused(INVALID, BadCursor):
+        page = looked(found)
+    return schemas.EmailPage(
+        emails=[schemas.Email(**_values(email)) for email in page.emails],
+        next=page.next or None,
+        looked_at=page.looked_at,
+    )
+
+
+@operation(
+    router,
+    "GET",
+    "/emails/{email_id}",
+    scope=scopes.SEE_EMAILS,
+    answers={200: schemas.EmailDetails},
+    refusals=[NOT_FOUND],
+)
+def get_email(request: HttpRequest, email_id: Id) -> schemas.EmailDetails:
+    """Return all about one e-mail, with what is in its way, and what people and logs have said about it."""
+    return _details(_email(email_id))
+
+
+@operation(
+    router,
+    "POST",
+    "/emails/{email_id}/resolutions",
+    scope=scopes.RESOLVE_EMAILS,
+    answers={201: schemas.Resolved},
+    refusals=[READ_ONLY, NOT_FOUND, NO_REASON, NOT_IN_THIS_STATE, IN_PROGRESS, OTHER_REQUEST],
+)
+def resolve_email(
+    request: HttpRequest, email_id: Id, wanted: schemas.NewResolution, idempotency_key: str = IDEMPOTENCY_KEY
+) -> HttpResponse:
+    """Say what became of an e-mail, or what is to become of it. Of two at once, the second finds it resolved."""
+
+    def resolve() -> tuple[int, schemas.Resolved]:
+        _email(email_id)
+        with refused(INVALID, ValueError), refused(NOT_IN_THIS_STATE, CannotBeResolved):
+            email = _resolved(request, email_id, wanted)
+        return 201, schemas.Resolved(email=email.pk, state=email.state)  # type: ignore[arg-type]  # one of State
+
+    return once(request, idempotency_key, resolve)
+
+
+@operation(router, "GET", "/email-kinds", scope=scopes.SEE_EMAILS, answers={200: schemas.MailKinds})
+def list_email_kinds(request: HttpRequest) -> schemas.MailKinds:
+    """List the kinds of e-mail, and which of them are paused."""
+    return schemas.MailKinds(kinds=[schemas.MailKind(**row._asdict()) for row in looked(counts.of_kinds)])
+
+
+@operation(
+    router,
+    "PUT",
+    "/email-kinds/{kind}/pause",
+    scope=scopes.RESOLVE_EMAILS,
+    answers={204: None},
+    refusals=KIND_CHANGES,
+)
+def pause_email_kind(request: HttpRequest, kind: schemas.Kind, wanted: schemas.MailReason) -> HttpResponse:
+    """Have no e-mail of the kind begun from now on."""
+    kinds.pause(actor(request), kind, why=wanted.why)
+    return HttpResponse(status=204)
+
+
+@operation(
+    router,
+    "DELETE",
+    "/email-kinds/{kind}/pause",
+    scope=scopes.RESOLVE_EMAILS,
+    answers={204: None},
+    refusals=KIND_CHANGES,
+)
+def resume_email_kind(request: HttpRequest, kind: schemas.Kind, query: Query[schemas.MailReasonQuery]) -> HttpResponse:
+    """Have e-mails of the kind sent again."""
+    kinds.resume(actor(request), kind, why=query.why)
+    return HttpResponse(status=204)
+
+
+def _resolved(request: HttpRequest, email_id: int, wanted: schemas.NewResolution) -> Email:
+    return emails.resolve(actor(request), email_id, Act(wanted.act), why=wanted.why, to=wanted.to or None)
+
+
+def _email(email_id: int) -> Email:
+    email: Email | None = Email.objects.filter(pk=email_id).first()
+    if email is None:
+        raise Problem(NOT_FOUND, f"There is no e-mail {email_id}.")
+    return email
+
+
+def _values(email: Email) -> dict[str, Any]:
+    return {name: getattr(email, name) for name in schemas.Email.model_fields}
+
+
+def _details(email: Email) -> schemas.EmailDetails:
+    blockers = [schemas.EmailBlocker(kind=one.what, text=one.text, until=one.until) for one in why(email)]
+    fields = [name for name in schemas.Resolution.model_fields if name != "act"]
+    resolutions = [
+        schemas.Resolution(act=one.done.value, **{name: getattr(one, name) for name in fields})
+        for one in email.resolutions.order_by("pk")
+    ]
+    return schemas.EmailDetails(
+        **_values(email), goes_by=[relay.name for relay in goes_by(email)], blockers=blockers, resolutions=resolutions
+    )

@@ -1,0 +1,123 @@
+"""Operation: one way in. Each says which scope it takes, what it answers, and how it may be refused.
+
+@operation(router, "GET", "/fetches/{fetch_id}", scope=scopes.SEE_FETCHES, answers={200: FetchDetails})
+def get_fetch(request: HttpRequest, fetch_id: Id) -> FetchDetails: ...
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from django.http import HttpRequest
+from ninja import Router
+from ninja.params.functions import Header
+from ninja.signature import ViewSignature
+
+from weir.api.access import Bearer
+from weir.api.http import bodies, problems
+from weir.api.http.problems import INVALID, MEDIA_TYPE, Kind, Problem
+from weir.api.models import LONGEST_KEY
+from weir.workers.audit import acting
+
+View = TypeVar("View", bound=Callable[..., Any])
+# The values that views have for headers: `if_match: str = IF_MATCH`.
+IF_MATCH: Final[Any] = Header("", alias="If-Match", max_length=200, description="the ETag of what is to be changed")
+IDEMPOTENCY_KEY: Final[Any] = Header(
+    "",
+    alias="Idempotency-Key",
+    max_length=LONGEST_KEY,
+    pattern=r"^[!-~]*$",
+    description="a text of your choice, such as a UUID: the request is done once, however often it is sent",
+)
+# How each operation may be refused, whatever it does.
+ALWAYS: Final = (
+    problems.MALFORMED,
+    problems.UNAUTHENTICATED,
+    problems.NOT_PERMITTED,
+    problems.INVALID,
+    problems.TOO_MANY_REQUESTS,
+    problems.UNAVAILABLE,
+)
+WITH_BODY: Final = (problems.SLOW_BODY, problems.TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
+
+
+def operation(
+    router: Router,
+    method: str,
+    path: str,
+    *,
+    scope: str,
+    answers: Mapping[int, Any],
+    refusals: Iterable[Kind] = (),
+    media_type: str = "",
+) -> Callable[[View], View]:
+    """Have the view answer this method of this path, for tokens with the scope.
+
+    `answers` has the schema of each status; `refusals` are the problems that only this operation has, beside ALWAYS.
+    `media_type` is that of a 200 that is no JSON.
+    """
+
+    def register(view: View) -> View:
+        models = ViewSignature(path, view).models
+        of_query = [model for model in models if model.__ninja_param_source__ == "query"]
+        names = {name for model in of_query for name in model.__ninja_flatten_map__}
+        has_body = any(model.__ninja_param_source__ == "body" for model in models)
+        kinds = (*ALWAYS, *(WITH_BODY if has_body else ()), *refusals)
+        router.add_api_operation(
+            path,
+            [method],
+            _checked(view, names),
+            auth=Bearer(scope),
+            response=dict(answers),
+            operation_id=view.__name__,
+            summary=(view.__doc__ or "").partition("\n")[0].rstrip("."),
+            openapi_extra={
+                "x-scope": scope,
+                "responses": {**_refused(kinds), **(_raw(media_type) if media_type else {})},
+            },
+        )
+        return view
+
+    return register
+
+
+@contextmanager
+def refused(kind: Kind, *errors: type[Exception]) -> Iterator[None]:
+    """Refuse the request with this problem where the block raises one of the errors, whose text says why."""
+    try:
+        yield
+    except acting.Refused:  # which each is a problem of its own
+        raise
+    except errors as error:
+        raise Problem(kind, str(error)) from error
+
+
+def _checked(view: View, names: Collection[str]) -> View:
+    """Return the view with a check of what ninja does not judge: names in the query, and texts in the URL."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, **values: Any) -> Any:  # noqa: ANN401  what the view returns
+        if unknown := sorted(set(request.GET) - set(names)):
+            known = f"There are {', '.join(sorted(names))}." if names else "There are none here."
+            raise Problem(INVALID, f"There is no query parameter {unknown[0]!r}. {known}")
+        bodies.refuse_unstorable([*request.GET.values(), *(text for text in values.values() if isinstance(text, str))])
+        return view(request, **values)
+
+    return checked  # type: ignore[return-value]  # it takes what the view takes
+
+
+def _refused(kinds: Iterable[Kind]) -> dict[int, Any]:
+    """Return the OpenAPI document's answers of these problems."""
+    by_status: dict[int, list[Kind]] = {}
+    for kind in kinds:
+        by_status.setdefault(kind.status, []).append(kind)
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"description": "; ".join(f"{kind.title} ({kind.name})" for kind in of_status), "content": content}
+        for status, of_status in sorted(by_status.items())
+    }
+
+
+def _raw(media_type: str) -> dict[int, Any]:
+    return {200: {"content": {media_type: {"schema": {"type": "string", "format": "binary"}}}}}

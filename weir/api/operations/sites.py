@@ -1,0 +1,229 @@
+"""Sites: what they do and will do, and what an operator's program changes there."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from weir.api.access import actor
+from weir.api.http import etags
+from weir.api.http.problems import BUSY, CHANGED, IF_MATCH_NEEDED, INVALID, NOT_FOUND, NOT_PERMITTED, READ_ONLY, Problem
+from weir.api.operations.looking import finite, looked, seen
+from weir.api.operations.operation import IF_MATCH, operation, refused
+from weir.api.schemas import sites as schemas
+from weir.api.schemas.values import Host
+from weir.api.tokens import scopes
+from weir.api.tokens.models import SITE_PREFIX
+from weir.ops.snapshots import Snapshot
+from weir.ratelimit import site_names
+from weir.ratelimit.models import Site
+from weir.ratelimit.rates import parse_duration, rate_text
+from weir.ratelimit.site_settings import DEFAULT
+from weir.workers.cursors import BadCursor
+from weir.workers.fetches.actions import sites
+from weir.workers.fetches.models import RobotsFile
+from weir.workers.fetches.reports import site_list
+from weir.workers.fetches.reports.forecast import forecast
+from weir.workers.fetches.reports.site_status import SiteDetails, site_details, site_now
+from weir.workers.fetches.reports.timeline import timeline
+
+router = Router(tags=["sites"])
+CHANGES: Final = (READ_ONLY, NOT_FOUND, BUSY)
+_backlogs: Snapshot[site_list.Backlogs] = Snapshot(least_life_s=5.0)
+
+
+@operation(router, "GET", "/sites", scope=scopes.SEE_SITES, answers={200: schemas.SitePage})
+def list_sites(request: HttpRequest, query: Query[schemas.SiteListQuery]) -> schemas.SitePage:
+    """List the sites that meet the filters, with their rates, backlogs and states."""
+    counted = seen(_backlogs.get(site_list.backlogs))
+    filters = site_list.SiteFilters(search=query.search, state=query.state, sort=query.sort)
+    with refused(INVALID, BadCursor):
+        page = looked(partial(site_list.site_list, filters, query.after or None, counted=counted))
+    rows = [_listed(site) for site in page.sites]
+    return schemas.SitePage(sites=rows, next=page.next, looked_at=page.looked_at, is_whole=counted.is_whole)
+
+
+@operation(
+    router, "GET", "/sites/{host}", scope=scopes.SEE_SITES, answers={200: schemas.SiteDetails}, refusals=[NOT_FOUND]
+)
+def get_site(request: HttpRequest, host: Host, response: HttpResponse) -> schemas.SiteDetails:
+    """Return all about one site. Its ETag is what a change of its settings needs."""
+    details = looked(partial(site_details, host))
+    response.headers["ETag"] = etags.etag(sites.settings_of(details.at.site))
+    return _details(details)
+
+
+@operation(router, "GET", "/sites/{host}/forecast", scope=scopes.SEE_SITES, answers={200: schemas.SiteForecast})
+def get_forecast(request: HttpRequest, host: Host, query: Query[schemas.ForecastQuery]) -> schemas.SiteForecast:
+    """Say when a fetch that is asked for now would start, and when the backlog clears; of a host without site, too."""
+    with refused(INVALID, ValueError):
+        found = looked(partial(forecast, host, query.add, query.rate or None))
+    named = {name: value for name, value in asdict(found).items() if name in schemas.SiteForecast.model_fields}
+    endless = {name: finite(named[name]) for name in ("held_for_s", "starts_in_s", "clears_in_s")}
+    return schemas.SiteForecast(**{**named, **endless})
+
+
+@operation(
+    router, "GET", "/sites/{host}/slots", scope=scopes.SEE_SITES, answers={200: schemas.SiteSlots}, refusals=[NOT_FOUND]
+)
+def get_slots(request: HttpRequest, host: Host) -> schemas.SiteSlots:
+    """Return the slots of a site from a minute ago to the look-ahead, with their fates, and what starts next."""
+    found = looked(lambda: timeline(site_now(host).site.pk))
+    starts = [
+        schemas.NextStart(**{**start._asdict(), "start_in_s": finite(start.start_in_s)}) for start in found.next_starts
+    ]
+    return schemas.SiteSlots(
+        slots=[schemas.Slot(**slot._asdict()) for slot in found.slots],
+        has_more=found.has_more,
+        past_s=found.past_s,
+        ahead_s=found.ahead_s,
+        next_starts=starts,
+    )
+
+
+@operation(
+    router,
+    "PUT",
+    "/sites/{host}",
+    scope=scopes.CHANGE_SITES,
+    answers={200: schemas.SiteWithSettings, 201: schemas.SiteWithSettings},
+    refusals=[READ_ONLY, BUSY, CHANGED, IF_MATCH_NEEDED],
+)
+def put_site(
+    request: HttpRequest, host: Host, wanted: schemas.NewSettings, response: HttpResponse, if_match: str = IF_MATCH
+) -> Any:  # noqa: ANN401  ninja's pair of status and body
+    """Set all settings of a site, or create it. It holds at once, in all processes.
+
+    A site that exists needs If-Match with the ETag that was seen: of two programs that change the same version, one is
+    refused.
+    """
+    name = _changeable(host)
+    before = Site.objects.filter(name=name).first()
+    version = etags.require(if_match, None if before is None else sites.settings_of(before))
+    with refused(INVALID, ValueError):
+        after = sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
+    response.headers["ETag"] = etags.etag(after)
+    return Status(201 if before is None else 200, schemas.SiteWithSettings(name=name, settings=_shown(after)))
+
+
+@operation(router, "PUT", "/sites/{host}/pause", scope=scopes.CHANGE_SITES, answers={204: None}, refusals=CHANGES)
+def pause_site(request: HttpRequest, host: Host, wanted: schemas.Pause) -> HttpResponse:
+    """Start nothing at a site for some time, or until it is resumed. What is in flight ends."""
+    _changeable(host)
+    with refused(INVALID, ValueError):
+        lasts: timedelta | None = None if wanted.lasts is None else parse_duration(wanted.lasts)
+        sites.pause(actor(request), host, lasts, why=wanted.why)
+    return HttpResponse(status=204)
+
+
+@operation(router, "DELETE", "/sites/{host}/pause", scope=scopes.CHANGE_SITES, answers={204: None}, refusals=CHANGES)
+def resume_site(request: HttpRequest, host: Host, query: Query[schemas.WhyQuery]) -> HttpResponse:
+    """End the pause of a site, and its back-off."""
+    _changeable(host)
+    sites.resume(actor(request), host, why=query.why)
+    return HttpResponse(status=204)
+
+
+@operation(
+    router,
+    "POST",
+    "/sites/{host}/robots-requests",
+    scope=scopes.ASK_ROBOTS,
+    answers={202: schemas.AskedRobots},
+    refusals=CHANGES,
+)
+def ask_robots(request: HttpRequest, host: Host, wanted: schemas.Reason) -> schemas.AskedRobots:
+    """Have robots.txt of a site asked for again. Nothing is fetched there until it has come."""
+    name = site_now(host).site.name
+    asked = sites.ask_robots(actor(request), sites.origins_of(name), why=wanted.why)
+    return schemas.AskedRobots(origins=asked)
+
+
+def _changeable(host: str) -> str:
+    """Return the name of the site. Raises Problem for that of a token: no token raises its own rate."""
+    name = site_names.canonical(host)
+    if name.startswith(SITE_PREFIX):
+        raise Problem(NOT_PERMITTED, "The rates of tokens are changed by people: `manage.py sites set`.")
+    return name
+
+
+def _settings(wanted: schemas.NewSettings) -> Mapping[str, Any]:
+    grace = None if wanted.grace_s is None else timedelta(seconds=wanted.grace_s)
+    or_default: dict[str, object] = {"max_concurrency": wanted.max_concurrency, "grace": grace}
+    or_default |= {"obeys_robots": wanted.obeys_robots, "refusing": wanted.refusing}
+    return {
+        "burst": wanted.burst,
+        "covers_subdomains": wanted.covers_subdomains,
+        **{name: DEFAULT if value is None else value for name, value in or_default.items()},
+    }
+
+
+def _shown(settings: Mapping[str, Any]) -> schemas.SiteSettings:
+    of_answer = {name: value for name, value in settings.items() if name != "grace"}
+    return schemas.SiteSettings.model_construct(**of_answer, grace_s=_seconds(settings["grace"]))
+
+
+def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
+    row = site.row
+    return schemas.ListedSite.model_construct(
+        name=row.name,
+        state=site.state,
+        rate=rate_text(row.interval, row.written_rate),
+        effective_interval_s=row.effective_interval.total_seconds(),
+        burst=row.burst,
+        max_concurrency=row.max_concurrency,
+        backlog=site.backlog,
+        seen_per_s=site.seen_per_s,
+        share=site.share,
+        clears_in_s=finite(site.clears_in_s),
+        paused_until=row.paused_until,
+        backed_off_until=row.backed_off_until,
+        backoff_error=row.backoff_error,
+        backoff_reason=row.backoff_reason,
+        backoff_level=row.backoff_level,
+        starts_out_of_time=row.starts_out_of_time,
+        out_of_time_at=row.out_of_time_at,
+    )
+
+
+def _details(of: SiteDetails) -> schemas.SiteDetails:
+    site = of.at.site
+    return schemas.SiteDetails.model_construct(
+        name=site.name,
+        settings=_shown(sites.settings_of(site)),
+        state=of.at.state,
+        effective_interval_s=site.effective_interval.total_seconds(),
+        crawl_delay_s=_seconds(site.crawl_delay),
+        paused_until=site.paused_until,
+        backed_off_until=site.backed_off_until,
+        backoff_level=site.backoff_level,
+        backoff_error=site.backoff_error,
+        backoff_reason=site.backoff_reason,
+        starts_out_of_time=site.starts_out_of_time,
+        out_of_time_at=site.out_of_time_at,
+        next_start=site.next_start,
+        queued=of.expected.queued,
+        starts_in_s=finite(of.expected.starts_in_s),
+        clears_in_s=finite(of.expected.clears_in_s),
+        last_error=of.last_error,
+        robots=[_robots(file) for file in of.robots],
+    )
+
+
+def _robots(file: RobotsFile) -> schemas.KnownRobots:
+    return schemas.KnownRobots(
+        origin=file.origin,
+        state=file.state,
+        crawl_delay_s=_seconds(file.crawl_delay),
+        error=file.error,
+        fetched_at=file.fetched_at,
+        expires_at=file.expires_at,
+    )
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()

@@ -1,0 +1,185 @@
+"""What the API says about fetches."""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
+from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
+from weir.workers.fetches.reports.fetch_list import ROWS
+from weir.workers.fetches.targets import MAX_LENGTH
+
+MOST_URLS: Final = 1_000
+MOST_RETRIED: Final = 100_000
+FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancelled"]
+Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
+
+Incomplete = Annotated[str, Field(description="why the body is not whole, or not what its headers say")]
+
+
+class NewFetches(Body):
+    """URLs that are wanted, and how."""
+
+    urls: Annotated[list[Url], Field(min_length=1, max_length=MOST_URLS)]
+    priority: Annotated[
+        Count, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="higher goes first within a site")
+    ] = 0
+    not_before: Moment | None = None
+    max_attempts: Annotated[Count, Field(ge=1, le=MOST_ATTEMPTS)] = 5
+    revalidate: Annotated[Flag, Field(description="ask only whether the last good answer still holds")] = False
+    dedupe: Annotated[Flag, Field(description="a URL that has an unfinished fetch like this gets that one")] = False
+
+
+class AcceptedFetch(Answer):
+    """A fetch that was asked for. A text that is no URL has failed, and says why."""
+
+    id: int
+    url: str
+    state: FetchState
+    error: str
+    created_at: datetime
+
+
+class AcceptedFetches(Answer):
+    """The fetches, in the order of the URLs."""
+
+    fetches: list[AcceptedFetch]
+
+
+class ListedFetch(Answer):
+    """A fetch of a list."""
+
+    id: int
+    url: str
+    state: FetchState
+    site: str
+    status_code: int | None
+    error: str
+    incomplete: Incomplete
+    attempts: int
+    max_attempts: int
+    priority: int
+    is_robots: bool
+    not_before: datetime
+    created_at: datetime
+    finished_at: datetime | None
+    lateness_ms: float | None
+    elapsed_ms: float | None
+
+
+class FetchPage(Answer):
+    """Some fetches of a list."""
+
+    fetches: list[ListedFetch]
+    next: Next
+    looked_at: int | None  # where the page is short, though the list goes on: after so many rows
+
+
+class FetchQuery(Body):
+    """Which fetches are meant: those that meet all of it."""
+
+    state: Annotated[list[FetchState], Field(description="any of these")] = []
+    site: Host = ""
+    error: Annotated[str, Field(max_length=1_000, description="what the error contains")] = ""
+    status: Annotated[int | None, Digits, Field(ge=100, le=999)] = None
+    url: Annotated[str, Field(max_length=MAX_LENGTH, description="with * at its end: how URLs begin")] = ""
+    since: Annotated[str, Field(max_length=50, description="ended since: a time, or how long ago, such as 2h")] = ""
+    until: Annotated[str, Field(max_length=50, description="ended until, written as `since`")] = ""
+
+
+class FetchListQuery(FetchQuery):
+    """Which fetches are meant, and from where on."""
+
+    limit: Annotated[int, Digits, Field(ge=1, le=ROWS)] = ROWS
+    after: Cursor = ""
+
+
+class Step(Answer):
+    """Something that happened to the fetch, or that is expected."""
+
+    kind: str
+    at: datetime | None
+    text: str
+    is_expected: bool
+
+
+class FetchDetails(Answer):
+    """All about one fetch, but for its body."""
+
+    id: int
+    url: str
+    hop_url: str
+    redirects: int
+    state: FetchState
+    site: str
+    priority: int
+    attempts: int
+    max_attempts: int
+    status_code: int | None
+    error: str
+    headers: list[tuple[str, str]]
+    is_robots: bool
+    created_at: datetime
+    not_before: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    lateness_ms: float | None
+    elapsed_ms: float | None
+    on_done: str
+    unchanged_from: int | None
+    incomplete: Incomplete
+    correlation_id: str
+    body_bytes: int | None
+    steps: list[Step]
+
+
+class Blocker(Answer):
+    """One thing that is in a fetch's way, or its end."""
+
+    kind: str
+    text: str
+    until: datetime | None
+    remedy: str
+
+
+class FetchWhy(Answer):
+    """Why a fetch waits: everything that is in its way, the headline first."""
+
+    fetch: int
+    state: FetchState
+    now: datetime
+    blockers: list[Blocker]
+
+
+class RetryFilter(Body):
+    """Which of the failed fetches are meant: those that meet all of it, and no others."""
+
+    ids: Annotated[
+        list[Annotated[Count, Field(ge=1, le=LARGEST_ID)]] | None, Field(min_length=1, max_length=MOST_URLS)
+    ] = None
+    site: Host = ""
+    error: Annotated[Text, Field(max_length=1_000)] = ""
+    status: Annotated[Count | None, Field(ge=100, le=999)] = None
+    url: Annotated[Text, Field(max_length=MAX_LENGTH)] = ""
+    since: Annotated[Text, Field(max_length=50)] = ""
+    until: Annotated[Text, Field(max_length=50)] = ""
+
+
+class Retry(Body):
+    """What is to be queued again: first counted (`dry_run`), then done, if there are not more than `expected`."""
+
+    filter: RetryFilter
+    dry_run: Flag = False
+    expected: Annotated[Count | None, Field(ge=0, le=MOST_RETRIED, description="needed without `dry_run`")] = None
+    why: Why = ""
+
+
+class Retried(Answer):
+    """How many failed fetches are queued again, and how many stay failed, by the reason."""
+
+    dry_run: bool
+    queued: int  # with `dry_run`: that would be
+    not_urls: int
+    robots_files: int
+    already_unfinished: int

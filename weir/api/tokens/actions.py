@@ -1,0 +1,104 @@
+"""What operators do with tokens, each with an entry in the audit trail. Raises acting.Refused where they may not."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from weir.api.tokens import scopes as known
+from weir.api.tokens import secret as secrets
+from weir.api.tokens.models import LONGEST_NAME, Token
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import MOST_SLOTS
+from weir.ratelimit.rates import parse_rate
+from weir.workers.audit.acting import Action, Actor, NotPermitted, State
+from weir.workers.cursors import is_text
+
+CREATE: Final = Action("tokens.create", "tokens.add_token")
+REVOKE: Final = Action("tokens.revoke", "tokens.change_token")
+DEFAULT_RATE: Final = "20/s"
+DEFAULT_BURST: Final = 100
+DEFAULT_LIFE: Final = timedelta(days=90)
+LONGEST_LIFE: Final = timedelta(days=366)
+
+
+class UnknownToken(LookupError):
+    """There is no token of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no token {name!r}: `manage.py tokens list` lists them.")
+
+
+class Created(NamedTuple):
+    """A new token, and its secret, which is not to be had again."""
+
+    token: Token
+    secret: str
+
+
+def create(
+    actor: Actor,
+    name: str,
+    scopes: Iterable[str],
+    *,
+    life: timedelta = DEFAULT_LIFE,
+    rate: str = DEFAULT_RATE,
+    burst: int = DEFAULT_BURST,
+    why: str = "",
+) -> Created:
+    """Create a token that expires after `life`, and the site whose rate its requests have.
+
+    The actor must have all that the token may. Commits by itself. Raises ValueError for a name that is taken, for an
+    unknown scope, a life beyond 366 days, and for what is no rate.
+    """
+    CREATE.allow(actor, why)
+    wanted = known.checked(scopes)
+    if lacking := [scope for scope in wanted if not actor.may(scope)]:
+        raise NotPermitted(f"{actor.name} lacks {', '.join(lacking)}: nobody can give what they do not have.")
+    check_name(name)
+    if not timedelta(0) < life <= LONGEST_LIFE:
+        raise ValueError(f"A token lives for {LONGEST_LIFE.days} days at most.")
+    parse_rate(rate)
+    if not 0 < burst <= MOST_SLOTS:
+        raise ValueError(f"A burst is from 1 to {MOST_SLOTS:,} requests.")
+    secret = secrets.new()
+    token = Token(name=name.strip(), secret_hash=secrets.hash_of(secret), scopes=wanted, expires_at=Now() + life)
+    try:
+        with transaction.atomic(durable=True):
+            token.save()
+            token.refresh_from_db()
+            CREATE.record(actor, token.name, why, before=None, after=_shown(token))
+    except IntegrityError as error:
+        raise ValueError(f"There is a token {token.name!r} already, or was: names are not given again.") from error
+    site_settings.set_rate(token.site, rate, burst=burst)  # a token without one was never shown to anybody
+    return Created(token, secret)
+
+
+def revoke(actor: Actor, name: str, *, why: str = "") -> bool:
+    """Have a token open nothing any more, from the next request on; False if it was revoked. Raises UnknownToken."""
+    REVOKE.allow(actor, why)
+    with transaction.atomic():
+        token = Token.objects.select_for_update().filter(name=name).first()
+        if token is None:
+            raise UnknownToken(name)
+        if token.revoked_at is not None:
+            return False
+        before = _shown(token)
+        token.revoked_at = Now()
+        token.save(update_fields=["revoked_at"])
+        token.refresh_from_db()
+        REVOKE.record(actor, token.name, why, before=before, after=_shown(token))
+    return True
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for what is no name of a token."""
+    name = name.strip()
+    if not name or len(name) > LONGEST_NAME or not is_text(name) or not name.isprintable():
+        raise ValueError(f"A token needs a name of 1 to {LONGEST_NAME} characters that can be printed.")
+
+
+def _shown(token: Token) -> State:
+    return {"scopes": token.scopes, "expires_at": token.expires_at, "revoked_at": token.revoked_at}

@@ -1,0 +1,52 @@
+"""Scopes: what a token may do. Each is a permission of Django's, which people have by the same name."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from weir.workers.cli.suggestions import no_such_word
+from weir.workers.fetches.actions import fetches, sites
+from weir.workers.mail.actions import emails
+from weir.workers.unread import actions as unread
+
+SEE_STATUS: Final = "ops.view"
+SEE_FETCHES: Final = "fetches.view_fetch"
+ADD_FETCHES: Final = "fetches.add_fetch"
+CHANGE_FETCHES: Final = fetches.MAY_CHANGE
+SEE_SITES: Final = "ratelimit.view_site"
+CHANGE_SITES: Final = sites.MAY_CHANGE
+ASK_ROBOTS: Final = sites.ASK_ROBOTS.permission
+SEE_EMAILS: Final = "mail.view_email"
+RESOLVE_EMAILS: Final = emails.MAY_ACT
+REDIRECT_EMAILS: Final = emails.MAY_REDIRECT
+SEE_NOTIFICATIONS: Final = "notifications.view_notification"
+ADD_NOTIFICATIONS: Final = "notifications.add_notification"
+CHANGE_NOTIFICATIONS: Final = "notifications.change_notification"
+RECONCILE: Final = unread.RECONCILE.permission
+
+SCOPES: Final[Mapping[str, str]] = {
+    SEE_STATUS: "see what the overview shows",
+    SEE_FETCHES: "see all fetches, with their answers",
+    ADD_FETCHES: "ask for URLs",
+    CHANGE_FETCHES: "cancel and retry fetches",
+    SEE_SITES: "see all sites",
+    CHANGE_SITES: "create sites, change their rates, pause and resume them",
+    ASK_ROBOTS: "have robots.txt asked for again",
+    SEE_EMAILS: "see all e-mails, with their recipients",
+    RESOLVE_EMAILS: "say what became of e-mails, cancel them, pause and resume kinds",
+    REDIRECT_EMAILS: "beside `mail.resolve_email`: have an e-mail go to another address, and so read it",
+    SEE_NOTIFICATIONS: "see the notifications and unread numbers of all users",
+    ADD_NOTIFICATIONS: "notify users",
+    CHANGE_NOTIFICATIONS: "mark notifications of any user as read and as unread",
+    RECONCILE: "have a user's unread number compared with the rows",
+}
+
+
+def checked(scopes: Iterable[str]) -> list[str]:
+    """Return the scopes, each once, in order. Raises ValueError for one that there is not, and for none."""
+    found = sorted(set(scopes))
+    for scope in found:
+        if scope not in SCOPES:
+            raise ValueError(no_such_word(scope, SCOPES, "scope"))
+    if not found:
+        raise ValueError(f"A token needs a scope at least: {', '.join(SCOPES)}.")
+    return found

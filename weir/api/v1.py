@@ -1,0 +1,121 @@
+"""Version 1 of the API: all its operations, what each error of the domain is to a program, and the OpenAPI document."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, InternalError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.openapi.docs import Swagger
+from psycopg.errors import InFailedSqlTransaction
+
+from weir.api.access import CHALLENGE, NEEDED
+from weir.api.http import problems
+from weir.api.http.bodies import StrictParser
+from weir.api.http.problems import Kind, Problem
+from weir.api.operations import emails, fetches, notifications, retries, sites, status
+from weir.notifications.counters import Unreachable
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.ratelimit.site_settings import SiteBusy
+from weir.ratelimit.sites import SitesLocked, UnknownSite
+from weir.workers.audit import acting
+from weir.workers.mail.kinds import UnknownKind
+
+log = structlog.get_logger(__name__)
+
+PREFIX: Final = "/v1"
+DESCRIPTION: Final = (
+    "Fetches at the rates of their sites, notifications with exact unread numbers, and e-mails that are sent once. "
+    "Each request needs a token: `Authorization: Bearer TOKEN`."
+)
+# What each error of the domain is. Its text says why, and what to do next.
+REFUSED: Final[dict[type[Exception], Kind]] = {
+    acting.NotPermitted: problems.NOT_PERMITTED,
+    acting.ReadOnly: problems.READ_ONLY,
+    acting.NoReason: problems.NO_REASON,
+    acting.Changed: problems.CHANGED,
+    SiteBusy: problems.BUSY,
+    SitesLocked: problems.BUSY,
+    UnknownSite: problems.NOT_FOUND,
+    InvalidSiteName: problems.INVALID,
+    UnknownKind: problems.NOT_FOUND,
+}
+
+
+class Api(NinjaAPI):
+    """Ninja's, whose document has the schema of problems."""
+
+    def get_openapi_schema(self, **options: Any) -> Any:  # noqa: ANN401  ninja's signature
+        document = super().get_openapi_schema(**options)
+        document["components"]["schemas"]["Problem"] = problems.SCHEMA
+        return document
+
+
+api = Api(
+    title="Weir",
+    version="1",
+    description=DESCRIPTION,
+    urls_namespace="api",
+    parser=StrictParser(),
+    docs=Swagger({"persistAuthorization": False}),
+)
+for module in (fetches, retries, sites, emails, notifications, status):
+    api.add_router(PREFIX, module.router)
+
+
+def _refusal(kind: Kind) -> Callable[[HttpRequest, Exception | type[Exception]], HttpResponse]:
+    return lambda _request, error: Problem(kind, str(error)).response()
+
+
+for of_domain, kind_of_it in REFUSED.items():
+    api.add_exception_handler(of_domain, _refusal(kind_of_it))
+
+
+@api.exception_handler(Problem)
+def _problem(_request: HttpRequest, problem: Problem) -> HttpResponse:
+    return problem.response()
+
+
+@api.exception_handler(AuthenticationError)
+def _unauthenticated(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+    return Problem(problems.UNAUTHENTICATED, NEEDED, CHALLENGE).response()
+
+
+@api.exception_handler(ValidationError)
+def _invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:
+    errors = [{"at": ".".join(map(str, one["loc"])), "message": str(one["msg"])} for one in error.errors]
+    return Problem(problems.INVALID, f"{errors[0]['at']}: {errors[0]['message']}", errors=errors).response()
+
+
+@api.exception_handler(HttpError)
+def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
+    if isinstance(error.__cause__, Problem):  # of the parser
+        return error.__cause__.response()
+    return Problem(problems.MALFORMED, str(error)).response()
+
+
+@api.exception_handler(Http404)
+def _not_found(_request: HttpRequest, error: Http404) -> HttpResponse:
+    return Problem(problems.NOT_FOUND, str(error)).response()
+
+
+@api.exception_handler(IntegrityError)
+@api.exception_handler(DataError)
+def _not_stored(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
+    log.warning("api_value_refused", error=str(error))
+    refused = "PostgreSQL refuses a value, such as a user whom there is not: nothing was changed."
+    return Problem(problems.INVALID, refused).response()
+
+
+# Not each error of a database is an outage: a statement that can never be executed is a fault of ours, which is logged.
+@api.exception_handler(OperationalError)
+@api.exception_handler(InterfaceError)
+@api.exception_handler(InternalError)  # such as a standby, which takes no writes
+@api.exception_handler(Unreachable)
+def _unavailable(_request: HttpRequest, error: Exception) -> HttpResponse:
+    if isinstance(error.__cause__, InFailedSqlTransaction):
+        raise error
+    log.warning("api_unavailable", error=str(error))
+    return Problem(problems.UNAVAILABLE, problems.UNAVAILABLE.meaning).response()

@@ -1,0 +1,297 @@
+"""What operators can do from the pages: each with its form, the permission it takes, and what does it.
+
+What is done, and how it is recorded, stands in the room that owns the data, in its `actions`: commands and the admin
+call these as well.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from django import forms
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from weir.notifications import user_keys
+from weir.ops.filters import Chosen
+from weir.ratelimit.changing.statuses import parse_statuses, written
+from weir.ratelimit.rates import parse_duration
+from weir.ratelimit.site_settings import DEFAULT
+from weir.workers.audit.acting import Action, Actor
+from weir.workers.fetches.actions import fetches, sites
+from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.reports import fetch_filters
+from weir.workers.mail.actions import emails, kinds
+from weir.workers.mail.models import Act
+from weir.workers.unread import actions as unread
+
+LONGEST_REASON: Final = 2_000
+LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps
+Values = Mapping[str, Any]
+
+
+class Duration(forms.CharField):
+    """30 (seconds), 10m, 2h, 1d."""
+
+    def clean(self, value: Any) -> timedelta | None:  # noqa: ANN401  Django's signature
+        text = super().clean(value)
+        try:
+            return parse_duration(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class Statuses(forms.CharField):
+    """403, 999."""
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
+        """Return the text of what is stored."""
+        return written(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[int] | None:  # noqa: ANN401  Django's signature
+        """Read them; nothing is the default."""
+        text = super().clean(value)
+        try:
+            return parse_statuses(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class Reason(forms.Form):
+    """Why, where that may be left out."""
+
+    why = forms.CharField(label="Why", required=False, max_length=LONGEST_REASON, help_text="It is kept.")
+
+
+class Decision(forms.Form):
+    """Why, where it is a decision about risk."""
+
+    why = forms.CharField(
+        label="Why", max_length=LONGEST_REASON, help_text="Your reason, or what you found out, and where: it is kept."
+    )
+
+
+class PauseSite(Reason):
+    """For how long."""
+
+    duration = Duration(label="For", required=False, help_text="30 (seconds), 10m, 2h, 1d; empty: until it is resumed.")
+    field_order = ("duration", "why")
+
+
+class SetSite(Reason):
+    """All settings of a site, with the version that the operator has seen."""
+
+    rate = forms.CharField(label="Rate", max_length=50, help_text="3/s, 1/10s, 100/h, 1/day")
+    burst = forms.IntegerField(
+        label="Burst", min_value=1, max_value=LARGEST, help_text="Starts that may follow each other at once."
+    )
+    max_concurrency = forms.IntegerField(
+        label="At once",
+        min_value=1,
+        max_value=LARGEST,
+        required=False,
+        help_text="Most fetches in flight at once; empty: any number.",
+    )
+    grace = Duration(label="Grace", required=False, help_text="How late a start may be, 15ms to 1d; empty: as fits.")
+    covers_subdomains = forms.BooleanField(label="Hosts below it share its rate", required=False)
+    obeys_robots = forms.NullBooleanField(label="Obeys robots.txt", help_text="Unknown: as WEIR_OBEY_ROBOTS says.")
+    refusing = Statuses(
+        label="Refuses by",
+        required=False,
+        help_text="Statuses beside 429 and 503, such as 403, 999; empty: as usual, some others with a Retry-After.",
+    )
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
+    )
+    field_order = (
+        "rate",
+        "burst",
+        "max_concurrency",
+        "grace",
+        "covers_subdomains",
+        "obeys_robots",
+        "refusing",
+        "why",
+        "seen",
+    )
+
+
+class RetryFailed(Reason):
+    """At most how many."""
+
+    expected = forms.IntegerField(
+        label="At most",
+        min_value=0,
+        max_value=LARGEST,
+        help_text="So many would be queued again now. If there are more, nothing is done.",
+    )
+    field_order = ("expected", "why")
+
+
+class Reconcile(Reason):
+    """Whose number."""
+
+    user = forms.CharField(label="User", max_length=254, help_text="The key that notify() is called with.")
+    field_order = ("user", "why")
+
+
+class Resolve(Decision):
+    """Why, of an e-mail in the version that the operator has seen."""
+
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        error_messages={"required": "Open this form anew: it does not say which e-mail you have seen."},
+    )
+
+
+class Redirect(Resolve):
+    """To which address from now on."""
+
+    to = forms.CharField(label="To", max_length=320, help_text="Its recipient from now on, who can read it.")
+    field_order = ("to", "why", "seen")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deed:
+    """What an operator can do to one thing."""
+
+    title: str
+    explains: str
+    action: Action
+    do: Callable[[Actor, Any, Values], object]
+    form: type[forms.Form] = Reason
+
+
+def _set(actor: Actor, host: str, values: Values) -> None:
+    settings = {name: values[name] for name in ("burst", "covers_subdomains")}
+    for name in ("max_concurrency", "grace", "obeys_robots", "refusing"):
+        settings[name] = DEFAULT if values[name] is None else values[name]
+    sites.set_rate(actor, host, values["rate"], why=values["why"], seen=values["seen"], **settings)
+
+
+def _refuse_late(is_done: bool) -> None:
+    if not is_done:
+        raise ValueError("It is too late: the fetch is about to start, in flight, or has ended.")
+
+
+def _retry(actor: Actor, fetch_id: int, values: Values) -> None:
+    if not fetches.retry(actor, Fetch.objects.filter(pk=fetch_id), {"id": fetch_id}, why=values["why"]).queued:
+        raise ValueError("It cannot be retried: it has not failed, or another one for the same URL waits already.")
+
+
+def _retry_failed(actor: Actor, chosen: Chosen, values: Values) -> None:
+    described = {name: value for name, value in chosen.values.items() if value}
+    expected = values["expected"]
+    if not fetches.retry(actor, failed_fetches(chosen), described, why=values["why"], expected=expected).queued:
+        raise ValueError("None was queued again: none failed, or each URL has an unfinished fetch already.")
+
+
+def failed_fetches(chosen: Chosen) -> QuerySet[Fetch]:
+    """Return the fetches that the filters of the list name, and that failed. Raises what fetch_filters.read raises."""
+    texts = {**{name: [text] for name, text in chosen.values.items()}, "state": [State.FAILED.value]}
+    return Fetch.objects.filter(fetch_filters.read(texts, timezone.now()).condition())
+
+
+SITE: Final = {
+    "set": Deed(
+        title="Change settings",
+        explains="It holds at once, in all processes.",
+        action=sites.SET,
+        form=SetSite,
+        do=_set,
+    ),
+    "pause": Deed(
+        title="Pause",
+        explains="Nothing starts there; what is in flight ends.",
+        action=sites.PAUSE,
+        form=PauseSite,
+        do=lambda actor, host, values: sites.pause(actor, host, values["duration"], why=values["why"]),
+    ),
+    "resume": Deed(
+        title="Resume",
+        explains="A pause and a back-off end.",
+        action=sites.RESUME,
+        do=lambda actor, host, values: sites.resume(actor, host, why=values["why"]),
+    ),
+    "ask-robots": Deed(
+        title="Ask for robots.txt again",
+        explains="Nothing is fetched there until it has come.",
+        action=sites.ASK_ROBOTS,
+        do=lambda actor, host, values: sites.ask_robots(actor, sites.origins_of(host), why=values["why"]),
+    ),
+}
+FETCH: Final = {
+    "cancel": Deed(
+        title="Cancel",
+        explains="It is taken back, and its slot goes to the next fetch of its site.",
+        action=fetches.CANCEL,
+        do=lambda actor, fetch_id, values: _refuse_late(fetches.cancel(actor, fetch_id, why=values["why"])),
+    ),
+    "retry": Deed(
+        title="Retry",
+        explains="It begins again, from its own URL, as if it were new.",
+        action=fetches.RETRY,
+        do=_retry,
+    ),
+}
+
+FETCHES: Final = {
+    "retry": Deed(
+        title="Retry failed fetches",
+        explains="All failed fetches that the filters of the list name begin again, as if they were new.",
+        action=fetches.RETRY,
+        form=RetryFailed,
+        do=_retry_failed,
+    ),
+}
+
+
+def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Resolve) -> Deed:
+    def do(actor: Actor, email_id: int, values: Values) -> None:
+        emails.resolve(actor, email_id, act, why=values["why"], to=values.get("to"), seen=values["seen"])
+
+    action = emails.REDIRECT if form is Redirect else emails.RESOLVE[act]
+    return Deed(title=title, explains=explains, action=action, form=form, do=do)
+
+
+ACTS: Final = {act.value.replace(" ", "-"): act for act in emails.RESOLVE} | {"redirect": Act.CORRECT}
+ANEW: Final = "It is rendered by the templates and data of today. One that has ended does not expire any more."
+EMAIL: Final = {
+    "arrived": _email(Act.ARRIVED, "It arrived", "An unknown e-mail counts as sent."),
+    "resend": _email(
+        Act.RESEND,
+        "Send it again",
+        "Where it is unknown, or was left unsent, the recipient may get it twice. It does not expire any more.",
+    ),
+    "give-up": _email(Act.GIVE_UP, "Leave it unsent", "It is not sent again, and nobody knows whether it arrived."),
+    "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
+    "correct": _email(Act.CORRECT, "Render it anew", ANEW),
+    "redirect": _email(Act.CORRECT, "Send it to another address", ANEW, Redirect),
+}
+KIND: Final = {
+    "pause": Deed(
+        title="Pause",
+        explains="No e-mail of the kind is begun from now on.",
+        action=kinds.PAUSE,
+        form=Decision,
+        do=lambda actor, kind, values: kinds.pause(actor, kind, why=values["why"]),
+    ),
+    "resume": Deed(
+        title="Resume",
+        explains="E-mails of the kind are sent again.",
+        action=kinds.RESUME,
+        form=Decision,
+        do=lambda actor, kind, values: kinds.resume(actor, kind, why=values["why"]),
+    ),
+}
+UNREAD: Final = {
+    "reconcile": Deed(
+        title="Reconcile",
+        explains="The user's number is compared with the rows, and repaired.",
+        action=unread.RECONCILE,
+        form=Reconcile,
+        do=lambda actor, _all, values: unread.reconcile_user(actor, user_keys.clean(values["user"]), why=values["why"]),
+    ),
+}

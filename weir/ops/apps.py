@@ -1,0 +1,14 @@
+"""The app `ops`: what operators see of all rooms."""
+
+from weir.postgres import weir_apps
+
+
+class OpsConfig(weir_apps.WeirApp):
+    """Owns the operators' pages, and what machines read of the same numbers."""
+
+    name = "weir.ops"
+    verbose_name = "Operators' pages"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from weir.ops import checks  # noqa: F401, PLC0415  registers by being imported

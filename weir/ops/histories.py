@@ -1,0 +1,87 @@
+"""The charts of what was: the last hour, day or week, of all sites or of one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weir.ops.charts import Chart, Series, chart
+from weir.ops.snapshots import Seen, Snapshots
+from weir.workers.history import reports
+from weir.workers.history.reports import Point, SitePoint
+
+LIFE_S: Final = 15.0  # of a chart's snapshot: the rollup adds a minute each minute
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """How far a chart goes back."""
+
+    name: str  # in URLs
+    label: str
+    hours: int
+    points: int
+    step: str
+
+
+SPANS: Final = {
+    span.name: span
+    for span in (
+        Span(name="1h", label="1 h", hours=1, points=60, step="1 min"),
+        Span(name="24h", label="24 h", hours=24, points=144, step="10 min"),
+        Span(name="7d", label="7 days", hours=168, points=168, step="1 h"),
+    )
+}
+USUAL: Final = "24h"
+_all: Snapshots[Sequence[Point]] = Snapshots(least_life_s=LIFE_S)
+_of_site: Snapshots[Sequence[SitePoint]] = Snapshots(least_life_s=LIFE_S)
+
+
+def of_all(name: str | None) -> tuple[Span, Seen[dict[str, Chart]]]:
+    """Return the charts of the three promises; a name that is no span's means the usual one."""
+    span = SPANS.get(name or "", SPANS[USUAL])
+    seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
+    return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
+
+
+def of_site(name: str | None, site_id: int) -> tuple[Span, Seen[dict[str, Chart]]]:
+    """Return the charts of one site."""
+    span = SPANS.get(name or "", SPANS[USUAL])
+    seen = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
+    return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
+
+
+def _fetches(points: Sequence[Point] | Sequence[SitePoint], span: Span) -> Chart:
+    series = (
+        Series(name="done", css="area", values=[point.fetches_done for point in points]),
+        Series(name="failed", css="area-bad", values=[point.fetches_failed for point in points]),
+    )
+    return chart("Fetches", series, step=span.step, over=span.label)
+
+
+def _slots(points: Sequence[SitePoint], span: Span) -> Chart:
+    unused = [_sum(point.slots_given_back, point.slots_void) for point in points]
+    lost = [_sum(point.slots_missed, point.slots_unreported) for point in points]
+    series = (
+        Series(name="used", css="area", values=[point.slots_used for point in points]),
+        Series(name="given back or void", css="area-soft", values=unused),
+        Series(name="missed or unreported", css="area-bad", values=lost),
+    )
+    return chart("Slots", series, step=span.step, over=span.label)
+
+
+def _others(points: Sequence[Point], span: Span) -> dict[str, Chart]:
+    flushed = Series(name="numbers changed", css="area", values=[point.unread_flushed for point in points])
+    emails = (
+        Series(name="sent", css="area", values=[point.emails_sent for point in points]),
+        Series(name="failed", css="area-soft", values=[point.emails_failed for point in points]),
+        Series(name="unknown", css="area-bad", values=[point.emails_unknown for point in points]),
+    )
+    return {
+        "counted": chart("Unread numbers", [flushed], step=span.step, over=span.label),
+        "once": chart("E-mails", emails, step=span.step, over=span.label),
+    }
+
+
+def _sum(*numbers: int | None) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None

@@ -1,0 +1,47 @@
+"""The sites that WEIR_METRICS_SITES names: three series each, beside the hundred of all others."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+from django.conf import settings
+from prometheus_client.metrics_core import Metric
+
+from weir.ops.metrics.families import gauges
+from weir.postgres import statements
+from weir.ratelimit import site_names
+
+MOST_SITES: Final = 100
+MOST: Final = 1_000  # queued fetches of one site that are counted
+
+_query = partial(statements.run_within, "weir.ops.metrics")
+
+
+class SiteNow(NamedTuple):
+    """How a site does."""
+
+    name: str
+    queued: int
+    first_due_s: float
+    is_held: bool | None
+
+
+def names() -> list[str]:
+    """Return the names of the sites, as they are stored; what is no name is left to the system check."""
+    found = []
+    for name in settings.WEIR_METRICS_SITES[:MOST_SITES]:
+        with suppress(site_names.InvalidSiteName):
+            found.append(site_names.canonical(name))
+    return list(dict.fromkeys(found))
+
+
+def families() -> Iterator[Metric]:
+    """Yield the three families, each with a series for each site that exists."""
+    seen = _query("sites", {"names": names(), "most": MOST}, row=SiteNow)
+    queued = {site.name: float(site.queued) for site in seen}
+    yield gauges("weir_site_queued_fetches", "Not counted beyond 1,000: 1,001 means more.", "site", queued)
+    due = {site.name: site.first_due_s for site in seen}
+    yield gauges("weir_site_first_due_seconds", "Since the first of the queue became due; 0: it is not.", "site", due)
+    held = {site.name: float(bool(site.is_held)) for site in seen}
+    yield gauges("weir_site_held", "1 while the site is paused or backed off.", "site", held)

@@ -1,0 +1,79 @@
+"""Fetches, sites, postponed tasks and e-mails: how much there is, and how old the oldest is."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from prometheus_client.metrics_core import Metric
+
+from weir.ops.metrics.families import BOUNDED, counter, gauge, gauges
+from weir.postgres import statements
+from weir.ratelimit.models import StartTotal
+from weir.workers.overview.overview import MOST, Numbers, count
+
+_query = partial(statements.run_within, "weir.ops.metrics")
+
+
+class Robots(NamedTuple):
+    """Files that could not be had."""
+
+    unreachable: int
+
+
+class Postponed(NamedTuple):
+    """Throttled tasks that wait."""
+
+    waiting: int
+
+
+def families() -> Iterator[Metric]:
+    """Yield all of it; one statement counts most."""
+    numbers = count()
+    yield from _of_fetches(numbers)
+    [robots] = _query("robots", {"most": MOST}, row=Robots)
+    yield gauge(
+        "weir_robots_unreachable",
+        "robots.txt files that could not be had, among the 10,000 that expire next: nothing is fetched there.",
+        robots.unreachable,
+    )
+    [postponed] = _query("postponed", {"most": MOST}, row=Postponed)
+    out_of_time = sum(StartTotal.objects.values_list("out_of_time", flat=True))  # of one row, or none yet
+    yield counter("weir_starts_out_of_time", "Requests written after their run or confirmation had ended.", out_of_time)
+    yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", postponed.waiting)
+    yield from _of_emails(numbers)
+
+
+def _of_fetches(numbers: Numbers) -> Iterator[Metric]:
+    fetches = {"queued": numbers.queued, "reserved": numbers.reserved, "running": numbers.running}
+    yield gauges("weir_fetches", f"Fetches that have not ended. {BOUNDED}", "state", fetches)
+    yield gauge(
+        "weir_fetches_oldest_due_seconds",
+        "Since the oldest due fetch became due; 0: none is.",
+        numbers.oldest_due_s or 0,
+    )
+    sites = {
+        name: getattr(numbers, name) for name in ("paused", "backed_off", "resting", "unreachable", "stalled", "halted")
+    }
+    yield gauges(
+        "weir_sites",
+        "Sites with fetches to come that are held: paused; backed_off; resting: a quota is used up; unreachable; "
+        "stalled: due fetches do not start, though nothing is known to be in their way; halted: paused until somebody "
+        f"resumes them. {BOUNDED}",
+        "state",
+        sites,
+    )
+
+
+def _of_emails(numbers: Numbers) -> Iterator[Metric]:
+    emails = {"pending": numbers.pending, "sending": numbers.sending, "unknown": numbers.unknown}
+    yield gauges("weir_emails", f"E-mails that have not ended; unknown: may have arrived. {BOUNDED}", "state", emails)
+    oldest_s = {
+        "pending": max(0.0, numbers.oldest_pending_s or 0.0),
+        "unknown": max(0.0, numbers.oldest_unknown_s or 0.0),
+    }
+    yield gauges(
+        "weir_emails_oldest_seconds",
+        "Since the oldest pending e-mail became due, and since the oldest unknown one was sent; 0: there is none.",
+        "state",
+        oldest_s,
+    )

@@ -1,0 +1,133 @@
+"""One scrape: all parts, each by itself, so that one that fails or hangs takes no other with it.
+
+1. The database is reached once. Where it is away, its parts fail at once.
+2. Each part reads in a transaction of its own, whose statements PostgreSQL ends after STATEMENT_S.
+3. What fails is left out, and told by `weir_scrape_errors{part=}`. So is what has not begun after BUDGET_S.
+
+One thread of a process asks at a time; what it got is given to all others for FRESH_S, and while the next one asks.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from weir.notifications import counters
+from weir.ops.metrics.families import gauges
+from weir.ops.metrics.parts import build, database, history, processes, sites, unread, work
+from weir.postgres import bounded
+from weir.workers import broker_link
+
+log = structlog.get_logger(__name__)
+
+FRESH_S: Final = 5.0  # for so long a scrape is given again
+HOLDS_S: Final = 15.0  # for so long while another request asks
+STATEMENT_S: Final = 1.0  # after which PostgreSQL ends a statement
+BUDGET_S: Final = 5.0  # after which no other part begins: Prometheus gives up after ten seconds
+DATABASE_ERRORS: Final = (DatabaseError, InterfaceError)
+ERRORS: Final = (*DATABASE_ERRORS, broker_link.Unreachable, counters.Unreachable)
+
+
+class Busy(Exception):
+    """Another request has been asking for too long, and what is known is too old."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Some families, which are read together."""
+
+    name: str
+    ask: Callable[[], Iterable[Metric]]
+    of_database: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)  # a registry keeps its collectors by identity
+class Scrape(Collector):
+    """What was read, to be given out by a registry of its own."""
+
+    at: float = float("-inf")  # of time.monotonic()
+    families: Sequence[Metric] = ()
+
+    def collect(self) -> Iterable[Metric]:
+        return self.families
+
+
+def parts() -> list[Part]:
+    """Return all parts, in the order in which they are read."""
+    found = [
+        Part(name="processes", ask=processes.families),
+        Part(name="work", ask=work.families),
+        Part(name="unread", ask=unread.families),
+        Part(name="database", ask=database.families),
+        Part(name="history", ask=history.families),
+        Part(name="messages", ask=processes.message_families, of_database=False),
+        Part(name="deltas", ask=unread.delta_families, of_database=False),
+    ]
+    return [*found, Part(name="sites", ask=sites.families)] if settings.WEIR_METRICS_SITES else found
+
+
+class Scraper:
+    """The last scrape; asked by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._asking = threading.Lock()
+        self._last = Scrape()
+
+    def scrape(self) -> Scrape:
+        """Return a scrape of the last five seconds, or one that is made now; raises Busy."""
+        last = self._last
+        if time.monotonic() < last.at + FRESH_S:
+            return last
+        if not self._asking.acquire(blocking=False):
+            if time.monotonic() < last.at + HOLDS_S:
+                return last
+            raise Busy
+        try:
+            self._last = scrape()
+        finally:
+            self._asking.release()
+        return self._last
+
+
+def scrape() -> Scrape:
+    """Read all parts now. Raises nothing that a server which is away causes."""
+    families: list[Metric] = [build.family()]
+    errors: dict[str, float] = {}
+    is_reachable = _is_reachable()
+    give_up_at = time.monotonic() + BUDGET_S
+    for part in parts():
+        found = _read(part) if time.monotonic() < give_up_at and (is_reachable or not part.of_database) else None
+        families += found or ()
+        errors[part.name] = float(found is None)
+    families.append(
+        gauges("weir_scrape_errors", "1 where this part could not be read, and is left out.", "part", errors)
+    )
+    return Scrape(at=time.monotonic(), families=families)
+
+
+def _is_reachable() -> bool:
+    try:
+        connection.ensure_connection()
+    except DATABASE_ERRORS as error:
+        log.warning("metrics_without_database", error=str(error))
+        return False
+    return True
+
+
+def _read(part: Part) -> list[Metric] | None:
+    """Return the families of a part; None where it cannot be read."""
+    try:
+        if not part.of_database:
+            return list(part.ask())
+        with bounded.reading(STATEMENT_S):
+            return list(part.ask())
+    except ERRORS as error:
+        log.warning("metrics_part_failed", part=part.name, error=str(error))
+        return None

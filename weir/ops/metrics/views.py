@@ -1,0 +1,51 @@
+"""GET /metrics: the numbers of all rooms, in Prometheus' text format or in OpenMetrics'.
+
+Who asks has to show WEIR_METRICS_TOKEN. Where none is set there is no such page, but on the embedded servers: there
+clients of the same host may ask, as nobody else does. With a database of its own Weir may stand behind a proxy, whose
+requests all come from this host.
+"""
+
+from hmac import compare_digest
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry, exposition
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from weir.ops.clients import is_local
+from weir.ops.metrics.scrape import Busy, Scraper
+
+_scraper = Scraper()
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Answer 200 with what could be read; 401 without the token; 404 where none is set; 503 while it takes too long."""
+    answer = _refusal(request) or _answer(request.headers.get("Accept", ""))
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    if wanted := settings.WEIR_METRICS_TOKEN.get_secret_value():
+        scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and compare_digest(shown.strip().encode("latin-1", "replace"), wanted.encode()):
+            return None
+        return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
+    if settings.WEIR_METRICS_FOR_LOOPBACK and is_local(request):
+        return None
+    return HttpResponse(status=404)
+
+
+def _answer(accept: str) -> HttpResponse:
+    try:
+        scrape = _scraper.scrape()
+    except Busy:
+        return HttpResponse("The last scrape has not ended.\n", status=503, content_type="text/plain")
+    registry = CollectorRegistry()
+    registry.register(scrape)
+    if "application/openmetrics-text" in accept:
+        body = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # as the package has it
+        return HttpResponse(body, content_type=openmetrics.CONTENT_TYPE_LATEST)
+    return HttpResponse(exposition.generate_latest(registry), content_type=exposition.CONTENT_TYPE_PLAIN_0_0_4)

@@ -1,0 +1,127 @@
+"""What holds for each page: who may see it, what a browser may do with it, and how a part of it is asked for again.
+
+A page is a view that returns a `Page`: a template, and what it shows, inside the frame ops/page.html. A request with
+the header X-Weir-Live gets it without the frame, or 304 where it is the same as what the browser has: so pages are kept
+up to date.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any, Final
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template import RequestContext
+from django.template.loader import get_template
+from django.urls import reverse
+
+from weir.ops import answers
+from weir.workers import cursors
+
+PERMISSION: Final = "ops.view"
+FORBIDDEN: Final = "Not for this account"
+PAGES: Final = (
+    ("ops:overview", "Overview"),
+    ("ops:sites", "Sites"),
+    ("ops:fetches", "Fetches"),
+    ("ops:unread", "Unread"),
+    ("ops:emails", "E-mails"),
+    ("ops:audit", "Audit"),
+)
+# Scripts, styles and pictures of this host only, none of them in the page itself; no frames, and forms to this host.
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """What a view shows."""
+
+    template: str  # of what changes; its frame is ops/page.html
+    title: str
+    every_s: int = 5  # between two looks
+    good_for_s: float = 0.0  # for so long, all viewers see the same
+    shows: Mapping[str, object] = field(default_factory=dict)
+
+
+View = Callable[..., Page]
+
+
+def page(view: View) -> Callable[..., HttpResponse]:
+    """Have the view answer GET of those who may see the operators' pages, and nobody else."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *arguments: object, **named: object) -> HttpResponse:
+        if request.method not in {"GET", "HEAD"}:
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        asked = partial(view, request, *arguments, **named)
+        return guarded(forbidden(request) or answers.given_again(request) or _answer(request, asked))
+
+    return answered
+
+
+def guarded(response: HttpResponse) -> HttpResponse:
+    """Tell the browser to run, load and keep nothing that is not meant; what the response says already, wins."""
+    for name, value in (
+        ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
+        ("Referrer-Policy", "same-origin"),
+        ("Cache-Control", "no-store"),
+    ):
+        response.headers.setdefault(name, value)
+    return response
+
+
+def forbidden(request: HttpRequest) -> HttpResponse | None:
+    """Return what tells the visitor what is missing; None where nothing is."""
+    if not request.user.is_authenticated:
+        if answers.LIVE in request.headers:
+            return HttpResponse("You are signed out.", status=401, content_type="text/plain")
+        return redirect_to_login(request.get_full_path())
+    if request.user.has_perm(PERMISSION):
+        return None
+    return HttpResponse(rendered("ops/forbidden.html", {"title": FORBIDDEN}, request), status=403)
+
+
+def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -> str:
+    """Return what the template makes of these. Numbers are written as browsers and commands read them.
+
+    A team's language may have a decimal comma, and its settings set thousands apart: in a drawing, or an id, that is
+    another number, or none.
+    """
+    made: Any = get_template(template)
+    text: str = made.template.render(RequestContext(request, dict(shows), use_l10n=False))
+    return text
+
+
+def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
+    try:
+        shown = view()
+    except cursors.BadCursor as error:
+        return _refused(request, 400, "This link does not work", str(error))
+    except Http404 as error:
+        return _refused(request, 404, "Not found", str(error))
+    live = rendered(shown.template, shown.shows, request)
+    etag = f'"{hashlib.sha256(live.encode()).hexdigest()[:32]}"'
+    if answers.LIVE in request.headers:
+        answer = answers.Answer(live.encode(), etag, time.monotonic() + shown.good_for_s)
+        answers.remember(request, answer)
+        return answer.to(request.headers.get("If-None-Match", ""))
+    whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}
+    return HttpResponse(rendered("ops/page.html", whole, request))
+
+
+def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpResponse:
+    shows = {"title": title, "why": why, **frame(request)}
+    return HttpResponse(rendered("ops/refused.html", shows, request), status=status)
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    """Return what stands around each page: the pages, and which one, or a part of which, this is."""
+    pages = [(reverse(name), label) for name, label in PAGES]
+    here = max((path for path, _ in pages if request.path.startswith(path)), key=len, default="")
+    return {"pages": pages, "here": here, "is_part": request.path != here}

@@ -1,0 +1,124 @@
+"""Snapshots: what many viewers look at is asked for once, by one of them, and given to all.
+
+A snapshot is good for two seconds at least, and for twenty times what it cost: however many look, and however large the
+tables are, a web process spends a twentieth of one connection's time on it, at most. But none is good for longer than a
+minute: what took long because a server stood still is soon looked at again.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+import psycopg
+import structlog
+from django.db import Error
+
+from weir.postgres import bounded
+
+T = TypeVar("T")
+U = TypeVar("U")
+log = structlog.get_logger(__name__)
+
+LEAST_LIFE_S: Final = 2.0
+COSTS_A_LIFE: Final = 20.0  # a snapshot lives so many times as long as it took
+LONGEST_LIFE_S: Final = 60.0
+STATEMENT_S: Final = 1.0  # no statement of a page takes longer
+FIRST_WITHIN_S: Final = 5.0  # for which viewers wait where another one takes the first snapshot
+MOST_KEPT: Final = 200  # snapshots of one kind, such as one a site
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen(Generic[T]):
+    """What a look gave: `value`, or None with the reason in `failure`."""
+
+    value: T | None
+    failure: str = ""
+    taken_at: float = field(default_factory=time.monotonic)
+    life_s: float = LEAST_LIFE_S
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self.taken_at
+
+    @property
+    def left_s(self) -> float:
+        """For how long it is fresh."""
+        return max(0.0, self.life_s - self.age_s)
+
+    def then(self, make: Callable[[T], U]) -> "Seen[U]":
+        """Return what is made of the value, if there is one."""
+        value = None if self.value is None else make(self.value)
+        return Seen(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
+
+    @property
+    def is_fresh(self) -> bool:
+        return self.age_s < self.life_s
+
+
+class Snapshot(Generic[T]):
+    """The last look, for all threads of this process. One thread at a time looks; the others get the last one."""
+
+    def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
+        self._least_life_s = least_life_s
+        self._looking = threading.Lock()
+        self._last: Seen[T] | None = None
+
+    def get(self, ask: Callable[[], T]) -> Seen[T]:
+        """Return the last look while it is fresh, or while another thread looks; else look now: `ask`.
+
+        Never raises a database's error: what failed, or took too long, is said in `failure`. All else that `ask` raises
+        is raised, and is no look.
+        """
+        last = self._last
+        if last is not None and last.is_fresh:
+            return last
+        if not self._looking.acquire(timeout=0 if last is not None else FIRST_WITHIN_S):
+            return last or Seen(value=None, failure="It is being looked up for another viewer, which takes long.")
+        try:
+            if self._last is last:  # no other thread has looked since
+                self._last = look(ask, self._least_life_s)
+            return self._last or look(ask, self._least_life_s)
+        finally:
+            self._looking.release()
+
+
+class Snapshots(Generic[T]):
+    """A snapshot for each key, such as a site's name; of the keys, those asked for last are kept."""
+
+    def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
+        self._least_life_s = least_life_s
+        self._lock = threading.Lock()
+        self._by_key: OrderedDict[Hashable, Snapshot[T]] = OrderedDict()
+
+    def get(self, key: Hashable, ask: Callable[[], T]) -> Seen[T]:
+        """Return the snapshot of the key, as `Snapshot.get` does. Whoever has the same key must ask for the same."""
+        with self._lock:
+            snapshot = self._by_key.setdefault(key, Snapshot(least_life_s=self._least_life_s))
+            self._by_key.move_to_end(key)
+            if len(self._by_key) > MOST_KEPT:
+                self._by_key.popitem(last=False)
+        return snapshot.get(ask)
+
+
+def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Seen[T]:
+    """Ask now, within the limit for a page's statements."""
+    began = time.monotonic()
+    value, failure = None, ""
+    try:
+        with bounded.reading(STATEMENT_S):
+            value = ask()
+    except Error as error:
+        failure = _sentence(error)
+        log.warning("page_not_read", reason=failure)
+    took_s = time.monotonic() - began
+    return Seen(value=value, failure=failure, life_s=max(least_life_s, min(COSTS_A_LIFE * took_s, LONGEST_LIFE_S)))
+
+
+def _sentence(error: Error) -> str:
+    """Say what went wrong without the driver's words, which may name hosts and users."""
+    if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.QueryCanceled.sqlstate:  # its words have languages
+        return f"PostgreSQL needs longer than {STATEMENT_S:g} s for this: look again when it has less to do."
+    return "PostgreSQL does not answer."

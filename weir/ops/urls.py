@@ -1,0 +1,28 @@
+"""The operators' pages, at the root of the site, and what machines read of the same numbers."""
+
+from django.urls import path
+
+from weir.ops.metrics.views import metrics
+from weir.ops.views import acting, audit, emails, fetches, overview, sites, unread
+from weir.postgres.own_commits import leave_commits_to
+
+app_name = "ops"
+urlpatterns = [
+    path("", overview.show, name="overview"),
+    path("sites/", sites.show_list, name="sites"),
+    path("sites/<str:name>/", sites.show, name="site"),
+    path("fetches/", fetches.show_list, name="fetches"),
+    path("fetches/<int:fetch_id>/", fetches.show, name="fetch"),
+    path("unread/", unread.show, name="unread"),
+    path("emails/", emails.show_list, name="emails"),
+    path("emails/<int:email_id>/", emails.show, name="email"),
+    path("audit/", audit.show_list, name="audit"),
+    path("sites/<str:target>/<slug:what>/", acting.site, name="site-act"),
+    path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),
+    path("emails/<int:target>/<slug:what>/", acting.email, name="email-act"),
+    path("emails/kinds/<path:target>/<slug:what>/", acting.kind, name="kind-act"),
+    path("fetches/<slug:what>/", acting.fetches, name="fetches-act"),
+    path("unread/<slug:what>/", acting.unread, name="unread-act"),
+    path("metrics", metrics),
+]
+leave_commits_to(urlpatterns)

@@ -1,0 +1,131 @@
+"""Forms by which operators change something, one thing a page. What is done is in weir.ops.actions."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import reverse
+
+from weir.ops import actions, pages
+from weir.ops.actions import Deed
+from weir.ops.filters import Chosen
+from weir.ops.views.fetches import FILTERS
+from weir.postgres import bounded
+from weir.ratelimit import site_names
+from weir.ratelimit.models import Site
+from weir.ratelimit.site_settings import SiteBusy
+from weir.ratelimit.sites import UnknownSite, unknown_site
+from weir.workers.audit import acting
+from weir.workers.audit.models import Door
+from weir.workers.fetches.actions import fetches as actions_of_fetches
+from weir.workers.fetches.actions import sites
+from weir.workers.mail.actions import emails
+from weir.workers.mail.kinds import UnknownKind
+from weir.workers.mail.models import Email
+
+REFUSALS: Final = (acting.Refused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
+LONGEST_COUNT_S: Final = 1.0
+
+Target = Any  # a host, a number, a kind, the filters of a list
+View = Callable[[HttpRequest, Target, str], HttpResponse]
+
+
+def _acts(
+    deeds: Mapping[str, Deed],
+    back: Callable[[Target], str],
+    seen: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
+) -> View:
+    """Return a view that shows the form of one of the deeds, and does it."""
+
+    def view(request: HttpRequest, target: Target, what: str) -> HttpResponse:
+        if request.method not in {"GET", "HEAD", "POST"}:
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        if (deed := deeds.get(what)) is None:
+            raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
+        refused = pages.forbidden(request)
+        return pages.guarded(refused or _answer(request, deed, target, back, partial(seen, what)))
+
+    return view
+
+
+def _answer(
+    request: HttpRequest,
+    deed: Deed,
+    target: Target,
+    back: Callable[[Target], str],
+    seen: Callable[[Target], Mapping[str, Any]],
+) -> HttpResponse:
+    actor = acting.of_request(request, Door.PAGE)
+    refusal, may, status = "", True, 200
+    form = deed.form(request.POST if request.method == "POST" else None)
+    try:
+        deed.action.allow(actor, "?")  # the form asks why
+        if not form.is_bound:
+            form.initial = {**seen(target)}
+        elif form.is_valid():
+            deed.do(actor, target, form.cleaned_data)
+            return HttpResponseRedirect(back(target))
+    except (acting.NotPermitted, acting.ReadOnly) as error:
+        refusal, may, status = str(error), False, 403
+    except REFUSALS as error:
+        refusal, status = str(error), 409
+    shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
+    html = pages.rendered("ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
+    return HttpResponse(html, status=400 if form.errors and may else status)
+
+
+def _settings(what: str, host: str) -> Mapping[str, Any]:
+    """Return what the form begins with."""
+    if what != "set":
+        return {}
+    if (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
+        raise unknown_site(host)
+    grace = str(site.grace.total_seconds()) if site.grace else ""
+    return {**sites.settings_of(site), "grace": grace, "seen": acting.version(sites.settings_of(site))}
+
+
+def _version(_what: str, email_id: int) -> Mapping[str, Any]:
+    """Return the version of the e-mail that is shown."""
+    if (email := Email.objects.filter(pk=email_id).first()) is None:
+        raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
+    return {"seen": emails.version_of(email)}
+
+
+def _page(name: str) -> Callable[[Target], str]:
+    return lambda target: reverse(name, args=[target])
+
+
+def _list(name: str) -> Callable[[Target], str]:
+    return lambda _target: reverse(name)
+
+
+def _count_failed(_what: str, chosen: Chosen) -> Mapping[str, Any]:
+    """Return how many fetches a retry would queue again now."""
+    try:
+        with bounded.reading(LONGEST_COUNT_S):
+            return {"expected": actions_of_fetches.would_retry(actions.failed_fetches(chosen))}
+    except OperationalError as error:
+        raise ValueError(
+            "To count them takes too long for a page. Say more of what is meant, such as a site; or count them in a "
+            "shell: python manage.py fetches retry --dry-run."
+        ) from error
+
+
+def fetches(request: HttpRequest, what: str) -> HttpResponse:
+    """Show the form for all fetches that the filters of the list name, and do what it says."""
+    return _fetches(request, FILTERS.read(request.GET), what)
+
+
+def unread(request: HttpRequest, what: str) -> HttpResponse:
+    """Show the form for a user's number, and do what it says."""
+    return _unread(request, "a user's unread number", what)
+
+
+site = _acts(actions.SITE, _page("ops:site"), _settings)
+fetch = _acts(actions.FETCH, _page("ops:fetch"))
+email = _acts(actions.EMAIL, _page("ops:email"), _version)
+kind = _acts(actions.KIND, _list("ops:emails"))
+_fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('ops:fetches')}?{chosen.query()}", _count_failed)
+_unread = _acts(actions.UNREAD, _list("ops:unread"))

@@ -1,0 +1,24 @@
+"""The audit trail: who changed what, from which door, and why."""
+
+from functools import partial
+
+from django.http import HttpRequest
+
+from weir.ops.filters import Filters, Text
+from weir.ops.pages import Page, page
+from weir.ops.snapshots import Snapshots
+from weir.workers.audit import listing
+
+FILTERS = Filters(
+    Text(name="target", label="Target"), Text(name="action", label="Action"), Text(name="actor", label="Actor")
+)
+_lists: Snapshots[listing.EntriesPage] = Snapshots()
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show a page of the entries that the filters name, the newest first."""
+    chosen = FILTERS.read(request.GET)
+    seen = _lists.get(chosen.key, partial(listing.page, listing.Wanted(**chosen.values), chosen.cursor))
+    shows = {"chosen": chosen, "list": seen}
+    return Page(template="ops/audit.html", title="Audit", good_for_s=seen.left_s, shows=shows)

@@ -1,0 +1,76 @@
+"""E-mails: how many there are of each state, lists of them, and all about one."""
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from weir.ops import actions
+from weir.ops.filters import Choice, Filters, Text
+from weir.ops.pages import Page, page
+from weir.ops.snapshots import Snapshot, Snapshots
+from weir.postgres import planner
+from weir.workers.mail import kinds, resolving
+from weir.workers.mail.models import Email, RelayHold
+from weir.workers.mail.phases import State
+from weir.workers.mail.reports import counts, listing
+from weir.workers.mail.reports.why import goes_by, why
+
+FILTERS = Filters(
+    Choice(name="state", label="State", values=[state.value for state in State], default=State.UNKNOWN.value),
+    Choice(name="kind", label="Kind", values=kinds.names),
+    Text(name="to", label="Recipient begins with"),
+)
+
+
+def _numbers() -> dict[str, object]:
+    found = counts.of_kinds()
+    return {
+        "states": counts.by_state()._asdict(),
+        "kinds": found,
+        "has_routes": len({tuple(kind.relays) for kind in found}) > 1,
+        "sent": {
+            "hour": (sum(kind.sent_hour for kind in found), any(kind.sent_hour_or_more for kind in found)),
+            "day": (sum(kind.sent_day for kind in found), any(kind.sent_day_or_more for kind in found)),
+        },
+        "holds": list(RelayHold.objects.order_by("relay")),
+    }
+
+
+_snapshot: Snapshot[dict[str, object]] = Snapshot()
+_lists: Snapshots[listing.EmailsPage] = Snapshots()
+_emails: Snapshots[dict[str, object] | None] = Snapshots()
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show the numbers of all states, and a page of a list."""
+    chosen = FILTERS.read(request.GET)
+
+    def found() -> listing.EmailsPage:
+        planner.by_indexes()
+        return listing.page(listing.Wanted(**chosen.values), chosen.cursor)
+
+    numbers, seen = _snapshot.get(_numbers), _lists.get(chosen.key, found)
+    shows = {"numbers": numbers, "chosen": chosen, "list": seen}
+    return Page(template="ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows)
+
+
+@page
+def show(_request: HttpRequest, email_id: int) -> Page:
+    """Show all that is known of one e-mail."""
+
+    def found() -> dict[str, object] | None:
+        email = listing.listed(listing.Wanted()).filter(pk=email_id).first()
+        if email is None:
+            return None
+        waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
+        return {"email": email, **waits, "resolutions": list(email.resolutions.order_by("pk"))}
+
+    seen = _emails.get(email_id, found)
+    if seen.value is None and not seen.failure:
+        raise Http404(f"There is no e-mail {email_id}.")
+    admin = reverse("admin:mail_email_change", args=[email_id])
+    email = seen.value["email"] if seen.value else None
+    state = email.state if isinstance(email, Email) else ""
+    deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
+    shows = {"id": email_id, "seen": seen, "admin": admin, "deeds": deeds}
+    return Page(template="ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)

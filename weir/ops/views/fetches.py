@@ -1,0 +1,89 @@
+"""Fetches: lists of them by what an index serves, and all about one: its way, and why it waits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from django.http import Http404, HttpRequest
+from django.utils import timezone
+
+from weir.ops.filters import Choice, Filters, Text
+from weir.ops.pages import Page, page
+from weir.ops.snapshots import Snapshots
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.ratelimit.sites import UnknownSite
+from weir.workers.fetches.models import State
+from weir.workers.fetches.reports import fetch_filters, fetch_list
+from weir.workers.fetches.reports.fetch_way import FetchWay, fetch_way
+from weir.workers.fetches.reports.why import UnknownFetch, Why, why
+
+MOST_HEADERS = 100
+FILTERS = Filters(
+    Choice(name="state", label="State", values=[state.value for state in State]),
+    Text(name="site", label="Site"),
+    Text(name="error", label="Error contains"),
+    Text(name="status", label="Status"),
+    Text(name="url", label="URL, * at its end for any"),
+    Text(name="since", label="Ended since"),
+    Text(name="until", label="Ended until"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """A page of the list, or why the filters are refused."""
+
+    page: fetch_list.Page | None = None
+    count: str = ""
+    refusal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    """All about one fetch."""
+
+    why: Why
+    way: FetchWay
+
+
+_lists: Snapshots[_Found] = Snapshots()
+_fetches: Snapshots[_Seen] = Snapshots()
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show a page of the fetches that the filters name."""
+    chosen = FILTERS.read(request.GET)
+
+    def found() -> _Found:
+        try:
+            filters = fetch_filters.read({name: [text] for name, text in chosen.values.items()}, timezone.now())
+        except (ValueError, InvalidSiteName, UnknownSite) as error:
+            return _Found(refusal=str(error))
+        count = str(fetch_list.count(filters)) if not chosen.cursor else ""
+        return _Found(page=fetch_list.fetch_list(filters, chosen.cursor or None), count=count)
+
+    seen = _lists.get(chosen.key, found)
+    return Page(
+        template="ops/fetches.html", title="Fetches", good_for_s=seen.left_s, shows={"chosen": chosen, "seen": seen}
+    )
+
+
+@page
+def show(_request: HttpRequest, fetch_id: int) -> Page:
+    """Show all about one fetch."""
+    try:
+        seen = _fetches.get(fetch_id, lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
+    except UnknownFetch as error:
+        raise Http404(str(error)) from error
+    headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []
+    shows = {"id": fetch_id, "seen": seen, "headers": headers}
+    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
+
+
+def _pairs(stored: object) -> Iterator[tuple[str, str]]:
+    """Yield the first headers, as far as they are what fetchers store."""
+    for pair in islice(stored, MOST_HEADERS) if isinstance(stored, list) else ():
+        match pair:
+            case [str(name), str(value)]:
+                yield name, value

@@ -1,0 +1,58 @@
+"""The first page: the three promises, each with its number now and its chart, and what needs a person."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest
+
+from weir.ops import histories
+from weir.ops.pages import Page, page
+from weir.ops.snapshots import Snapshot
+from weir.workers.overview.overview import Overview, overview
+from weir.workers.overview.problems import Problem, problems
+from weir.workers.processes.status import ProcessStatus
+
+EVERY_S: Final = 2
+MOST_PROCESSES: Final = 24  # that have a row: those with a problem first
+ORDER: Final = ("silent", "stopping", "gone", "alive")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Now:
+    """What the page shows: of the processes, as many as a screen has room for, and what the others are."""
+
+    seen: Overview
+    problems: list[Problem]
+    processes: list[ProcessStatus]
+    others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" where each has a row
+
+
+def _now() -> _Now:
+    seen = overview()
+    listed = sorted(seen.processes, key=lambda process: ORDER.index(process.state))
+    return _Now(
+        seen=seen,
+        problems=list(problems(seen)),
+        processes=listed[:MOST_PROCESSES],
+        others=_others(listed[MOST_PROCESSES:]),
+    )
+
+
+def _others(processes: list[ProcessStatus]) -> str:
+    kinds = Counter(f"{process.kind} {process.state}" for process in processes)
+    named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+    return f"{len(processes):,} more: {named}" if processes else ""
+
+
+_snapshot: Snapshot[_Now] = Snapshot()
+
+
+@page
+def show(request: HttpRequest) -> Page:
+    """Show how everything does."""
+    now = _snapshot.get(_now)
+    span, charts = histories.of_all(request.GET.get("over"))
+    shows = {"now": now, "span": span, "spans": histories.SPANS.values(), "charts": charts}
+    left_s = min(now.left_s, charts.left_s)
+    return Page(template="ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows=shows)

@@ -1,0 +1,100 @@
+"""Sites: a list of them, and all about one: its slots, when its backlog clears, and what if."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from django.http import Http404, HttpRequest
+
+from weir.ops import histories, timelines
+from weir.ops.filters import Choice, Filters, Text
+from weir.ops.pages import Page, page
+from weir.ops.snapshots import Snapshot, Snapshots, look
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.ratelimit.sites import UnknownSite
+from weir.workers.fetches.reports import site_list
+from weir.workers.fetches.reports.forecast import Forecast, forecast
+from weir.workers.fetches.reports.site_status import SiteDetails, site_details
+from weir.workers.fetches.reports.timeline import Timeline, timeline
+
+FILTERS = Filters(
+    Text(name="search", label="Name begins with, or ends with .…", longest=site_list.LONGEST_SEARCH),
+    Choice(name="state", label="State", values=site_list.STATES),
+    Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
+)
+LONGEST = 20  # characters of what the visitor supposes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _WhatIf:
+    """What the visitor supposes, and what would come of it; or why nothing can be said."""
+
+    add: str = ""
+    rate: str = ""
+    expected: Forecast | None = None
+    refusal: str = ""
+
+    @property
+    def starts_never(self) -> bool:
+        return self.expected is not None and self.expected.starts_in_s == math.inf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    details: SiteDetails
+    timeline: Timeline
+    picture: timelines.Picture
+
+
+def _site(name: str) -> _Seen:
+    details = site_details(name)
+    of = timeline(details.at.site.pk)
+    return _Seen(details=details, timeline=of, picture=timelines.picture(of))
+
+
+_backlogs: Snapshot[site_list.Backlogs] = Snapshot(least_life_s=5.0)
+_lists: Snapshots[site_list.SitePage] = Snapshots()
+_sites: Snapshots[_Seen] = Snapshots()
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show a page of the sites that the filters name."""
+    chosen = FILTERS.read(request.GET)
+    counted = _backlogs.get(site_list.backlogs)
+    shows: dict[str, object] = {"chosen": chosen, "counted": counted}
+    good_for_s = counted.left_s
+    if counted.value is not None:
+        filters = site_list.SiteFilters(**{**chosen.values, "sort": chosen.values["sort"] or "name"})
+        found = partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value)
+        shows["seen"] = seen = _lists.get(chosen.key, found)
+        good_for_s = min(good_for_s, seen.left_s)
+    return Page(template="ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
+
+
+@page
+def show(request: HttpRequest, name: str) -> Page:
+    """Show all about one site."""
+    try:
+        seen = _sites.get(name, partial(_site, name))
+    except (UnknownSite, InvalidSiteName) as error:
+        raise Http404(str(error)) from error
+    shows: dict[str, object] = {"name": name, "seen": seen, "spans": histories.SPANS.values()}
+    if seen.value is not None:
+        span, charts = histories.of_site(request.GET.get("over"), seen.value.details.at.site.pk)
+        shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET)}
+    return Page(template="ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
+
+
+def _what_if(name: str, query: Mapping[str, str]) -> _WhatIf:
+    add, rate = (query.get(field, "").strip()[:LONGEST] for field in ("add", "rate"))
+    if not add and not rate:
+        return _WhatIf()
+    if add and not (add.isascii() and add.isdecimal()):
+        return _WhatIf(add=add, rate=rate, refusal="How many more fetches? A whole number, such as 500.")
+    try:
+        seen = look(partial(forecast, name, int(add or 0), rate or None))
+    except ValueError as error:
+        return _WhatIf(add=add, rate=rate, refusal=str(error))
+    return _WhatIf(add=add, rate=rate, expected=seen.value, refusal=seen.failure)

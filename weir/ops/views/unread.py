@@ -1,0 +1,25 @@
+"""Unread numbers: whether they can be trusted, how far the full scan is, and what was repaired."""
+
+from django.http import HttpRequest
+
+from weir.notifications.reports import UnreadStatus, unread_status
+from weir.ops.pages import Page, page
+from weir.ops.snapshots import Snapshot
+
+_snapshot: Snapshot[UnreadStatus] = Snapshot()
+
+
+@page
+def show(_request: HttpRequest) -> Page:
+    """Show how unread numbers do."""
+    seen = _snapshot.get(unread_status)
+    shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
+    return Page(template="ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
+
+
+def _scan(of: UnreadStatus) -> dict[str, object]:
+    """Return how far the full scan is, in percent, and when it ends if it goes on like the last one."""
+    if of.scan_share is None:
+        return {"share": None}
+    ends_in_s = None if of.scan_took_s is None else (1 - of.scan_share) * of.scan_took_s
+    return {"share": round(of.scan_share * 100), "ends_in_s": ends_in_s}

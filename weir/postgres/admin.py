@@ -1,0 +1,82 @@
+"""What the admin pages of all apps have in common."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.actions import delete_selected
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern
+
+from weir.postgres.own_commits import leave_commits_to
+from weir.postgres.short_paginator import ShortPaginator
+
+Row = TypeVar("Row", bound=Model)
+
+DELETE = "delete_selected"  # Django's name
+MOST_DELETED = 1_000  # rows that are deleted by one page
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin as TypedAdmin
+    from django.core.paginator import Paginator
+else:
+
+    class TypedAdmin(admin.ModelAdmin, Generic[Row]):
+        """Django's ModelAdmin, which takes its model as a type parameter in django-stubs only, and here at run time."""
+
+
+class TableAdmin(TypedAdmin[Row]):
+    """The pages of a table that may have millions of rows: no page counts them all.
+
+    Actions commit by themselves, and so no page gets a transaction of Django's; its forms have their own.
+    """
+
+    paginator: ClassVar["type[Paginator[Any]]"] = ShortPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    delete_more_by = ""  # a command
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return Django's, of which the one that deletes is bounded: it loads all rows, and its page lists them."""
+        found: dict[str, Any] = super().get_actions(request)
+        if DELETE in found:
+            found[DELETE] = (_delete_selected, *found[DELETE][1:])
+        return found
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        patterns = self.get_urls()
+        leave_commits_to(patterns)
+        return patterns
+
+
+def _delete_selected(shown: TableAdmin[Row], request: HttpRequest, queryset: QuerySet[Row]) -> HttpResponseBase | None:
+    if len(queryset.order_by().values_list("pk")[: MOST_DELETED + 1]) <= MOST_DELETED:
+        return delete_selected(shown, request, queryset)
+    more = f"delete more by {shown.delete_more_by}" if shown.delete_more_by else "choose fewer"
+    shown.message_user(request, f"At most {MOST_DELETED:,} are deleted here at once; {more}.", messages.ERROR)
+    return None
+
+
+class ActionsAdmin(TableAdmin[Row]):
+    """The pages of rows that code writes, and that operators change by actions only: none is added, edited or deleted.
+
+    Actions ask for the permission "change", without a row; a form asks with its row, and is refused.
+    """
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
+        return False
+
+
+class ReadOnlyAdmin(ActionsAdmin[Row]):
+    """The pages of rows that code alone writes: they have no actions either."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
+        return False

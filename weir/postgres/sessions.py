@@ -1,0 +1,92 @@
+"""What holds for each session with PostgreSQL, whatever the server, the role or a pooler says otherwise.
+
+Set by a statement after connecting, never by the start-up parameter `options`: PgBouncer refuses that, or drops it in
+silence. `DATABASE_URL?options=...` is the user's own, and is handed on.
+
+Behind a pooler that gives each transaction another session, nothing is kept: there the role has these settings
+(docs/how-to/use-a-pooler.md), and `doctor` looks whether it does.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+# A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
+# was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.
+# A process that is silent for 8 s is lost to the others (`weir.workers.processes`): it notices, and connects anew, before.
+SILENCE_S: Final = 5
+PROBE_AFTER_S, PROBE_EVERY_S = 3, 1
+PROBES: Final = (SILENCE_S - PROBE_AFTER_S) // PROBE_EVERY_S
+LONGEST_MS: Final = 2**31 - 1  # that PostgreSQL knows
+
+# For libpq, on this side.
+CLIENT: Final[Mapping[str, int]] = {
+    "keepalives": 1,
+    "keepalives_idle": PROBE_AFTER_S,
+    "keepalives_interval": PROBE_EVERY_S,
+    "keepalives_count": PROBES,
+    "tcp_user_timeout": SILENCE_S * 1000,
+}
+_SET: Final = "SELECT " + ", ".join(
+    f"set_config('{name}', %({name})s, false)"
+    for name in (
+        "statement_timeout",
+        "idle_in_transaction_session_timeout",
+        "default_transaction_isolation",
+        "jit",
+        "intervalstyle",
+        "datestyle",
+        "extra_float_digits",
+        "array_nulls",
+        "tcp_keepalives_idle",
+        "tcp_keepalives_interval",
+        "tcp_keepalives_count",
+        "tcp_user_timeout",
+    )
+)
+
+
+def configure(session: psycopg.Connection[Any]) -> None:
+    """Set what the session keeps: time limits, READ COMMITTED, the forms of values, and when the server gives it up.
+
+    For a new connection in autocommit mode; one round trip. Does nothing behind a pooler of transactions. Raises
+    psycopg.Error.
+    """
+    if settings.WEIR_TRANSACTION_POOLING:
+        return
+    limit = f"{min(settings.WEIR_STATEMENT_TIMEOUT * 1000, LONGEST_MS):.0f}ms"
+    values = {
+        # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
+        "statement_timeout": limit,
+        "idle_in_transaction_session_timeout": limit,
+        # Reservations lock first and look again then; under REPEATABLE READ the second of two would fail.
+        "default_transaction_isolation": "read committed",
+        # To compile a statement of ours takes seconds, to run it milliseconds; Debian's PostgreSQL does so by itself.
+        "jit": "off",
+        # Values travel as texts: in these forms drivers read times, and nothing is rounded. The order of a date's parts
+        # stays the role's.
+        "intervalstyle": "postgres",
+        "datestyle": "ISO",
+        "extra_float_digits": "1",
+        "array_nulls": "on",
+        "tcp_keepalives_idle": str(PROBE_AFTER_S),
+        "tcp_keepalives_interval": str(PROBE_EVERY_S),
+        "tcp_keepalives_count": str(PROBES),
+        "tcp_user_timeout": str(SILENCE_S * 1000),
+    }
+    with psycopg.Cursor(session) as cursor:
+        cursor.execute(_SET, values, prepare=False)
+
+
+def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
+    """Return a second connection to the same database, for who has one already; the caller closes it.
+
+    Never one of a pool: where all who have its last connections wait there for a second, none comes. And a session that
+    goes back to a pool keeps its locks.
+    """
+    copy = database.copy()
+    copy.settings_dict["OPTIONS"].pop("pool", None)
+    return copy

@@ -1,0 +1,35 @@
+"""The app `timeline`: which history of the database Weir has seen."""
+
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models.signals import post_migrate
+
+from weir.postgres import statements, weir_apps
+
+
+class TimelineConfig(weir_apps.WeirApp):
+    """Owns the row that says so (gate.py)."""
+
+    name = "weir.postgres.timeline"
+
+    def ready(self) -> None:
+        """Give the statements that ask the gate their parameters.
+
+        Have the row written after `migrate`; `flush` does so, too, as after a test of Django's that empties all tables.
+        """
+        from weir.postgres.timeline import gate  # noqa: PLC0415  needs loaded apps
+
+        statements.guard(statements.Gate(gate.known_number, gate.clock, gate.read_clock))
+        post_migrate.connect(begin, sender=self, dispatch_uid="weir.postgres.timeline")
+
+
+def begin(*, using: str, **_signal: Any) -> None:
+    """Write the row where Weir's table is there, and empty."""
+    from weir.postgres.timeline import gate  # noqa: PLC0415  as above, and the next
+    from weir.postgres.timeline.models import KnownTimeline  # noqa: PLC0415
+
+    table = KnownTimeline._meta.db_table  # noqa: SLF001  documented
+    has_table = using == DEFAULT_DB_ALIAS and table in connections[using].introspection.table_names()
+    if has_table and not KnownTimeline.objects.exists():
+        gate.begin()

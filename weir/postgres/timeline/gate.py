@@ -1,0 +1,282 @@
+"""The gate: PostgreSQL grants nothing where it may have forgotten what it granted before.
+
+A database forgets when a backup is restored, or a standby is promoted that lacks the last commits. Then it would grant
+a second time what it granted in the time that is lost. So each statement that grants something asks
+`timeline_is_known(%(known_number)s, %(clock)s)`, which raises where
+
+- the timeline of the write-ahead log is another one than Weir has seen: PostgreSQL was promoted, or restored; or
+- the database is in another cluster, or was created anew: it is a copy; or
+- the row's number is lower than the one that this process has seen: the same timeline went back, as with a snapshot
+  of the disk; or
+- a recovery has begun and not ended; or
+- PostgreSQL's clock does not say what this process expects by its last reading (steps.py): it was stepped, or the
+  statement came late.
+
+The number grows every second or two while processes run. Each process remembers the highest that it has seen, and so
+does Redis, the witness, which it asks once a second (workers/recovery). To callers the error is that of a database that
+is away: they wait, and try again.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.types.range import TimestamptzRange
+from typing_extensions import TypeVar
+
+from weir.postgres import statements
+from weir.postgres.timeline import steps
+from weir.postgres.timeline.seen import Seen
+from weir.postgres.timeline.steps import Reading
+
+EVERY_S: Final = 1.0  # in which the number grows, and in which the witness is asked
+IDLE_S: Final = 5.0  # after which a process asks before it goes on: it may have missed more than PostgreSQL forgot
+LEASE_S: Final = 30.0  # of a recovery, renewed with each batch
+# More than any process can have seen beyond the number that a recovery knows of.
+JUMP: Final = 10**9
+
+_query = partial(statements.run, "weir.postgres.timeline")
+
+
+Witness = Callable[[int], int]
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+
+@dataclass(kw_only=True, slots=True)
+class _Memory:
+    """What this process has seen, and what it calls to learn of others and to have a step settled."""
+
+    number: int = 0
+    witness: Witness | None = None
+    asked_at: float = float("-inf")  # of time.monotonic()
+    reading: Reading | None = None  # of PostgreSQL's clock: the last one before a step that is not settled
+    step_s: float = 0.0  # that is not settled
+    settle: Callable[[], None] | None = None
+    lease: UUID | None = None  # of the recovery that this process makes
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of the reading
+    asking: threading.Lock = field(default_factory=threading.Lock)  # the witness, after this process was idle
+
+
+_memory = _Memory()
+
+
+def _have_own_locks() -> None:
+    _memory.lock, _memory.asking = threading.Lock(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_have_own_locks)  # a thread of the parent may hold one, which a child has not
+
+
+class LeaseLost(OperationalError):
+    """Another process has taken the lease since this one took it: it does the same, or has found something else."""
+
+
+class Closed(NamedTuple):
+    """Why the gate is closed, empty where it is not; and by how much PostgreSQL's clock was stepped, if that is why."""
+
+    closed_because: str
+    step_s: float | None
+    lease_token: UUID
+
+
+class Clock(NamedTuple):
+    """PostgreSQL's clock, the steps of it that were settled, and the row's number."""
+
+    clock_s: float
+    steps: int
+    number: int
+
+
+class Settled(NamedTuple):
+    """A step that is being settled."""
+
+    step_s: float
+
+
+class Number(NamedTuple):
+    """The row's number."""
+
+    number: int
+
+
+def set_witness(witness: Witness) -> None:
+    """Have this told what this process has seen; it returns the highest number that any process has told it.
+
+    0 where it does not know. It is called in a thread, and by a process that was idle for long before its statement.
+    """
+    _memory.witness = witness
+
+
+def set_settler(settle: Callable[[], None]) -> None:
+    """Have this called where a statement finds that PostgreSQL's clock was stepped. It must not wait."""
+    _memory.settle = settle
+
+
+def remember(number: int) -> None:
+    """Note that this process has seen the number; a lower one than before changes nothing."""
+    _memory.number = max(_memory.number, number)
+
+
+def require() -> None:
+    """Raise what a statement raises that grants something, where none would: before leases that ran out are judged."""
+    statements.run_within("weir.postgres.timeline", "require", {}, prepare=True)
+
+
+def known_number() -> int:
+    """Return the highest number that this process has seen or, some seconds ago, the witness.
+
+    A process that is busy does not wait for the witness, which may be away.
+    """
+    now = time.monotonic()
+    if _memory.witness and now > _memory.asked_at + EVERY_S:
+        if now > _memory.asked_at + IDLE_S:
+            _ask_after_idleness()
+        else:
+            _memory.asked_at = now
+            if not _started(threading.Thread(target=exchange, name="witness", daemon=True)):
+                exchange()
+    return _memory.number
+
+
+def _ask_after_idleness() -> None:
+    """Ask the witness; all threads that come meanwhile wait for its answer."""
+    with _memory.asking:
+        if time.monotonic() > _memory.asked_at + IDLE_S:
+            exchange()
+            _memory.asked_at = time.monotonic()
+
+
+def _started(thread: threading.Thread) -> bool:
+    """Start a thread; returns False where the process can have no more."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def exchange() -> None:
+    """Tell the witness what this process has seen, and learn what others have."""
+    if _memory.witness:
+        remember(_memory.witness(_memory.number))
+
+
+def forget() -> None:
+    """Know nothing, as a process that begins."""
+    _memory.number, _memory.asked_at = 0, float("-inf")
+    _memory.reading, _memory.step_s = None, 0.0
+
+
+def look() -> Seen:
+    """Have the number grow, if a second has passed, and return what is seen. Raises database errors."""
+    asked_at = steps.now()
+    seen = _only(_query("look", {"known": known_number(), "every": EVERY_S}, row=Seen, prepare=True))
+    _note(Reading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.number))
+    if seen.is_known:
+        remember(seen.number)
+    return seen
+
+
+def begin(database: BaseDatabaseWrapper | None = None) -> None:
+    """Write the row where it is missing, with a number beyond all that any process may remember."""
+    statements.run_within("weir.postgres.timeline", "begin", {"number": known_number() + JUMP}, database=database)
+
+
+def _only(rows: list[Row]) -> Row:
+    """Return the row; raises a database error without one: processes wait until it is written."""
+    if not rows:
+        raise OperationalError("The table timeline_knowntimeline is empty: `manage.py migrate` writes its row.")
+    return rows[0]
+
+
+def step_s() -> float:
+    """Return by how many seconds PostgreSQL's clock was stepped, by what this process has seen, and not settled yet."""
+    return _memory.step_s
+
+
+def clock() -> TimestamptzRange | None:
+    """Return what PostgreSQL's clock may say when a statement that is sent now arrives; None: anything.
+
+    Reads the clock once a second, but not within a transaction. Raises database errors.
+    """
+    last = _memory.reading
+    if (last is None or steps.now() > last.answered_at + EVERY_S) and not connection.in_atomic_block:
+        read_clock()
+    return steps.expected(_memory.reading, steps.now()) if _memory.reading else None
+
+
+def latest_expected() -> datetime | None:
+    """Return the latest that PostgreSQL's clock may say now if nobody has stepped it; None: it was not read yet."""
+    return steps.expected(_memory.reading, steps.now()).upper if _memory.reading else None
+
+
+def read_clock() -> None:
+    """Read PostgreSQL's clock, and have a step of it settled. Raises database errors."""
+    asked_at = steps.now()
+    read = _only(_query("clock", {}, row=Clock, prepare=True))
+    _note(Reading(asked_at, steps.now(), read.clock_s, read.steps, read.number))
+    if _memory.step_s and _memory.settle:
+        _memory.settle()
+
+
+def _note(reading: Reading) -> None:
+    """Keep a reading of PostgreSQL's clock, unless it says that the clock was stepped: then the last one is kept."""
+    with _memory.lock:
+        last = _memory.reading
+        if last and last.asked_at > reading.asked_at:
+            return
+        _memory.step_s = steps.step_s(last, reading) if last and last.steps == reading.steps else 0.0
+        if not _memory.step_s:
+            _memory.reading = reading
+
+
+def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | None:
+    """Take the lease of a recovery and, where there is a reason, close the gate; return the reason that holds.
+
+    `step_s` is by how much PostgreSQL's clock was stepped, where that is the reason. None where another process has the
+    lease, or has settled what was `seen`.
+    """
+    parameters = {"because": because, "lease": LEASE_S, "step": step_s}
+    parameters |= {"steps": seen.steps, "number": seen.number, "jump": JUMP}
+    rows = _query("close", parameters, row=Closed)
+    _memory.lease = rows[0].lease_token if rows else None
+    return rows[0] if rows else None
+
+
+def settle_step() -> float | None:
+    """Open the gate, in the caller's transaction, in which all times are put right; returns the step.
+
+    None where another process has settled it. No other process settles anything until that transaction ends.
+    """
+    rows = statements.run_within("weir.postgres.timeline", "settle_step", {}, row=Settled)
+    if not rows:
+        return None
+    # With millions of rows it takes longer than any other statement may, and would begin anew for ever.
+    statements.run_within("weir.postgres.timeline", "take_time", {})
+    return rows[0].step_s
+
+
+def renew() -> bool:
+    """Go on with the recovery; returns False where another process has taken the lease since `close`."""
+    return bool(_query("renew", {"lease": LEASE_S, "token": _memory.lease}))
+
+
+def open_gate(seen: Seen, *, went_back: bool) -> int:
+    """Take the history that was `seen` for the known one, in the transaction that is open, if one is.
+
+    Returns the number. Raises LeaseLost.
+    """
+    parameters: dict[str, object] = {"timeline": seen.actual_timeline, "cluster": seen.actual_cluster}
+    parameters |= {"went_back": went_back, "known": known_number(), "jump": JUMP, "token": _memory.lease}
+    rows = statements.run_within("weir.postgres.timeline", "open", parameters, row=Number)
+    if not rows:
+        raise LeaseLost("Another process has taken the lease, and settles this.")
+    return rows[0].number

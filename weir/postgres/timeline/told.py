@@ -1,0 +1,27 @@
+"""Whether PostgreSQL tells its history at all: services that have another storage below it do not."""
+
+import psycopg
+from django.db import DatabaseError
+
+from weir.postgres import statements
+
+_OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other troubles begin
+
+
+def refusal() -> str:
+    """Return why Weir cannot run on this server, and what to do, in two sentences; empty where it can.
+
+    Raises database errors that say nothing of that: PostgreSQL is away, or full.
+    """
+    try:
+        statements.run_within("weir.postgres.timeline", "history", {})
+    except DatabaseError as error:
+        state = error.__cause__.sqlstate if isinstance(error.__cause__, psycopg.Error) else None
+        if not state or state.startswith(_OF_CONNECTION):
+            raise
+        words = str(error).splitlines()[0]
+        return (
+            f"This server does not tell its history ({words}), by which Weir notices what PostgreSQL has forgotten: "
+            "Amazon Aurora and services like it are not supported (docs/reference/versions.md). Use PostgreSQL itself."
+        )
+    return ""
