@@ -183,8 +183,8 @@ class Installation(models.Model):
 class UnreadCount(models.Model):
     """How many notifications of a user are unread, by what was flushed; Redis holds what came after `epoch`.
 
-    The number to show is `weir.notifications.inbox.unread_count`, which adds the two. The stored number may be below 0 for
-    a moment: a notification can be counted as read a flush before it is counted as new. The table has fillfactor 70
+    The number to show is `weir.notifications.inbox.unread_count`, which adds the two. The stored number may be below 0
+    for a moment: a notification can be counted as read a flush before it is counted as new. The table has fillfactor 70
     and no index on what a flush changes, so that its updates stay HOT.
     """
 

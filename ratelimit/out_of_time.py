@@ -1,8 +1,8 @@
 """Starts that were written out of their time: counted, and the clocks of their sites set behind them.
 
 A process that is stopped, or starved, between its look at the clock and its write may start later than its run lasts,
-or than its confirmation can be relied on (weir.ratelimit.pacing). That cannot be undone. Its holder sees it directly after
-the write, and tells it here, so that no other start comes too close behind it, in any process.
+or than its confirmation can be relied on (weir.ratelimit.pacing). That cannot be undone. Its holder sees it directly
+after the write, and tells it here, so that no other start comes too close behind it, in any process.
 """
 
 from collections.abc import Iterable, Sequence

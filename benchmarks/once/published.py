@@ -1,4 +1,4 @@
-"""The design for e-mails that is published most often for Django with PostgreSQL, for comparison with `weir.workers.mail`.
+"""The design for e-mails that is published most often for Django with PostgreSQL: a measure for `weir.workers.mail`.
 
 A flag in the orders table says whether the e-mail is sent. For each order that is shipped and not flagged:
 

@@ -4,7 +4,8 @@ A number is given with an ETag. It says, signed, whose the number is, when the s
 Redis had of it then. A poll that shows it again is answered before Django looks at the session (`unchanged_polls`), if
 
 1. it is of the same session and path, and the session was looked at less than five minutes ago;
-2. Redis is the same run, with the same incarnation, and PostgreSQL's part has not changed (`weir.notifications.watching`);
+2. Redis is the same run, with the same incarnation, and PostgreSQL's part has not changed
+   (`weir.notifications.watching`);
 3. the user's deltas since then come to nothing.
 
 All else goes to the view. A 304 has a new ETag, as the epochs that Redis keeps are few.

@@ -1,4 +1,4 @@
-"""The URLs of the bell. An app includes them where it likes: `path("bell/", include("weir.notifications.web.urls"))`."""
+"""The URLs of the bell. Include them where you like: `path("bell/", include("weir.notifications.web.urls"))`."""
 
 from django.urls import path
 

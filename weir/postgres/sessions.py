@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 # A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
 # was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.
-# A process that is silent for 8 s is lost to the others (`weir.workers.processes`): it notices, and connects anew, before.
+# A process that is silent for 8 s is lost to the others (weir.workers.processes): it notices before, and connects anew.
 SILENCE_S: Final = 5
 PROBE_AFTER_S, PROBE_EVERY_S = 3, 1
 PROBES: Final = (SILENCE_S - PROBE_AFTER_S) // PROBE_EVERY_S

@@ -27,9 +27,9 @@ def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) ->
 
     `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
     The task waits for its slot in the worker, at most `max_wait` seconds. Where the slot is farther away, the worker
-    writes the task into PostgreSQL, and it is published again when its turn comes (`weir.workers.throttled.publishing`).
-    Called directly, or with `apply`, the task waits too, but raises slots.SlotTooFar, as there is no message to
-    publish again.
+    writes the task into PostgreSQL, and it is published again when its turn comes
+    (`weir.workers.throttled.publishing`). Called directly, or with `apply`, the task waits too, but raises
+    slots.SlotTooFar, as there is no message to publish again.
 
     Raises TypeError for an object that is not a Celery task, for a task that is throttled already, and for a `site`
     that is neither a text nor callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the

@@ -156,7 +156,7 @@ def _fields(task: Task[Any, Any], host: str, site: str, max_wait: float, not_bef
 
 
 def _storable(expires: datetime) -> datetime | None:
-    """Return Celery's `expires` in UTC; None beyond the year 9999, which is as good as never (weir/postgres/moments.py)."""
+    """Return Celery's `expires` in UTC; None beyond the year 9999, which is as good as never (moments.py)."""
     try:
         return maybe_make_aware(expires, UTC).astimezone(UTC)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The app `weir.workers.unread`: tasks and commands that keep the unread numbers of `notifications`, which knows neither."""
+"""The app `weir.workers.unread`: tasks and commands that keep unread numbers; `weir.notifications` knows of neither."""
 
 from weir.postgres import weir_apps
 

@@ -1,4 +1,4 @@
-"""What operators change at fetches. Each call commits by itself, with its entries in the audit trail (weir.workers.audit).
+"""What operators change at fetches. Each call commits by itself, with its entries in the trail (weir.workers.audit).
 
 All raise acting.Refused where the actor may not.
 """

@@ -162,7 +162,7 @@ def _as_it_is(row: FoundSite) -> FoundSite:
 
 
 def _supposed(row: FoundSite, *, rate: str) -> FoundSite:
-    """Return the site as it would be if this rate were set now; a grace that was set stays (weir.ratelimit.models.Site)."""
+    """Return the site as it would be if this rate were set now; a grace that was set stays, as in `Site` itself."""
     wanted = parse_rate(rate)
     interval = max(wanted, row.crawl_delay or wanted)
     is_default = abs(row.grace_s - _default_grace_s(row.interval_s)) < SAME_S
