@@ -2,8 +2,8 @@
 
 1. Ids that were given and forgotten are not given again: all sequences go far ahead.
 2. Slots that processes hold are void, and each site rests: weir.ratelimit.sites.rest_all.
-3. Unread numbers are counted until reconciled: weir.notifications.reconcile.distrust. A copy in another cluster forgets ids
-   of transactions, which mean nothing there: weir.notifications.read_marks.adopt.
+3. Unread numbers are counted until reconciled: weir.notifications.reconcile.distrust. A copy in another cluster forgets
+   ids of transactions, which mean nothing there: weir.notifications.read_marks.adopt.
 4. Apps do their part (signals.py): e-mails that may have gone become unknown, links that sign in once are void.
 5. What was done is noted, and the gate opens, in one transaction.
 
@@ -28,7 +28,7 @@ from weir.workers.recovery.signals import postgresql_went_back
 
 log = structlog.get_logger(__name__)
 
-OURS: Final = {"notifications", "ratelimit", "workers"}  # packages, of whose tables ids may be held by processes
+OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # of whose tables processes may hold ids
 AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
 
 _NOTIFICATIONS: Final = Notification._meta.db_table  # noqa: SLF001  documented
@@ -74,5 +74,5 @@ def accept(why: str, seen: Seen, who: str) -> None:
 
 def _numbered() -> list[str]:
     """Return the tables whose ids may be held by processes."""
-    of_models = (model._meta for model in apps.get_models() if model.__module__.partition(".")[0] in OURS)  # noqa: SLF001  documented
+    of_models = (model._meta for model in apps.get_models() if model.__module__.startswith(OURS))  # noqa: SLF001  documented
     return [options.db_table for options in of_models if isinstance(options.pk, models.BigAutoField)]

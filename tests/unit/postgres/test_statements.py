@@ -23,4 +23,4 @@ def test_no_statement_is_read_once_the_apps_are_loaded(file: Path, monkeypatch: 
     package, name = str(file.relative_to(CHECKOUT).with_suffix("")).split("/sql/")
     text = file.read_text().replace("::user_key", "::bigint")
     monkeypatch.setattr(Path, "read_text", no_descriptor_left)
-    assert statements._load(package.replace("/", "."), name) == text
+    assert statements._load(f"weir.{package}".replace("/", "."), name) == text
