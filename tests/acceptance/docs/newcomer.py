@@ -52,6 +52,10 @@ def clone(folder: Path) -> None:
         ours, theirs = CHECKOUT / name, folder / name
         if not ours.exists():
             theirs.unlink(missing_ok=True)
+        elif ours.is_symlink():
+            theirs.unlink(missing_ok=True)
+            theirs.parent.mkdir(parents=True, exist_ok=True)
+            theirs.symlink_to(ours.readlink())
         elif not theirs.exists() or ours.read_bytes() != theirs.read_bytes():
             theirs.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ours, theirs)
