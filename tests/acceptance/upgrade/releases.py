@@ -22,11 +22,11 @@ from tests.valkeys import free_port
 from tests.waiting import wait_for
 
 LOAD = Path(__file__).with_name("load.py")
-PACKAGES = ("notifications", "ops", "postgres", "project", "ratelimit", "workers")
+PACKAGES = ("project", "weir")
+OLDER_PACKAGES = ("notifications", "ops", "postgres", "project", "ratelimit", "workers")  # of the version before
 WEB, BEAT, CODE = "web", "beat", "load"  # CODE: web code that asks for work
 READY = re.compile(r"ready\.|\"code\"")
 ENDS_WITHIN_S = 30
-SHOW_FILES = f"import {', '.join(PACKAGES)}; print(*[m.__path__[0] for m in ({', '.join(PACKAGES)})])"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,11 @@ class Release:
     servers: dict[str, str]
 
     @property
+    def rooms(self) -> str:
+        """Return what the names of rooms begin with in its code."""
+        return "weir." if (self.folder / "weir").is_dir() else ""
+
+    @property
     def environment(self) -> dict[str, str]:
         """Return what has Python import this version's code, though another one is installed."""
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -46,7 +51,9 @@ class Release:
 
     def imported(self) -> set[Path]:
         """Return the folders above the packages that its processes import."""
-        return {Path(path).parent for path in self.python(SHOW_FILES).split()}
+        names = ", ".join(PACKAGES if self.rooms else OLDER_PACKAGES)
+        shown = self.python(f"import {names}; print(*[m.__path__[0] for m in ({names})])")
+        return {Path(path).parent for path in shown.split()}
 
     def python(self, program: str) -> str:
         """Run a program with its code; returns what that prints."""

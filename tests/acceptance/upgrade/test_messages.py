@@ -34,7 +34,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     upgrade_from.check_out(folder)
     before = Release(name="N", folder=folder, servers={})
     assert before.imported() == {folder}
-    shown: dict[str, dict[str, Any]] = json.loads(before.python(SHOW))
+    shown: dict[str, dict[str, Any]] = json.loads(before.python(SHOW.replace("weir.", before.rooms)))
     assert {task for task, _, _ in shown["schedule"].values()} <= set(shown["tasks"])
     return shown
 
