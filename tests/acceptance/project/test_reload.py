@@ -72,7 +72,7 @@ class Checkout:
         self.notes = folder / "notes"
         self.notes.mkdir()
         for name in PACKAGES:  # with their byte code, which all processes would make at the same time
-            shutil.copytree(CHECKOUT / name, self.path / name)
+            shutil.copytree(CHECKOUT / name, self.path / name, symlinks=True)
         for name in ("manage.py", "Procfile"):
             shutil.copy(CHECKOUT / name, self.path)
         (self.path / "shop").mkdir()
