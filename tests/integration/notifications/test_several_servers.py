@@ -112,6 +112,8 @@ def test_a_fail_over_by_sentinels_while_numbers_change(servers: Valkeys, eventua
     with redis_at(url := f"redis+sentinel://{places}/orders"):
         do_everything()
         before = Reconciliation.objects.get()
+        # Its link is up before anything is sent over it. Without the incarnation numbers wait for a pass, as below.
+        eventually(lambda: replica.client.exists(keys.keys().incarnation), "the replica to have the keys")
         with changes():
             primary.kill()
             eventually(lambda: replica.client.info("replication")["role"] == "master", "the fail-over", seconds=60)
