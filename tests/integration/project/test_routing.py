@@ -93,7 +93,7 @@ def test_who_asked_the_routers_before_all_apps_were_ready_changes_nothing(monkey
 FEWER_APPS = """
 from django.apps import apps
 from weir.postgres import weir_apps
-apps.set_available_apps(["ratelimit"])
+apps.set_available_apps(["weir.ratelimit"])
 print(weir_apps.is_weirs("orders"), flush=True)
 """
 
