@@ -4,13 +4,11 @@ The sentence says what does not work, in the driver's own words, and what to do.
 to `manage.py doctor`, which looks at all of them. `DJANGO_DEBUG=1` or `--traceback` keep the traceback.
 """
 
-import errno
 import os
-import re
 import signal
 import socket
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,41 +21,13 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from project import embedded
-from project.environment import UnreadableVariables, urls
-from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, split_url
+from project.environment import UnreadableVariables
+from project.environment.redacting import without_secrets
+from project.environment.urls import REDIS_SCHEMES, SCHEMES, split_url
 from project.environment.values import TRUE
 from weir.notifications import counters
 from weir.notifications.link import urls as several
-from weir.workers.mail.transports import relay_urls
 
-LONG = 8  # characters of a secret that stands in a word by no accident
-SHORT = 4  # characters of the shortest secret that stands in a sentence by no accident
-# Where a password stands as such, whatever it is: in a URL, and behind its name.
-_PLACES = (re.compile(r"(://[^\s/@:]*:)[^\s@]+(?=@)"), re.compile(r"(\bpassword=)(?:'[^']*'|[^\s'&]+)", re.IGNORECASE))
-# The words of which drivers make their sentences. Masked, such a word would garble the sentence, and show the password.
-_ORDINARY = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    access address administrator against allowed already another argument arguments asynchronous attempt
-    authentication authorization available been broken broker busy canceled cannot certificate channel check clear
-    client clients close closed clusterdown command conf configured connect connecting connection connections could
-    crash currently database dataset default denied detected disabled disk does encryption ended enough entry error
-    errors execabort exist expected expired failed fails failure fatal file files found from given gssapi handshake
-    have host hostname ident improperly incorrect internal into invalid isolation issuer known language limit limits
-    loading local login lost many master masterdown match maximum maxmemory memory method misconf missing moved must
-    name names needed network noauth node none noperm noscript number obsolete open operation options pair pass
-    password peer permission permissions permitted persist pgsql port ports postgres postgresql protocol provided
-    query reached read reading readonly ready received recovery redis refused rejected remaining replica replicas
-    replication requested require required requires reserved resolution resource response role roles root running
-    saslname save scram script secret self send server service session sessions shut shutdown shutting signed slots
-    slow snapshots socket sorry starting startup statement superuser support supported system temporary terminating
-    that there this through timed timeout transaction translate unable unexpected unexpectedly unix unknown
-    unreachable unsupported until used user username valkey value verify version weir when while with without word
-    write writing wrong wrongpass wrongtype your
-        """,
-    )
-) | {word for number in errno.errorcode for word in re.findall(r"\w+", os.strerror(number).lower())}
 DOCTOR = "; `python manage.py doctor` checks the rest"
 _UNDEFINED_TABLE = "42P01"
 # SQLSTATEs (or their beginnings) that concern the connection, not one statement.
@@ -111,31 +81,6 @@ def explain(error: Exception, *, rest: str = "") -> str | None:
 def database_place() -> str:
     """Return the server that the settings name, as it may be shown."""
     return f"PostgreSQL at {_place_of(settings.DATABASES['default'])}"
-
-
-def without_secrets(text: str) -> str:
-    """Return the text on one line, without the passwords that the environment has."""
-    return redacted(text, _secrets(), _names())
-
-
-def redacted(text: str, secrets: Sequence[str], names: Collection[str] = ()) -> str:
-    """Return the text on one line, with *** for each secret.
-
-    1. What stands where a password stands is masked, whatever it is.
-    2. Elsewhere, a secret is masked where it is no part of a word; a long one that is no word itself, anywhere.
-    3. A secret that a sentence has by accident stays there: one of few letters, a word that drivers use, or one of the
-       `names` of users and hosts. Masked, it would be told: the sentence is the same whatever the password is.
-    """
-    for place in _PLACES:
-        text = place.sub(r"\1***", text)
-    ordinary = _ORDINARY.union(name.lower() for name in names)
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) < SHORT or secret.lower() in ordinary:
-            continue
-        word = re.escape(secret)
-        is_anywhere = len(secret) >= LONG and not secret.isalpha()
-        text = re.sub(word if is_anywhere else rf"(?<!\w){word}(?!\w)", "***", text)
-    return " ".join(text.split())
 
 
 def _wants_traceback(arguments: Sequence[str]) -> bool:
@@ -218,13 +163,3 @@ def _reason(error: Exception) -> str:
 def _sqlstate(error: Exception) -> str | None:
     cause = error if isinstance(error, psycopg.Error) else error.__cause__
     return cause.sqlstate if isinstance(cause, psycopg.Error) else None
-
-
-def _secrets() -> list[str]:
-    given = [os.environ.get(variable, "") for variable in ("EMAIL_HOST_PASSWORD", "DJANGO_SECRET_KEY")]
-    given += relay_urls.secrets(os.environ.get("WEIR_MAIL_RELAYS", ""))
-    return [*urls.secrets(*(os.environ.get(variable, "") for variable in EXAMPLES)), *filter(None, given)]
-
-
-def _names() -> list[str]:
-    return [name for variable in EXAMPLES for name in urls.names(variable, os.environ.get(variable, "").strip())]

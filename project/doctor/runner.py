@@ -16,6 +16,7 @@ from django.db import connections
 from project import errors
 from project.celery import app
 from project.doctor.findings import Check, Finding, Level, Theme, Verdict, not_checked
+from project.environment import redacting
 
 Answer = Verdict | Sequence[Verdict] | Exception
 _WORKS = {Level.GOOD, Level.WARNING}
@@ -38,7 +39,7 @@ def findings(themes: Sequence[Theme]) -> Iterator[Finding]:
             if check.provides and all(verdict.level in _WORKS for verdict in verdicts):
                 works.add(check.provides)
             for level, sentence, name in verdicts:
-                yield Finding(theme.title, name or check.name, level, errors.without_secrets(sentence))
+                yield Finding(theme.title, name or check.name, level, redacting.without_secrets(sentence))
     asker.close()
 
 

@@ -2,10 +2,12 @@
 
 import os
 import re
+from functools import partial
 from typing import Any, Literal
 
 import structlog
 
+from project.environment import redacting
 from project.logs import masking
 
 TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
@@ -48,7 +50,7 @@ def configure(form: Format, level: str) -> dict[str, Any]:
         "processors": [
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            masking.mask,
+            partial(masking.mask, passwords=redacting.of_environment()),
             _renderer(form),
         ],
         "foreign_pre_chain": before,

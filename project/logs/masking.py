@@ -1,16 +1,18 @@
-"""What a log line may hold: of a URL no more than its scheme, host and port; of any value 1,000 characters.
+"""What a log line may hold: of a URL no more than its scheme, host and port; no password; of a value 1,000 characters.
 
 A log is read by more people than a fetch, and kept for longer. Paths, queries and user information of URLs may sign in
 who has them. So they are masked in the text of every value, however it came there: in errors of libraries, in
-tracebacks, in messages of other loggers, in the lines about requests.
+tracebacks, in messages of other loggers, in the lines about requests. So are passwords that a server has repeated.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import structlog
+
+from project.environment.redacting import Redactor
 
 MOST = 1_000  # characters of a value, and of a line of a traceback
 MOST_OF_TRACEBACK = 16_000
@@ -19,6 +21,9 @@ DEEPEST = 4  # lists within lists
 READ = 10 * MOST  # of a value: the rest is cut off unread
 MASK = "***"
 TRACEBACKS = ("exception", "stack")
+DRIVERS = ("psycopg.",)  # the loggers that tell, in a sentence of few words, what a server said
+
+Hide = Callable[[str], str]
 
 # What follows the scheme of a URL, up to a blank: what it holds may be anything else. Each part excludes the character
 # that ends it, so that nothing is read twice.
@@ -31,21 +36,25 @@ _PERSON = re.compile(r"[^\s/@]*(?:@|%40)[^\s/]*", re.IGNORECASE)  # in the path 
 _ROW = re.compile(r"(Failing row contains \().*")  # PostgreSQL shows what the row has
 
 
-def mask(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+def mask(
+    _logger: object, _method: str, event: structlog.typing.EventDict, *, passwords: Redactor
+) -> structlog.typing.EventDict:
     """Mask and cut all values of an event: the last processor but for the one that writes the line."""
+    is_drivers = str(event.get("logger", "")).startswith(DRIVERS)
+    hide = passwords.in_sentence if is_drivers else passwords.anywhere
     for name, value in event.items():
         if name in TRACEBACKS and isinstance(value, str):
-            event[name] = _traceback(value)
+            event[name] = _traceback(value, hide)
         elif name == "request" and isinstance(value, str):
-            event[name] = _PERSON.sub(MASK, masked(value))
+            event[name] = _PERSON.sub(MASK, masked(value, hide))
         else:
-            event[name] = _clean(value)
+            event[name] = _clean(value, passwords.anywhere if name == "timestamp" else hide)
     return event
 
 
-def masked(text: str) -> str:
-    """Return the text without what URLs in it may hold, in at most MOST characters."""
-    return _cut(_masked(text[:READ]))
+def masked(text: str, hide: Hide = str) -> str:
+    """Return the text without what URLs in it may hold, and what else `hide` masks, in at most MOST characters."""
+    return _cut(_masked(hide(text[:READ])))
 
 
 def _masked(text: str) -> str:
@@ -69,28 +78,28 @@ def _cut(text: str) -> str:
     return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
 
 
-def _clean(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  as structlog has it
+def _clean(value: Any, hide: Hide, depth: int = 0) -> Any:  # noqa: ANN401  as structlog has it
     match value:
         case None | bool() | int() | float():
             return value
         case str():
-            return masked(value)
+            return masked(value, hide)
         case Mapping() if depth < DEEPEST:
             items = list(value.items())[:MOST_ITEMS]
-            return _short({masked(str(key)): _clean(item, depth + 1) for key, item in items})
+            return _short({masked(str(key), hide): _clean(item, hide, depth + 1) for key, item in items})
         case Sequence() | AbstractSet() if depth < DEEPEST and not isinstance(value, (bytes, bytearray, memoryview)):
-            return _short([_clean(item, depth + 1) for item in list(value)[:MOST_ITEMS]])
+            return _short([_clean(item, hide, depth + 1) for item in list(value)[:MOST_ITEMS]])
         case _:
-            return masked(repr(value))
+            return masked(repr(value), hide)
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401  as structlog has it
     return value if len(text := str(value)) <= MOST else _cut(text)
 
 
-def _traceback(text: str) -> str:
+def _traceback(text: str, hide: Hide) -> str:
     """Return a traceback whose lines are masked and cut; of a long one its beginning and its end."""
     if len(text) > MOST_OF_TRACEBACK:
         half = MOST_OF_TRACEBACK // 2
         text = f"{text[:half]}\n…\n{text[-half:].partition(chr(10))[2]}"
-    return "\n".join(masked(line) for line in text.split("\n"))
+    return "\n".join(masked(line, hide) for line in text.split("\n"))

@@ -8,8 +8,8 @@ from django.conf import LazySettings
 from django.core.checks import run_checks
 from pydantic import SecretStr
 
-from project import environment, errors
-from project.environment import UnreadableVariables
+from project import environment
+from project.environment import UnreadableVariables, redacting
 from weir.workers.mail.transports import relay_urls, relays
 from weir.workers.mail.transports.any_backend import AnyBackend
 from weir.workers.mail.transports.resend import Resend
@@ -203,7 +203,7 @@ def test_what_is_read_from_the_environment_is_not_shown(monkeypatch: pytest.Monk
     read = environment.read(tmp_path / "no.env")
     assert read.WEIR_MAIL_RELAYS.get_secret_value() == url
     assert SECRET not in repr(read)
-    assert SECRET not in errors.without_secrets(f"{url} and {SECRET}2 and {SECRET}")
+    assert SECRET not in redacting.without_secrets(f"{url} and {SECRET}2 and {SECRET}")
 
 
 @pytest.mark.parametrize(

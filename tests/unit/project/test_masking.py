@@ -15,7 +15,7 @@ from project.logs import formats, masking
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.jobs import Answer, Outcome
 
-LOGGERS = "workers.masking", "celery.masking"  # of structlog, and others
+LOGGERS = "workers.masking", "celery.masking", "psycopg.pool"  # of structlog, another, and of a driver
 CANARY = "CaNaRy"
 HOST = "host.example"
 
@@ -177,6 +177,38 @@ def test_values_are_cut(lines: StringIO) -> None:
     assert len(failed["exception"]) < 2 * masking.MOST_OF_TRACEBACK
     assert failed["exception"].startswith("Traceback")
     assert failed["exception"].endswith("ends")
+
+
+@pytest.fixture
+def passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://weir:s3cret@db.example/orders")
+    monkeypatch.setenv("REDIS_URL", "redis://:swordfish@cache.example/0")
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://:2026@cache.example/0")
+    monkeypatch.setenv("EMAIL_HOST_PASSWORD", "long secret#2")
+
+
+@pytest.mark.usefixtures("passwords")
+@pytest.mark.parametrize("lines", ["json", "text"], indirect=True)
+def test_a_password_that_a_server_repeats_is_in_no_line(lines: StringIO) -> None:
+    """However it came there."""
+    ours, other = structlog.get_logger(LOGGERS[0]), logging.getLogger(LOGGERS[1])
+    for (what, log), text in itertools.product(CARRIERS.items(), ["FATAL: I dislike {}", "'{}'", "{}"]):
+        log(ours, other, text.format("s3cret"))
+        log(ours, other, text.format("long secret#2"))
+        assert "s3cret" not in lines.getvalue(), what
+        assert "secret#2" not in lines.getvalue(), what
+
+
+@pytest.mark.usefixtures("passwords")
+@pytest.mark.parametrize("lines", ["json"], indirect=True)
+def test_a_password_that_is_a_word_is_in_no_line_of_a_driver(lines: StringIO) -> None:
+    """Lines of all others have such words by accident, and would tell by a mask what the password is."""
+    for logger in LOGGERS[1:]:
+        logging.getLogger(logger).warning("FATAL: I dislike %s, %s", "swordfish", "2026")
+    others, drivers = map(json.loads, lines.getvalue().splitlines())
+    assert others["event"] == "FATAL: I dislike swordfish, 2026"
+    assert drivers["event"] == "FATAL: I dislike ***, ***"
+    assert "***" not in drivers["timestamp"]
 
 
 def test_no_text_takes_long() -> None:

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from project import errors
-from project.environment import urls
-from project.errors import redacted
+from project.environment import redacting, urls
+from project.environment.redacting import redacted
 
 # What drivers and servers say, as their users see it.
 TOLD = (
@@ -22,6 +21,9 @@ TOLD = (
     "Error 111 connecting to cache:6379. Connection refused.",
     "WRONGPASS invalid username-password pair or user is disabled.",
     "NOAUTH Authentication required.",
+    "error connecting in 'pool-1': connection is bad: no error details available",
+    "reconnection attempt in pool 'pool-1' failed after 300.0 sec",
+    "rolling back returned connection: <psycopg.Connection [INTRANS]>",
     "Timeout reading from socket",
     "OOM command not allowed when used memory > 'maxmemory'.",
     "READONLY You can't write against a read only replica.",
@@ -96,4 +98,4 @@ def test_the_passwords_of_the_environment_are_masked(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("EMAIL_HOST_PASSWORD", "pass-of-mail")
     monkeypatch.setenv("DJANGO_SECRET_KEY", "the-key-of-django")
     told = "orders of weir: pass-of-db, pass-of-mail, the-key-of-django"
-    assert errors.without_secrets(told) == "orders of weir: ***, ***, ***"
+    assert redacting.without_secrets(told) == "orders of weir: ***, ***, ***"
