@@ -20,6 +20,7 @@ from project.doctor.findings import Verdict, good
 from project.doctor.themes.mail import checks as mail_checks
 from tests.integration.project.conftest import Manage, Told, manage  # noqa: F401  a fixture
 from tests.servers import database_url
+from tests.set_up import needs_migrations
 from tests.valkeys import free_port
 from weir.workers.models import Heartbeat
 from weir.workers.processes.models import Process
@@ -54,6 +55,7 @@ def silent_server() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@needs_migrations
 @pytest.mark.django_db(transaction=True)
 def test_what_works_is_good_and_what_does_not_is_told() -> None:
     """The tests' servers and their tables are; but they keep nothing over a crash, and no process runs on them."""
@@ -81,6 +83,7 @@ def test_what_works_is_good_and_what_does_not_is_told() -> None:
     assert found["Queues: consumers"] == found["Queues: heartbeats"] == "not checked"
 
 
+@needs_migrations
 @pytest.mark.django_db(transaction=True)
 def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent one is named, with how long; the others count as running."""

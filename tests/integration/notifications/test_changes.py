@@ -25,6 +25,7 @@ from weir.notifications.reconciliation import drift
 from weir.postgres import statements
 
 pytestmark = MARKS
+in_requests = pytest.mark.django_db(**MARKS[0].kwargs, databases="__all__")  # one may have transactions in each
 
 Sent = list[dict[int, int]]
 
@@ -161,6 +162,7 @@ def test_other_hooks_run_in_their_order_and_may_change_numbers_themselves(sent: 
     assert_exact()
 
 
+@in_requests
 def test_a_request_in_a_transaction_is_one_call(
     sent: Sent, client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_transaction_whose_rows_are_counted_sees_its_own_changes_once(tmp_path
         assert inbox.unread_count(1) == 0
 
 
+@in_requests
 def test_the_documented_view_shows_the_new_number_in_a_transaction(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,7 @@ OTHER_MODELS = """
 import json
 from django.conf import LazySettings
 from django.contrib.auth.models import User
-from django.db import connection, models
+from django.db import connection, connections, models, router
 from weir.notifications import inbox
 from weir.notifications.models import ForgottenUser, Notification
 
@@ -112,6 +112,8 @@ class Customer(User):
     class Meta:
         app_label = "auth"
 
+# Where a project's router has its models read, there is what has been written.
+connections.settings[router.db_for_read(Customer)].update(connections.settings["default"])
 with connection.schema_editor() as editor:
     editor.create_model(Customer)
 try:

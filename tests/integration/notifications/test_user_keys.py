@@ -19,9 +19,11 @@ import redis
 from django.conf import settings
 from django.core.checks import run_checks
 from django.core.management import call_command
-from django.db import connection
+from django.db import connections, router
 from django.contrib.auth import get_user_model
 
+# Where a project's router has its models read, there is what has been written.
+connections.settings[router.db_for_read(get_user_model())].update(connections.settings["default"])
 call_command("migrate", verbosity=0)
 from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
 from weir.notifications.reconciliation import drift

@@ -1,5 +1,6 @@
 """Servers that do not answer and settings that cannot be read: one sentence each, and never a password."""
 
+import json
 import os
 import socketserver
 import subprocess
@@ -15,6 +16,7 @@ from project.errors import DOCTOR
 from tests.home import DATABASE_URL
 from tests.integration.project.conftest import Manage, RefusesPasswords, Told, environment, serving
 from tests.servers import PLACE, database_url
+from tests.set_up import IS_POOLED, needs_no_pool
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
 LIST = ("showmigrations", "ratelimit")  # asks the database
@@ -41,11 +43,13 @@ class WrongPassword(socketserver.BaseRequestHandler):
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
 
+@needs_no_pool
 def test_embedded_servers_that_do_not_run(manage: Manage, tmp_path: Path) -> None:
     """Without DATABASE_URL and without running servers, the command says how to start them."""
     assert sentence(manage(*LIST, WEIR_HOME=tmp_path)) == embedded.not_running_hint()
 
 
+@needs_no_pool
 def test_a_port_that_takes_no_connections(manage: Manage) -> None:
     """A given server that does not answer is named with host, port and database, but without the password."""
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:1/orders"))
@@ -53,6 +57,7 @@ def test_a_port_that_takes_no_connections(manage: Manage) -> None:
     assert told.endswith(f"Connection refused): check DATABASE_URL{DOCTOR}.")
 
 
+@needs_no_pool
 def test_an_unknown_host(manage: Manage) -> None:
     """A host name that does not exist is said to be the reason, in the driver's words."""
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@host.invalid/orders"))
@@ -63,13 +68,18 @@ def test_an_unknown_host(manage: Manage) -> None:
 
 @pytest.mark.parametrize("words", ['password authentication failed for user "weir" with %s', "I dislike %s"])
 def test_a_refused_password_is_not_shown_even_if_the_server_repeats_it(manage: Manage, words: str) -> None:
-    """What the server says about a wrong password is shown, without the password."""
+    """What the server says about a wrong password is shown, without the password; a pool's logger says it."""
     with serving(RefusesPasswords, words.encode()) as port:
-        told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:{port}/orders"))
-    assert words % "***" in told
-    assert told.endswith(f"): check DATABASE_URL{DOCTOR}.")
+        told = manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:{port}/orders")
+    assert SECRET not in told.stdout + told.stderr
+    *logged, last = told.stderr.splitlines()
+    assert last.endswith(f"): check DATABASE_URL{DOCTOR}.")
+    assert bool(logged) is IS_POOLED
+    said = [json.loads(line)["event"] for line in logged] or [last]
+    assert {words % "***" in text for text in said} == {True}
 
 
+@needs_no_pool
 @pytest.mark.usefixtures("embedded_servers")
 def test_unknown_databases_and_users(manage: Manage) -> None:
     """A database or a user that the server does not have is told as such."""

@@ -18,6 +18,7 @@ from django.db import OperationalError, ProgrammingError, connection, connection
 
 from project.management.commands import migrate as migrate_command
 from tests.integration.conftest import Eventually, StartPython
+from tests.set_up import needs_migrations
 
 RELEASE = """
 from django.core.management import call_command
@@ -91,6 +92,7 @@ def shelf(
     migrate("zero")
 
 
+@needs_migrations
 def test_a_migration_that_waits_holds_nobody_up_for_long(
     shelf: Path,  # noqa: ARG001  asked for its effect
     other_connection: psycopg.Connection[Any],
@@ -114,6 +116,7 @@ def test_a_migration_that_waits_holds_nobody_up_for_long(
     assert 0.1 < max(waits) < 1.0
 
 
+@needs_migrations
 def test_an_index_that_is_built_beside_others_work_waits_for_them(
     shelf: Path,  # noqa: ARG001  asked for its effect
     other_connection: psycopg.Connection[Any],
@@ -143,6 +146,7 @@ call_command("migrate", "shelf", "0003", interactive=False, verbosity=0)
 """
 
 
+@needs_migrations
 def test_migrate_names_the_index_that_a_killed_one_left_unfinished(
     shelf: Path,
     other_connection: psycopg.Connection[Any],
@@ -171,6 +175,7 @@ def test_migrate_names_the_index_that_a_killed_one_left_unfinished(
     migrate("0003")
 
 
+@needs_migrations
 def test_a_table_that_is_there_is_no_unfinished_index(
     shelf: Path,  # noqa: ARG001  asked for its effect
 ) -> None:
@@ -209,6 +214,7 @@ def longest_wait_s() -> float:
         return float(cursor.fetchone()[0] or 0)
 
 
+@needs_migrations
 def test_a_session_keeps_its_limits(shelf: None) -> None:  # noqa: ARG001  asked for its effect
     """What a migration sets for itself ends with the command."""
     migrate("0003")

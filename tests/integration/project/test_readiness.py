@@ -12,6 +12,7 @@ from django.test import Client
 
 from project import readiness
 from project.readiness import AWAY, Readiness
+from tests.set_up import needs_migrations
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,6 +46,7 @@ def asked() -> tuple[int, str]:
     return answer.status_code, answer.json()["reason"]
 
 
+@needs_migrations
 def test_a_process_that_can_work_is_ready() -> None:
     """Without a login."""
     assert asked() == (200, "")
@@ -67,6 +69,7 @@ def test_migrations_that_are_missing_are_waited_for_and_looked_for_no_more_once_
     assert len(looked) == 2
 
 
+@needs_migrations
 def test_migrations_are_compared_with_the_table() -> None:
     """One that is not there counts."""
     assert readiness._is_migrated()
@@ -121,6 +124,7 @@ def test_a_check_that_fails_by_itself_is_told_and_made_again(monkeypatch: pytest
     assert asked() == (200, "")
 
 
+@needs_migrations
 def test_a_database_that_hangs_is_told_after_a_second_to_all_who_ask(
     other_connection: psycopg.Connection[Any],
 ) -> None:

@@ -10,6 +10,7 @@ from django.conf import LazySettings
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, router
+from django.db.backends.postgresql.base import DatabaseWrapper
 from psycopg import IsolationLevel
 
 from project.errors import explain
@@ -113,6 +114,7 @@ def test_a_cache_beside_the_queues_is_warned_of(
 ) -> None:
     """However the two are written; a database of its own, and a cache elsewhere, is in order."""
     settings.REDIS_URL = "redis://:word@h:6379/0"
+    settings.SILENCED_SYSTEM_CHECKS = []
     settings.CELERY_BROKER_URL = broker or settings.REDIS_URL
     settings.CACHES = {"pages": {"BACKEND": "django.core.cache.backends.redis.RedisCache", **cache}}
     found = [(message.id, message.msg) for message in weir_messages()]
@@ -127,6 +129,7 @@ def test_what_a_pool_needs_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch
     """Where it is not installed."""
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     monkeypatch.setitem(connection.settings_dict["OPTIONS"], "pool", True)
+    monkeypatch.setattr(DatabaseWrapper, "_connection_pools", {})
     with pytest.raises(ImproperlyConfigured) as refused:
         _ = cast("Any", connection.copy()).pool
     assert explain(refused.value) == "Error loading psycopg_pool module. Did you install psycopg[pool]?"

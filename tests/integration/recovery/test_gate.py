@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from tests.integration.conftest import StartPython
 from tests.integration.mail.shipments import ship
+from tests.set_up import needs_migrations
 from weir.notifications import inbox, reconcile
 from weir.notifications.link.keys import keys
 from weir.notifications.models import Installation, UnreadCount
@@ -135,6 +136,7 @@ def test_a_database_that_was_emptied_is_known() -> None:
     assert not Recovery.objects.exists()
 
 
+@needs_migrations
 def test_without_its_row_it_is_closed_until_migrate_has_written_it() -> None:
     """Processes wait, as where the database is away."""
     KnownTimeline.objects.all().delete()

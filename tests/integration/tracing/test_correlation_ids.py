@@ -36,7 +36,7 @@ from weir.workers.publish import publish
 from weir.workers.tracing import correlation
 from weir.workers.tracing import messages as tracing_messages
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")  # a view may have transactions in each
 
 ID = "checkout-7f0c"
 TASK = "tests.tracing.asks"

@@ -24,6 +24,7 @@ from tests.collector import Collector, attributes, links_to
 from tests.integration.conftest import StartPython
 from tests.integration.fetching import fetched
 from tests.integration.mail import shipments
+from tests.set_up import needs_async_views
 from tests.waiting import wait_for
 from weir.workers.fetches import tasks
 from weir.workers.fetches.enqueue import request_fetch
@@ -35,7 +36,7 @@ from weir.workers.orders import shipping
 from weir.workers.tracing import spans
 from weir.workers.unread import tasks as unread_tasks
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+pytestmark = [pytest.mark.django_db(transaction=True, databases="__all__"), pytest.mark.usefixtures("messages")]
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -144,6 +145,7 @@ def test_a_request_leads_to_its_fetch_and_its_email(
     assert TRACE.encode() not in bytes(Email.objects.get().rendering.content)
 
 
+@needs_async_views
 def test_an_async_view_is_in_a_span(collector: Collector) -> None:
     """What it calls is, too; a header that is no traceparent counts as none."""
     from asgiref.sync import async_to_sync  # noqa: PLC0415  this test alone is asynchronous

@@ -1,0 +1,19 @@
+"""What a test needs of a project's settings, which it has not with each of the ordinary set-ups (tests/setups).
+
+The settings are asked, not the set-up: several may be one.
+"""
+
+import pytest
+from django.db import connections
+
+_OF_WEIR = connections.settings["default"]
+
+IS_POOLED = bool(_OF_WEIR["OPTIONS"].get("pool"))
+POOLED = "the pool's logger speaks first, and the sentence is that of its time-out"
+
+needs_migrations = pytest.mark.skipif(not _OF_WEIR["TEST"]["MIGRATE"], reason="the tables are made without migrations")
+needs_no_pool = pytest.mark.skipif(IS_POOLED, reason=POOLED)
+needs_async_views = pytest.mark.skipif(
+    any(configured["ATOMIC_REQUESTS"] for configured in connections.settings.values()),
+    reason="Django refuses an async view where requests have transactions",
+)
