@@ -108,13 +108,13 @@ def test_what_a_site_answered_that_is_left_alone_is_shown() -> None:
     assert (listed()[0]["state"], listed()[0]["refusals"]) == ("backed off", 1)
     assert listed()[0]["backed_off_as"] == "it answered 403 with Retry-After: 60"
     assert ", it answered 403 with Retry-After: 60." in sites("set", "a.example")
-    site_settings.rest("a.example", 120, reason="its quota is used up (RateLimit)")
+    site_settings.rest("a.example", 7230, reason="its quota is used up (RateLimit)")
     assert (listed()[0]["state"], listed()[0]["refusals"]) == ("resting", 1)
-    assert "resting for 2m" in sites("list", "--state", "resting")
+    assert "resting for 2h" in sites("list", "--state", "resting")
     assert "No such sites." in sites("list", "--state", "backed off")
     assert "resting until" in sites("show", "a.example")
     assert "its quota is used up (RateLimit)" in sites("show", "a.example")
-    assert "resting for 2m" in sites("forecast", "a.example")
+    assert "resting for 2h" in sites("forecast", "a.example")
 
 
 def test_reserved_for_is_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:

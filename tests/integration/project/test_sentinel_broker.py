@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.project.sending_to import ASKED_WITHIN_S, closed_port, sending_to
 from tests.valkeys import valkeys
+from tests.waiting import in_time
 from weir.workers import broker_link, publish, task_names
 
 
@@ -56,4 +57,4 @@ def test_where_no_sentinel_answers_nobody_waits_for_longer(silent: list[str], co
     with sending_to("", "sentinels", redis_url=f"redis+sentinel://{','.join(silent[:count])}/orders"):
         began = time.monotonic()
         assert not publish.publish(task_names.HEARTBEAT, "sentinels")
-        assert time.monotonic() - began < ASKED_WITHIN_S
+        in_time(time.monotonic() - began < ASKED_WITHIN_S, "the answer that there is no broker")

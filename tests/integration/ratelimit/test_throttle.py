@@ -18,6 +18,7 @@ from django.db.transaction import TransactionManagementError
 from structlog.testing import capture_logs
 
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
+from tests.waiting import in_time
 from weir.ratelimit import clock, site_settings, slots
 from weir.ratelimit.models import Slot
 from weir.ratelimit.pacing import Run
@@ -182,6 +183,7 @@ def test_the_slot_of_the_body_is_told_and_is_open_in_it(kind: str) -> None:
             inside = states()
     else:
         slot_id, inside = run_async(main)
+    in_time(inside != ["given back", "open"], "the slot, and another one was reserved")
     assert inside == ["open"]
     assert Slot.objects.get().pk == slot_id
     assert states() == ["finished"]
