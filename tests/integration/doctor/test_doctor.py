@@ -20,7 +20,7 @@ from project.doctor.findings import Verdict, good
 from project.doctor.themes.mail import checks as mail_checks
 from tests.integration.project.conftest import Manage, Told, manage  # noqa: F401  a fixture
 from tests.servers import database_url
-from tests.set_up import needs_migrations
+from tests.set_up import needs_migrations, needs_no_pool
 from tests.valkeys import free_port
 from weir.workers.models import Heartbeat
 from weir.workers.processes.models import Process
@@ -163,6 +163,7 @@ def test_each_relay_is_asked_and_gets_nothing(mail: MailServer, settings: LazySe
     assert [check.name for check in mail_checks()] == ["sender"]
 
 
+@needs_no_pool
 def test_servers_that_are_away(manage: Manage, tmp_path: Path) -> None:  # noqa: F811  the fixture
     """One sentence says how to start each; what needs it is not checked, and all else is."""
     told = manage("doctor", WEIR_HOME=tmp_path)
@@ -177,6 +178,7 @@ def test_servers_that_are_away(manage: Manage, tmp_path: Path) -> None:  # noqa:
     assert re.fullmatch(r"\d+ good, \d+ warning, 2 wrong, \d+ not checked\.", told.stdout.splitlines()[-1])
 
 
+@needs_no_pool
 def test_servers_that_say_nothing(manage: Manage, silent_server: int) -> None:  # noqa: F811  as above
     """Each is given up, and told without its password."""
     told = manage(

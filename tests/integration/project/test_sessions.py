@@ -53,6 +53,7 @@ def pooled() -> Iterator[BaseDatabaseWrapper]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         through = connection.copy()
         options = {**connection.settings_dict["OPTIONS"], "sslmode": "disable", "gssencmode": "disable"}
+        options.pop("pool", None)  # Django has one for all connections of a name, and this one goes elsewhere
         place = {"HOST": "127.0.0.1", "PORT": server.server_address[1], "OPTIONS": options}
         through.settings_dict = {**connection.settings_dict, **place}
         yield through
