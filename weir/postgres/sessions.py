@@ -8,6 +8,7 @@ Behind a pooler that gives each transaction another session, nothing is kept: th
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -90,3 +91,14 @@ def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
     copy = database.copy()
     copy.settings_dict["OPTIONS"].pop("pool", None)
     return copy
+
+
+def leave(database: BaseDatabaseWrapper) -> None:
+    """Close this thread's session, which may be broken, or lead to a server that only reads.
+
+    The next use opens another. A pool would hand out again a session that only goes back to it.
+    """
+    if database.connection is not None:
+        with suppress(psycopg.Error):
+            database.connection.close()
+    database.close()

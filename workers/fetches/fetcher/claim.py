@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from weir.postgres import statements
+from weir.postgres import sessions, statements
 from weir.ratelimit import clock, round_trips
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slots import unreserve
@@ -250,6 +250,6 @@ def reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
     try:
         return do(*arguments)
     except Error:
-        connection.close()
+        sessions.leave(connection)
         take_turn()  # the statement may have taken all of its time-out
         return do(*arguments)

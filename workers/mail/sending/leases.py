@@ -24,7 +24,7 @@ from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
-from weir.postgres import statements
+from weir.postgres import sessions, statements
 from weir.postgres.texts import storable
 from weir.workers import claims
 from weir.workers.mail import addresses, suppression
@@ -293,7 +293,7 @@ def _patiently(write: Callable[[], Result]) -> Result:
         try:
             return write()
         except (OperationalError, InterfaceError, InternalError) as error:  # the last one from a server that only reads
-            connection.close()
+            sessions.leave(connection)
             if time.monotonic() > give_up_at:
                 raise
             log.warning("emails_not_written", error=str(error))

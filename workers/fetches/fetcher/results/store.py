@@ -18,7 +18,7 @@ from typing import NamedTuple
 import structlog
 from django.db import DataError, Error, IntegrityError, connection
 
-from weir.postgres import statements
+from weir.postgres import sessions, statements
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
@@ -163,7 +163,7 @@ def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
 
 def _wait_for_database(error: Error, outcomes: int) -> None:
     log.warning("store_waits_for_database", outcomes=outcomes, error=str(error))
-    connection.close()
+    sessions.leave(connection)
     time.sleep(DATABASE_RETRY_S)
 
 
