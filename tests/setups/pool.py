@@ -1,5 +1,5 @@
-"""Connections come from a pool of psycopg's."""
+"""Connections come from a pool of psycopg's, which has as many as tests ask for at once."""
 
 from project.settings import *  # noqa: F403  a project's settings are taken over so
 
-DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 8, "timeout": 10}  # noqa: F405
+DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 40, "timeout": 10}  # noqa: F405

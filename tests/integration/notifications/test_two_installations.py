@@ -20,6 +20,7 @@ from tests.integration.notifications.unread import (
     unread_rows,
     with_deltas,
 )
+from tests.set_up import needs_own_sessions
 from weir.notifications import counters, flush, inbox
 from weir.notifications.link import keys, marks
 from weir.notifications.models import Doubt, Installation
@@ -68,6 +69,7 @@ def _names_of_databases(valkey: redis.Redis) -> Iterator[None]:  # noqa: ARG001 
     keys.forget()
 
 
+@needs_own_sessions
 def test_a_copy_of_a_database_and_its_original_take_nothing_from_each_other(copy: str) -> None:
     """On one Redis, with the same prefix: changes, flushes and passes of both, one after the other."""
     inbox.notify_many([1, 2], "news", "Hello")
@@ -89,6 +91,7 @@ def test_a_copy_of_a_database_and_its_original_take_nothing_from_each_other(copy
     assert_exact()
 
 
+@needs_own_sessions
 def test_a_copy_counts_rows_until_it_trusts_keys_of_its_own(copy: str) -> None:
     """The original's incarnation, which the copy trusts by its rows, is not that of the copy's keys."""
     assert reconciled().trusted

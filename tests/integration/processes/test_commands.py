@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from tests.integration.conftest import database_now
+from tests.set_up import needs_own_sessions
 from weir.workers.processes import presence
 from weir.workers.processes.models import Process
 
@@ -99,6 +100,7 @@ def test_a_probe_of_a_process_that_is_not_known_fails() -> None:
         asked("fetcher")
 
 
+@needs_own_sessions
 def test_a_probe_does_not_blame_a_process_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """While PostgreSQL does not answer, nobody can tell, and a restart of all processes would not help."""
     connection.close()

@@ -16,6 +16,7 @@ from django.test import Client
 
 from project.checkout import CHECKOUT
 from tests.integration.conftest import Eventually
+from tests.set_up import needs_own_sessions
 
 AT_ONCE = 40
 
@@ -48,6 +49,7 @@ def status(port: int, path: str) -> int:
     return asking.getresponse().status
 
 
+@needs_own_sessions
 def test_many_checks_at_once_take_one_connection(
     web: int, other_connection: psycopg.Connection[Any], eventually: Eventually
 ) -> None:

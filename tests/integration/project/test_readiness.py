@@ -12,7 +12,7 @@ from django.test import Client
 
 from project import readiness
 from project.readiness import AWAY, Readiness
-from tests.set_up import needs_migrations
+from tests.set_up import needs_migrations, needs_own_sessions
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,6 +82,7 @@ def test_migrations_are_compared_with_the_table() -> None:
         )
 
 
+@needs_own_sessions
 def test_a_server_that_takes_no_writes_is_refused(in_database: Callable[[str, str], None]) -> None:
     """As after a fail-over to a standby."""
     in_database("default_transaction_read_only", "on")

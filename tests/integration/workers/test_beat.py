@@ -21,6 +21,7 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
+from weir.postgres import sessions
 from weir.workers import broker_link, task_names
 from weir.workers.beat import scheduler as beat
 from weir.workers.beat.entries import Entry
@@ -299,7 +300,7 @@ def test_a_beat_of_the_version_before_goes_first(
     """It holds an advisory lock, and sees no lease: whoever has that leaves the ticks to it, and goes on afterwards."""
     first, second = beats
     first.tick()
-    older = connection.copy()
+    older = sessions.another(connection)  # one of a pool keeps its lock
     try:
         with older.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [beat.OLDER_LOCK])
