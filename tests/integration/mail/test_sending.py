@@ -26,6 +26,7 @@ from tests.integration.mail.shipments import (
     unrendered,
     use,
 )
+from tests.set_up import needs_own_sessions
 from tests.waiting import in_time
 from weir.workers.mail import kinds, rendering
 from weir.workers.mail.message import Message
@@ -335,6 +336,7 @@ def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: p
     assert state(good) == (State.SENT, 1)
 
 
+@needs_own_sessions
 def test_what_became_of_an_email_is_written_also_where_postgres_was_away_for_a_moment(
     eventually: Eventually, other_connection: Any
 ) -> None:
