@@ -13,7 +13,9 @@ POOLED = "the pool's logger speaks first, and the sentence is that of its time-o
 
 needs_migrations = pytest.mark.skipif(not _OF_WEIR["TEST"]["MIGRATE"], reason="the tables are made without migrations")
 needs_no_pool = pytest.mark.skipif(IS_POOLED, reason=POOLED)
-needs_own_sessions = pytest.mark.skipif(IS_POOLED, reason="a pool keeps the sessions that the test ends, or counts")
+needs_own_sessions = pytest.mark.skipif(
+    IS_POOLED, reason="a pool keeps the sessions that the test ends, counts or forks with"
+)
 needs_async_views = pytest.mark.skipif(
     any(configured["ATOMIC_REQUESTS"] for configured in connections.settings.values()),
     reason="Django refuses an async view where requests have transactions",

@@ -2,4 +2,4 @@
 
 from project.settings import *  # noqa: F403  a project's settings are taken over so
 
-DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 40, "timeout": 10}  # noqa: F405
+DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 100, "timeout": 10}  # noqa: F405

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from tests.integration.conftest import Eventually, InThreads, StartPython
+from tests.set_up import needs_own_sessions
 from weir.ratelimit import clock, site_settings, slots
 from weir.ratelimit.held import process
 from weir.ratelimit.held.held_run import HeldRun
@@ -132,6 +133,7 @@ def test_a_killed_process_holds_the_site_until_its_run_is_over(start_python: Sta
     assert Slot.objects.latest("id").start_time >= use_until + timedelta(seconds=0.1)
 
 
+@needs_own_sessions
 def test_a_forked_child_has_nothing_of_its_parent() -> None:
     """A start in a slot of the parent's run could come at the same time as one of the parent."""
     use(6)

@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from tests.integration.conftest import Eventually, WaitersOf
+from tests.set_up import needs_own_sessions
 from weir.ratelimit import round_trips, site_settings
 from weir.ratelimit.held import process
 from weir.ratelimit.models import Slot
@@ -47,6 +48,7 @@ def exit_code_of_child(call: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@needs_own_sessions
 def test_a_child_that_is_forked_while_another_thread_measures_does_not_hang() -> None:
     """The lock of what is measured is not taken into the child as it was."""
 
@@ -60,6 +62,7 @@ def test_a_child_that_is_forked_while_another_thread_measures_does_not_hang() ->
         assert exit_code_of_child(use) == 0
 
 
+@needs_own_sessions
 def test_a_child_that_is_forked_in_a_body_leaves_the_slot_to_its_parent() -> None:
     """It has the parent's connection to the database, on which it must not speak."""
     left = throttle(SITE)

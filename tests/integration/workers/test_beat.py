@@ -21,6 +21,7 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
+from tests.set_up import needs_own_sessions
 from weir.postgres import sessions
 from weir.workers import broker_link, task_names
 from weir.workers.beat import scheduler as beat
@@ -337,6 +338,7 @@ def test_a_tick_that_was_held_up_sends_nothing(
     eventually(lambda: second.tick() >= 0 and sent() == 1, "what was not sent")
 
 
+@needs_own_sessions
 def test_a_beat_without_a_database_stands_by(beats: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that is away is no end of a beat: it goes on when the database is back."""
     first, _ = beats
