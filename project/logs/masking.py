@@ -21,7 +21,8 @@ DEEPEST = 4  # lists within lists
 READ = 10 * MOST  # of a value: the rest is cut off unread
 MASK = "***"
 TRACEBACKS = ("exception", "stack")
-DRIVERS = ("psycopg.",)  # the loggers that tell, in a sentence of few words, what a server said
+WRITTEN = ("timestamp", "level", "logger")  # by the processors in front: no password stands there
+DRIVERS = {"psycopg"}  # the loggers that tell, in a sentence of few words, what a server said
 
 Hide = Callable[[str], str]
 
@@ -40,7 +41,7 @@ def mask(
     _logger: object, _method: str, event: structlog.typing.EventDict, *, passwords: Redactor
 ) -> structlog.typing.EventDict:
     """Mask and cut all values of an event: the last processor but for the one that writes the line."""
-    is_drivers = str(event.get("logger", "")).startswith(DRIVERS)
+    is_drivers = str(event.get("logger", "")).partition(".")[0] in DRIVERS
     hide = passwords.in_sentence if is_drivers else passwords.anywhere
     for name, value in event.items():
         if name in TRACEBACKS and isinstance(value, str):
@@ -48,7 +49,7 @@ def mask(
         elif name == "request" and isinstance(value, str):
             event[name] = _PERSON.sub(MASK, masked(value, hide))
         else:
-            event[name] = _clean(value, passwords.anywhere if name == "timestamp" else hide)
+            event[name] = _clean(value, str if name in WRITTEN else hide)
     return event
 
 
