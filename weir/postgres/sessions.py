@@ -8,7 +8,6 @@ Behind a pooler that gives each transaction another session, nothing is kept: th
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -96,9 +95,12 @@ def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
 def leave(database: BaseDatabaseWrapper) -> None:
     """Close this thread's session, which may be broken, or lead to a server that only reads.
 
-    The next use opens another. A pool would hand out again a session that only goes back to it.
+    The next use opens another. A pool would hand out again a session that only goes back to it, or another one as old:
+    it opens all of them anew, from psycopg_pool 3.3 on.
     """
-    if database.connection is not None:
-        with suppress(psycopg.Error):
-            database.connection.close()
+    session: Any = database.connection
+    if session is not None:
+        session.pgconn.finish()  # `close` may give it back, as the pool is told to
+        if drain := getattr(getattr(session, "_pool", None), "drain", None):
+            drain()
     database.close()

@@ -22,7 +22,7 @@ from django.db.models import QuerySet
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler
 
-from weir.postgres import statements
+from weir.postgres import sessions, statements
 from weir.workers import broker_link, task_names, ticks
 from weir.workers.beat import entries
 from weir.workers.processes import presence
@@ -177,7 +177,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 self._dirty.discard(name)
         except Error as error:
             log.warning("beat_cannot_save", error=str(error))
-            connection.close()
+            sessions.leave(connection)
 
     def apply_entry(self, entry: entries.Entry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
         """Send a task that is due, but no tick for which enough others wait.
@@ -255,7 +255,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def _lose(self, error: Error) -> None:
         """Leave the lease, of which PostgreSQL does not answer now, to its end."""
         log.warning("beat_lost_lease", error=str(error))
-        connection.close()
+        sessions.leave(connection)
         self._stand_by()
 
     def _give_up(self) -> None:
@@ -268,7 +268,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             _query("beat/give", {"holder": self._holder})
         except Error as error:  # it ends by itself
             log.warning("beat_lost_lease", error=str(error))
-            connection.close()
+            sessions.leave(connection)
 
     def _holds_lease(self) -> bool:
         """Renew the lease, or take it where no other beat has it."""

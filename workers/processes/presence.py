@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import structlog
 from django.db import Error, connection
 
-from weir.postgres import statements
+from weir.postgres import sessions, statements
 from weir.ratelimit import round_trips
 from weir.workers.processes.liveness import LivenessFile
 from weir.workers.recovery import watch
@@ -91,7 +91,7 @@ class Presence:
             watch.look(self.name)
         except Error as error:
             log.warning("history_not_seen", error=str(error))
-            connection.close()
+            sessions.leave(connection)
 
     def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
         """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""
@@ -99,7 +99,7 @@ class Presence:
             rows = _query(statement, parameters, row=NotedProcess, prepare=True)
         except Error as error:
             log.warning("turn_not_noted", error=str(error))
-            connection.close()
+            sessions.leave(connection)
             return self.id
         return rows[0].id if rows else None
 

@@ -19,6 +19,7 @@ from typing import TypedDict
 import structlog
 from django.db import DataError, Error, connection
 
+from weir.postgres import sessions
 from weir.ratelimit import clock, site_settings, sites, slots
 from weir.ratelimit.slot_rows import Recall
 from weir.workers.fetches.fetcher.out_of_time import StartsOutOfTime
@@ -85,7 +86,7 @@ class RecallWatcher:
                     self._note_turn()
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
-                connection.close()
+                sessions.leave(connection)
                 time.sleep(DATABASE_RETRY_S)
         if pending:
             log.warning("refusals_not_told", sites=[rest.site for rest in pending])
