@@ -111,6 +111,12 @@ def is_in_transaction() -> bool:
         return True
 
 
+def _is_in_test_case() -> bool:
+    """Tell whether a Django TestCase will roll back what is executed now, and what is committed inside of its test."""
+    blocks = connections[DEFAULT_DB_ALIAS].atomic_blocks
+    return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001  `durable` has no other way to know
+
+
 def refuse_transaction(what: str) -> None:
     """Raise TransactionManagementError if a transaction is open; its text names `what` must not run in one."""
     if is_in_transaction():
@@ -186,10 +192,10 @@ def own_transaction(package: str) -> Iterator[Query]:
 
     Yields a function that executes one, as `run` does. What it changes stays, also where the caller rolls back; and no
     other process waits for the caller's transaction. While a transaction is open, this takes a second connection for
-    the time of the block. Database errors are Django's.
+    the time of the block; but for a Django TestCase, of which nothing may stay. Database errors are Django's.
     """
     callers = connections[DEFAULT_DB_ALIAS]
-    is_open = is_in_transaction() or not (callers.in_atomic_block or callers.get_autocommit())
+    is_open = not _is_in_test_case() and bool(callers.in_atomic_block or not callers.get_autocommit())
     database = sessions.another(callers) if is_open else callers
     try:
         database.ensure_connection()
