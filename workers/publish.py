@@ -2,24 +2,63 @@
 
 A message is a hint: the sweep finds the work of a message that was not sent or was lost, so that only costs time. All
 messages of Weir are sent by this module, but those of beat. No call waits for longer than 1.5 s (`broker_link`).
+
+Where CELERY_TASK_ALWAYS_EAGER is set there is no broker, and nobody who would take a message: a task of a user's is run
+here and now, and a tick is not sent.
 """
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
 from celery import current_app
 
-from weir.workers import broker_link, ticks
+from weir.workers import broker_link, task_names, ticks
 
 log = structlog.get_logger(__name__)
+Taker = Callable[[str, Sequence[object], Mapping[str, object]], None]
+_takers: list[Taker] = []  # the last one takes what is sent
 
 
-def publish(task_name: str, *arguments: object) -> bool:
+def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | None = None) -> bool:
     """Send the task by its name; returns False (and logs why) when the broker cannot be reached.
 
-    A tick is not sent where enough others wait, which do its work (`ticks`).
+    A tick is not sent where enough others wait, which do its work (`ticks`). Nor is it where `unless` says that one
+    before it does: that is asked only where a message would be sent.
     """
+    if _takers:
+        _takers[-1](task_name, arguments, {})
+        return True
+    if (task_name in task_names.TICKS and _is_eager()) or (unless and unless()):
+        return True
     return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments)
+
+
+def call(task_name: str, *arguments: object) -> bool:
+    """Have a user's task run: by a worker, as by `publish`, or here and now where CELERY_TASK_ALWAYS_EAGER is set.
+
+    Here, what the task raises is raised where CELERY_TASK_EAGER_PROPAGATES is set, as by Celery; and NotRegistered
+    where no app has a task of this name.
+    """
+    if _takers or not _is_eager():
+        return publish(task_name, *arguments)
+    run_here(task_name, arguments)
+    return True
+
+
+def run_here(
+    task_name: str,
+    arguments: Sequence[object],
+    options: Mapping[str, object] | None = None,
+    *,
+    throw: bool | None = None,
+) -> None:
+    """Run the task in this process, as Celery's `apply`; `throw` as there. Raises celery's NotRegistered."""
+    app: Any = current_app
+    if task_name not in app.tasks:  # web code need not have imported it
+        app.loader.import_default_modules()
+    app.tasks[task_name].apply(args=arguments, kwargs=options, throw=throw)
 
 
 def publish_signature(signature: dict[str, Any]) -> bool:
@@ -27,6 +66,9 @@ def publish_signature(signature: dict[str, Any]) -> bool:
 
     The task is sent by its name, so this process need not have its code.
     """
+    if _takers:
+        _takers[-1](signature["task"], signature["args"], signature["kwargs"])
+        return True
     return _sent(
         signature["task"],
         args=signature["args"],
@@ -38,11 +80,27 @@ def publish_signature(signature: dict[str, Any]) -> bool:
 
 def waiting(task_name: str) -> int | None:
     """Return how many messages wait in the task's queue for a worker; None when the broker cannot be reached."""
+    if _takers:
+        return 0
     try:
         return broker_link.waiting(task_name)
     except broker_link.Unreachable as error:
         log.warning("broker_unreachable", task=task_name, error=str(error))
         return None
+
+
+@contextmanager
+def taken_by(taker: Taker) -> Iterator[None]:
+    """Have `taker` get the names and arguments of what this process sends, in place of the broker: in tests."""
+    _takers.append(taker)
+    try:
+        yield
+    finally:
+        _takers.remove(taker)
+
+
+def _is_eager() -> bool:
+    return bool(current_app.conf.task_always_eager)
 
 
 def _sent(task_name: str, *, most_waiting: int | None = None, **message: Any) -> bool:

@@ -1,6 +1,7 @@
 """on_done: when the end of a fetch is committed, the Celery task that it names is published, at least once.
 
-1. The process that committed the end publishes the task (`call_on_done`), and notes that the broker took it.
+1. The process that committed the end publishes the task (`call_on_done`), and notes that the broker took it. Where
+   CELERY_TASK_ALWAYS_EAGER is set, it runs the task.
 2. A call that is not noted in time was lost. Sweep repeats it (`call_overdue`).
 """
 
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from django.db.models.functions import Now
 
 from weir.workers.fetches.models import Fetch
-from weir.workers.publish import publish
+from weir.workers.publish import call
 from weir.workers.tracing import correlation
 
 BATCH = 1_000
@@ -45,7 +46,7 @@ def call_on_done(ended: Iterable[Ended]) -> None:
 
 def _call(ended: Ended) -> bool:
     with correlation.bound(ended.correlation_id):
-        return publish(ended.on_done, ended.fetch)
+        return call(ended.on_done, ended.fetch)
 
 
 def call_overdue() -> int:

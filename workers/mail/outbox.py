@@ -7,7 +7,7 @@ What becomes of them on their way: `sending.leases`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
@@ -119,9 +119,9 @@ def send_once(
         return _store(email, rendered)
 
 
-def wake_mailer() -> None:
+def wake_mailer(*, unless: Callable[[], bool] | None = None) -> None:
     """Have a worker look for e-mails that are due. The schedule does so every two seconds."""
-    publish(task_names.SEND_EMAILS)
+    publish(task_names.SEND_EMAILS, unless=unless)
 
 
 def _render_apart(email: Email) -> Rendered:
@@ -152,8 +152,7 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older one of its kind is due: the worker that takes that one goes on to this one."""
     queue = {"email": email.pk, "kind": email.kind, "priority": email.priority}
-    if not _query("does_older_wait", queue, prepare=True):
-        wake_mailer()
+    wake_mailer(unless=lambda: bool(_query("does_older_wait", queue, prepare=True)))
 
 
 def _times(kind: str, not_before: datetime | None, expires_at: datetime | None) -> tuple[datetime | None, ...]:
