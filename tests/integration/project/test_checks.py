@@ -200,7 +200,7 @@ def test_one_way_of_encryption_is_enough(settings: LazySettings) -> None:
     assert weir_messages() == []
 
 
-@pytest.mark.parametrize("backend", ["smtp", "locmem", "console", "dummy"])
+@pytest.mark.parametrize("backend", ["smtp", "console", "dummy"])
 def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, settings: LazySettings) -> None:
     """Django's own work, but what they fail to send waits for a person; the hint names the one that does better."""
     settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
@@ -208,6 +208,12 @@ def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, sett
     assert (message.id, message.is_serious()) == ("weir.W001", False)
     assert settings.EMAIL_BACKEND in message.msg
     assert message.hint == "For SMTP: weir.workers.mail.smtp.EmailBackend."
+
+
+def test_the_backend_of_djangos_test_runner_is_known(settings: LazySettings) -> None:
+    """Each test run would warn of what no setting of the project says."""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    assert weir_messages() == []
 
 
 @pytest.mark.parametrize(

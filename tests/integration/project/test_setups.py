@@ -15,7 +15,6 @@ from tests.setups import team_tests
 SETUPS = ["project.settings", *(f"tests.setups.{name}" for _, name, _ in pkgutil.iter_modules(setups.__path__))]
 SETUPS.remove(team_tests.__name__)
 TESTS = len(re.findall(r"def test_", Path(team_tests.__file__).read_text()))
-OF_TESTS = "weir.W001"  # Django's runner puts another backend for e-mails in the place of the project's
 SILENCED = ["tests.setups.cache_in_redis", "tests.setups.of_servers"]  # a warning each
 
 pytestmark = pytest.mark.usefixtures("embedded_servers")
@@ -37,7 +36,7 @@ def test_the_tests_of_a_team_pass(setup: str) -> None:
     """In two processes, each with a copy of the database; checks warn of what the project has not silenced only."""
     said = run("manage.py", "test", team_tests.__name__, "--no-input", "--parallel=2", setup=setup)
     assert f"Ran {TESTS} tests" in said
-    assert set(re.findall(r"weir\.[EW]\d+", said)) == {OF_TESTS}
+    assert re.findall(r"weir\.[EW]\d+", said) == []
     assert f"({SILENCED.count(setup)} silenced)" in said
 
 
