@@ -6,19 +6,44 @@
 How a caller gets its slot, and what the callers of a process share, stands in weir.ratelimit.held.
 """
 
-from contextlib import AsyncContextDecorator, ContextDecorator
+from collections.abc import Callable, Iterator
+from contextlib import AsyncContextDecorator, ContextDecorator, contextmanager
 from functools import partial
-from typing import Self
+from typing import Protocol, Self
 
 from asgiref.sync import sync_to_async
 
 from weir.postgres import statements
-from weir.ratelimit import clock, slots
+from weir.ratelimit import clock, site_names, slots
 from weir.ratelimit.held import steps
 from weir.ratelimit.held.caller import Caller
+from weir.ratelimit.held.held_run import TakenSlot
 from weir.ratelimit.held.process import callers_at
+from weir.ratelimit.held.steps import Steps
 
 _refuse_transaction = partial(statements.refuse_transaction, "throttle()")
+
+
+class Waiting(Protocol):
+    """What waits for the slot of one use, and ends it: `Caller`."""
+
+    taken: TakenSlot
+
+    def start(self) -> Steps: ...
+    def end(self, at: float) -> Steps: ...
+
+
+_stand_ins: list[Callable[[str, float], Waiting]] = []  # the last one is used
+
+
+@contextmanager
+def waited_by(caller: Callable[[str, float], Waiting]) -> Iterator[None]:
+    """Have `caller` make what waits in this process, given a host and the latest start (by `clock`): in tests."""
+    _stand_ins.append(caller)
+    try:
+        yield
+    finally:
+        _stand_ins.remove(caller)
 
 
 def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> "Throttle":
@@ -46,16 +71,19 @@ class _Use:
         self._site = site
         self._max_wait = max_wait
         self._shares_runs = shares_runs
-        self._caller: Caller | None = None
+        self._caller: Waiting | None = None
 
     def _recreate_cm(self) -> Self:
         """Return what the next call of a decorated function uses."""
         return type(self)(self._site, self._max_wait, shares_runs=self._shares_runs)
 
-    def _new_caller(self, latest: float) -> Caller:
+    def _new_caller(self, latest: float) -> Waiting:
         if self._caller:
             raise RuntimeError("What throttle() returns is for one `with`: call it again for the next one.")
-        self._caller = Caller(callers_at(self._site, shared=self._shares_runs), latest)
+        if _stand_ins:
+            self._caller = _stand_ins[-1](site_names.canonical(self._site), latest)
+        else:
+            self._caller = Caller(callers_at(self._site, shared=self._shares_runs), latest)
         return self._caller
 
 

@@ -83,7 +83,7 @@ def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> lis
     No two claims may have the same token: a late write for one would be taken for the other's. Raises RuntimeError
     inside a transaction: a claim must be committed.
     """
-    if connection.in_atomic_block:
+    if statements.is_in_transaction():
         raise RuntimeError("A claim must be committed before anything is sent: call it outside of transactions.")
     parameters = {
         "limit": limit,

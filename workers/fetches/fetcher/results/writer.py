@@ -129,7 +129,7 @@ class Writer:
         while self._suspects:
             answer, judged = self._suspects.popleft(), _Together()
             if take_in_hand(fetch_id=answer.job.fetch_id, slot_id=answer.job.slot_id):
-                judged.add(answer, _outcome_of(answer, None))
+                judged.add(answer, outcome_of(answer, None))
                 self._store(judged)
             else:
                 self._stored(1, [answer.reservation] if answer.reservation else [])
@@ -194,7 +194,7 @@ class Writer:
             self._costly.add(event)
             return
         try:
-            outcome = _outcome_of(event, budget_s)
+            outcome = outcome_of(event, budget_s)
         except OverBudget:
             if not isinstance(event, Answer):
                 raise
@@ -211,7 +211,7 @@ class Writer:
             take_turn()
             waited = self._costly.pop()
             began_at, worked_s = time.monotonic(), time.thread_time()
-            judged.add(waited.answer, _outcome_of(waited.answer, 0.0 if waited.is_overdue else None))
+            judged.add(waited.answer, outcome_of(waited.answer, 0.0 if waited.is_overdue else None))
             self._costly.note_work(read_s=time.monotonic() - began_at)
             if time.thread_time() - worked_s > HURRIED_S:
                 self._costly.note_costly(waited.answer.job.site_id, began_at)
@@ -221,7 +221,7 @@ class Writer:
 
 
 def _given_back(answer: Answer) -> Outcome:
-    return _outcome_of(Snoozed(job=answer.job, slot_used=True), None)
+    return outcome_of(Snoozed(job=answer.job, slot_used=True), None)
 
 
 def _size(outcome: Outcome) -> int:
@@ -230,7 +230,7 @@ def _size(outcome: Outcome) -> int:
     return len(outcome.content or b"") + sum(len(text.encode(errors="replace")) for text in texts if text)
 
 
-def _outcome_of(event: Event, budget_s: float | None) -> Outcome:
+def outcome_of(event: Event, budget_s: float | None = None) -> Outcome:
     """Judge an event; an unexpected error fails this one fetch, not the writer. Raises OverBudget."""
     try:
         return judge(

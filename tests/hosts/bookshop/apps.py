@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class BookshopConfig(AppConfig):
+    name = "tests.hosts.bookshop"

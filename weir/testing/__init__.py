@@ -1,0 +1,43 @@
+"""For the tests of a project that uses Weir: nothing is sent, nobody is asked, nothing is waited for.
+
+By Django's `TestCase` and `TransactionTestCase`, as context managers:
+
+    class OrderTest(TestCase):
+        def setUp(self) -> None:
+            self.fetches = self.enterContext(captured_fetches())
+            self.emails = self.enterContext(sent_emails())
+
+With pytest they are fixtures (`weir.testing.plugin`). How to use them: docs/how-to/test-your-app.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from weir.testing.emails import sent_emails
+    from weir.testing.fetches import CapturedFetches, captured_fetches
+    from weir.testing.runner import Runner
+    from weir.testing.servers import without_servers
+    from weir.testing.throttling import throttled_hosts
+
+__all__ = ["CapturedFetches", "Runner", "captured_fetches", "sent_emails", "throttled_hosts", "without_servers"]
+
+# Imported when they are used: pytest loads the plugin before Django is set up, and where nobody uses Weir.
+_MODULES: Final = {
+    "CapturedFetches": "fetches",
+    "Runner": "runner",
+    "captured_fetches": "fetches",
+    "sent_emails": "emails",
+    "throttled_hosts": "throttling",
+    "without_servers": "servers",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  what the module has under this name
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

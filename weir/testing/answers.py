@@ -1,0 +1,42 @@
+"""Has a fetch end as a fetcher would have it: it gets a slot, is claimed, and what came is judged and stored.
+
+There is no dispatch and no waiting: the slot begins now, and takes none of the site's time.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db.models.functions import Now
+
+from weir.postgres import statements
+from weir.ratelimit.models import Slot
+from weir.ratelimit.pacing import Confirmation
+from weir.workers.fetches.fetcher.claim import claim
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.fetcher.results.writer import outcome_of
+from weir.workers.fetches.jobs import Event, Job
+from weir.workers.fetches.models import Fetch, State
+
+_HELD_FOR = timedelta(hours=1)  # also by a test that stands in a debugger
+
+
+def end(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
+    """Have the attempt at this fetch end in the event; returns the fetch as it is then.
+
+    Raises ValueError for a fetch that has ended, and TransactionManagementError inside a transaction of the test's own.
+    """
+    statements.refuse_transaction("answer()")
+    outcome = outcome_of(event_of(_claimed(fetch)))
+    store([outcome])
+    return Fetch.objects.get(pk=fetch.pk)
+
+
+def _claimed(fetch: Fetch) -> Job:
+    queued = Fetch.objects.filter(pk=fetch.pk, state=State.QUEUED)
+    if (site := queued.values_list("site_id", flat=True).first()) is None:
+        raise ValueError(f"{fetch.url} cannot be answered: it is {Fetch.objects.get(pk=fetch.pk).state}.")
+    slot = Slot.objects.create(site_id=site, start_time=Now(), use_until=Now() + _HELD_FOR)
+    queued.update(state=State.RESERVED, slot_id=slot.pk, lease_until=Now() + _HELD_FOR)
+    [job] = claim([slot.pk], Confirmation(asked_at=math.inf))
+    return job

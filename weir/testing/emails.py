@@ -1,0 +1,59 @@
+"""sent_emails: what a commit has a mailer send goes into Django's `mail.outbox`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.core import mail
+from django.core.mail import EmailMessage
+
+from weir.testing import messages
+from weir.testing.servers import without_servers
+from weir.workers.mail.message import Message
+from weir.workers.mail.sending.sender import Sender
+from weir.workers.mail.sending.source import Allowance, Source
+from weir.workers.mail.transports.base import Accepted
+from weir.workers.mail.transports.relays import Relay
+
+
+@contextmanager
+def sent_emails() -> Iterator[list[EmailMessage]]:
+    """Have a commit send the e-mails that are due into `django.core.mail.outbox`, which is yielded.
+
+    They are claimed, rendered and recorded as by a mailer, whatever relay the settings name, in this thread and on its
+    connection: so their rows are `sent` at once, also in a TestCase, where `captureOnCommitCallbacks(execute=True)`
+    stands for a commit. What is suppressed, paused or not due is not sent. Implies `without_servers`.
+    """
+    if not hasattr(mail, "outbox"):  # Django's test runner makes it
+        mail.outbox = []
+    with without_servers(), messages.emails_delivered_by(_deliver_all):
+        yield mail.outbox
+
+
+class _Outbox:
+    """The transport into `mail.outbox`."""
+
+    key_lifetime: timedelta | None = None
+    is_connected = True
+
+    def connect(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+        written = message.as_django()
+        begin()
+        mail.outbox.append(written)
+        return Accepted("put into mail.outbox")
+
+
+_RELAY = Relay(name="mail.outbox", key_lifetime=None, place="", is_smtp=False, _make=_Outbox)
+
+
+def _deliver_all() -> None:
+    """Deliver all that is due, in the order in which a mailer would."""
+    source, sender = Source(Allowance(None), lambda _email: 0.0), Sender([_RELAY])
+    while held := source.next():
+        sender.deliver(held)

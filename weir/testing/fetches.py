@@ -1,0 +1,111 @@
+"""captured_fetches: which URLs are asked for, and what they answer."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, overload
+
+from django.db.models import Max
+
+from weir.testing import answers
+from weir.testing.servers import without_servers
+from weir.workers.fetches.jobs import Answer, Failure
+from weir.workers.fetches.models import Fetch, FetchQuerySet, State
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+class CapturedFetches(Sequence[Fetch]):
+    """The fetches that are asked for in a block of `captured_fetches`, as PostgreSQL has them at each look.
+
+    In the order in which they were asked for, without those that are rolled back, and without robots.txt. A fetch that
+    `dedupe` finds is not asked for again.
+    """
+
+    def __init__(self) -> None:
+        self._after: int = Fetch.objects.aggregate(last=Max("pk"))["last"] or 0
+
+    @property
+    def urls(self) -> list[str]:
+        """The URLs, as they were asked for."""
+        return list(self._rows().values_list("url", flat=True))
+
+    def answer(
+        self,
+        fetch: Fetch | str,
+        status: int = 200,
+        body: bytes | str | dict[str, Any] | list[Any] = b"",
+        *,
+        headers: Headers = (),
+    ) -> Fetch:
+        """Have the site answer this fetch, or the first unfinished one of this URL; returns the fetch as it is then.
+
+        It is judged and stored as by a fetcher, and the task of `on_done` is called before this returns. So an answer
+        is one attempt: at a 5xx or a 429 the fetch is queued again while it has attempts left; at a redirect it is
+        queued for the place that Location names, and is answered again by its first URL. `body` is sent as it is, a str
+        in UTF-8, and a dict or list as JSON; robots.txt is not asked.
+
+        Raises LookupError where no such fetch was asked for, ValueError for one that has ended, and
+        TransactionManagementError inside a transaction of the test's own: a worker would not see the fetch.
+        """
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        sent = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs)
+        return answers.end(
+            self._found(fetch),
+            lambda job: Answer(
+                job=job, status_code=status, headers=sent, body=_bytes(body), lateness_ms=0.0, elapsed_ms=0.0
+            ),
+        )
+
+    def fail(self, fetch: Fetch | str, error: str = "no answer in time") -> Fetch:
+        """Have the fetch end `failed`, for this reason, whatever attempts it has left; all else as `answer`."""
+        return answers.end(
+            self._found(fetch),
+            lambda job: Failure(job=job, error=error, permanent=True, lateness_ms=0.0, elapsed_ms=0.0),
+        )
+
+    def _rows(self) -> FetchQuerySet:
+        return Fetch.objects.filter(pk__gt=self._after, is_robots=False).order_by("pk")
+
+    def _found(self, fetch: Fetch | str) -> Fetch:
+        if isinstance(fetch, Fetch):
+            return fetch
+        asked = [row for row in self if fetch in {row.url, row.hop_url}]
+        for row in asked:
+            if row.state == State.QUEUED:
+                return row
+        if asked:
+            return asked[-1]
+        raise LookupError(f"{fetch} was not asked for. What was: {self.urls}.")
+
+    def __len__(self) -> int:
+        return self._rows().count()
+
+    def __iter__(self) -> Iterator[Fetch]:
+        return iter(self._rows())
+
+    @overload
+    def __getitem__(self, place: int) -> Fetch: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Fetch]: ...
+    def __getitem__(self, place: int | slice) -> Fetch | list[Fetch]:
+        return list(self._rows())[place]
+
+    def __repr__(self) -> str:
+        return f"<fetches of {self.urls}>"
+
+
+@contextmanager
+def captured_fetches() -> Iterator[CapturedFetches]:
+    """Have nothing fetched in the block; yields what is asked for, which the test may answer.
+
+    Implies `without_servers`.
+    """
+    with without_servers():
+        yield CapturedFetches()
+
+
+def _bytes(body: bytes | str | dict[str, Any] | list[Any]) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body)).encode()

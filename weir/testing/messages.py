@@ -1,0 +1,52 @@
+"""What becomes of messages in a test: those to Weir's own workers are dropped, and users' tasks are run.
+
+A task is run as by a worker: in this process, at once, and what it leaves to `on_commit` is done at its end. In a
+`TestCase` nothing is committed, so its callbacks would otherwise never be called.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.test import TestCase
+
+from weir.postgres import statements
+from weir.workers import publish, task_names
+
+_deliverers: list[Callable[[], None]] = []  # the last one is called where a mailer would be woken
+
+
+def taken() -> AbstractContextManager[None]:
+    """Take what this process sends while the block lasts."""
+    return publish.taken_by(_take)
+
+
+@contextmanager
+def emails_delivered_by(deliver: Callable[[], None]) -> Iterator[None]:
+    """Have this called, in the block, where a mailer would be woken."""
+    _deliverers.append(deliver)
+    try:
+        yield
+    finally:
+        _deliverers.remove(deliver)
+
+
+def _take(task_name: str, arguments: Sequence[object], options: Mapping[str, object]) -> None:
+    if task_name == task_names.SEND_EMAILS and _deliverers:
+        _deliverers[-1]()
+    elif task_name not in task_names.OF_WEIR:
+        with _committed_at_its_end():
+            publish.run_here(task_name, arguments, options, throw=True)
+
+
+@contextmanager
+def _committed_at_its_end() -> Iterator[None]:
+    """Call, at the end of the block, what it leaves to `on_commit`; a caller's own transaction does so itself."""
+    if statements.is_in_transaction():
+        yield
+        return
+    callbacks = connections[DEFAULT_DB_ALIAS].run_on_commit
+    before = len(callbacks)
+    with TestCase.captureOnCommitCallbacks(execute=True):
+        yield
+    del callbacks[before:]  # a block of the test's own would call them a second time

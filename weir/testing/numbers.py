@@ -1,0 +1,37 @@
+"""Unread numbers without Redis: as where it has lost its memory, so that each number is that of the rows."""
+
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from weir.notifications.link import calls
+from weir.notifications.link.calls import Link, Unreachable
+
+# What the scripts answer of which nobody waits for a value: the delta is taken, and nobody knows more than we.
+_TAKEN: Final = frozenset({"add", "bump", "mark"})
+_UNKNOWN: Final = frozenset({"peek"})
+
+
+class _Forgetful(Link):
+    """In place of a connection to Redis: it takes everything, and knows nothing."""
+
+    def call(self, *_command: str | int) -> Any:  # noqa: ANN401  what Redis answers
+        return None
+
+    def run(self, name: str, *_arguments: object) -> Any:  # noqa: ANN401  as above
+        """Answer as the script of this name. Raises Unreachable for those of a flush: there is nothing to flush."""
+        if name in _TAKEN:
+            return 0
+        if name in _UNKNOWN:
+            return None
+        raise Unreachable(f"There is no Redis in this test, which {name} asks.")
+
+    def deadline_us(self) -> int:
+        return 0
+
+    def note_time(self, microseconds: int) -> None:
+        pass
+
+
+def without_redis() -> AbstractContextManager[None]:
+    """Have no Redis asked while the block lasts."""
+    return calls.answered_by(_Forgetful(None))

@@ -1,0 +1,40 @@
+"""What runs tests in parallel processes, each with a copy of the database: `manage.py test --parallel`."""
+
+from typing import Any, cast
+
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.test.runner import DiscoverRunner
+
+from weir.postgres import sessions
+from weir.postgres.timeline import gate
+
+
+class Runner(DiscoverRunner):
+    """Django's, whose `--parallel` copies the database for each process.
+
+    Weir grants nothing in a copy, as others may go on with what it is a copy of: here nobody does.
+    """
+
+    def setup_databases(self, **options: Any) -> Any:  # noqa: ANN401  Django's signature
+        made = super().setup_databases(**options)
+        if self.parallel > 1 and any(database.alias == DEFAULT_DB_ALIAS for database, *_ in made):
+            for number in range(1, self.parallel + 1):
+                _begin_in_copy(str(number))
+        return made
+
+    def run_checks(self, databases: Any) -> None:  # noqa: ANN401  as above
+        """Leave no connection open: processes that are forked would all speak on those of a pool."""
+        super().run_checks(databases)
+        connection.close()
+        cast("Any", connection).close_pool()
+
+
+def _begin_in_copy(suffix: str) -> None:
+    copy = sessions.another(connection)
+    copy.settings_dict["NAME"] = connection.creation.get_test_db_clone_settings(suffix)["NAME"]
+    try:
+        with copy.cursor() as cursor:
+            cursor.execute("DELETE FROM timeline_knowntimeline")
+        gate.begin(copy)
+    finally:
+        copy.close()

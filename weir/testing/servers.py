@@ -1,0 +1,31 @@
+"""without_servers: no broker and no Redis is asked, and no slot is waited for. PostgreSQL is the tests' own."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Final
+
+from django.apps import apps
+
+from weir.testing import messages
+
+# What stands in for what an app asks. The tables of one that is not installed cannot be imported.
+_STAND_INS: Final = {
+    "weir.ratelimit": ("weir.testing.throttling", "throttled_hosts"),
+    "weir.notifications": ("weir.testing.numbers", "without_redis"),
+}
+
+
+@contextmanager
+def without_servers() -> Iterator[None]:
+    """Have this process ask neither a broker nor Redis while the block lasts, and wait for no slot.
+
+    A message to Weir's own workers is dropped. A task that `on_done` names is run at once: what it raises, the test
+    gets to see. Unread numbers are those of the rows. `throttle` does not wait (`throttled_hosts`).
+    """
+    with ExitStack() as stack:
+        stack.enter_context(messages.taken())
+        for app, (module, name) in _STAND_INS.items():
+            if apps.is_installed(app):
+                stack.enter_context(getattr(import_module(module), name)())
+        yield
