@@ -50,9 +50,8 @@ NOT_RUN += [
     NotRun("docs/how-to/monitor.md", "livenessProbe:", "There is no Kubernetes."),
 ]
 
-NOT_RUN += [
-    NotRun("docs/how-to/test-your-app.md", "from shop.tasks import ask_for_price", "test_hosts.py runs tests by pytest."),
-]
+BY_PYTEST = "tests/integration/testing/test_hosts.py runs tests by pytest."
+NOT_RUN += [NotRun("docs/how-to/test-your-app.md", "from shop.tasks import ask_for_price", BY_PYTEST)]
 
 API = "docs/how-to/use-the-api.md"
 GENERATED = "tests/acceptance/api/test_client.py generates a client, and calls each operation with it."
