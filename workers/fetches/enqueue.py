@@ -1,6 +1,6 @@
 """Enqueue: web code asks for URLs to be fetched, each at the rate of its site.
 
-    from weir.workers.fetches.enqueue import request_fetch
+    from weir import request_fetch
     fetch = request_fetch("https://example.com/feed.xml", on_done="shop.tasks.feed_arrived")
 
 1. Each text becomes a target (targets.py), and each target's host gets its site (ratelimit/sites.py).
@@ -27,7 +27,7 @@ from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import Allowed, allowed_by_settings
 from weir.workers.fetches.models import LONGEST_TASK_NAME, Fetch
 from weir.workers.fetches.on_done import Ended, call_on_done
-from weir.workers.fetches.requested import Requested
+from weir.workers.fetches.requested import RequestedFetches
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
@@ -115,11 +115,8 @@ def request_fetches(
     on_done: str | Task[Any, Any] | None = None,
     revalidate: bool = False,
     dedupe: bool = False,
-) -> Sequence[Fetch]:
-    """Ask for many URLs, in their order, in a few statements; returns their rows: a list.
-
-    Of more than 5,000 URLs, rows are not kept: they are read from the database when they are looked at, and `ids` of
-    what is returned has their ids.
+) -> RequestedFetches:
+    """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
 
     Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches, or whose address or
     port the settings forbid, is stored as a failed fetch that says why, and hinders none of the others. Higher
@@ -230,22 +227,23 @@ def _insert(
 
 def _queue_all(
     wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
-) -> tuple[Sequence[Fetch], New]:
+) -> tuple[RequestedFetches, New]:
     """Insert a fetch for each; returns them, and what is new: all."""
     new = New()
     if len(wanted) <= KEPT:
-        return [new.add(given, row, common) for given, row in _insert(wanted, not_before, common)], new
+        rows = [new.add(given, row, common) for given, row in _insert(wanted, not_before, common)]
+        return RequestedFetches.keeping(rows), new
     ids = array("q")
     with transaction.atomic():
         for start in range(0, len(wanted), KEPT):
             inserted = list(_insert(wanted[start : start + KEPT], not_before, common))
             ids.extend(new.note(given, row, common) for given, row in inserted)
-    return Requested(ids), new
+    return RequestedFetches(ids), new
 
 
 def _queue_once(
     wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
-) -> tuple[Sequence[Fetch], New]:
+) -> tuple[RequestedFetches, New]:
     """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
 
     1. Insert one fetch for each key, in the order of the keys. Where an unfinished fetch has the key, none is inserted.
@@ -277,7 +275,7 @@ def _queue_once(
     theirs = (fetch or found[given.dedupe_key] for given, fetch in zip(distinct, queued, strict=True))
     of_place = dict(zip(firsts.values(), theirs, strict=True))
     fetches: list[Any] = [of_place[place] for place in places]
-    return fetches if is_kept else Requested(fetches), new
+    return RequestedFetches.keeping(fetches) if is_kept else RequestedFetches(fetches), new
 
 
 def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:

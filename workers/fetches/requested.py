@@ -1,4 +1,4 @@
-"""The fetches of a call that asked for very many: their ids, and each row when it is looked at."""
+"""The fetches of a call that asked for many: their ids, and each row."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,34 +9,50 @@ from weir.workers.fetches.models import Fetch
 PAGE = 1_000  # rows that are read together
 
 
-class Requested(Sequence[Fetch]):
-    """Fetches in the order in which they were asked for. A row is read from the database each time it is looked at.
+class RequestedFetches(Sequence[Fetch]):
+    """Fetches in the order in which they were asked for: a sequence, as a list is, that does not change.
 
-    `ids` has the id of each, 8 bytes long. Raises Fetch.DoesNotExist for a row that was rolled back, or deleted since.
+    `ids` has the id of each, 8 bytes long. The rows are as they were stored. Of more than 5,000 fetches, rows are not
+    kept: each is read from the database every time it is looked at, and Fetch.DoesNotExist is raised for one that was
+    rolled back, or has been deleted since.
     """
 
-    def __init__(self, ids: Iterable[int]) -> None:
+    def __init__(self, ids: Iterable[int], rows: Sequence[Fetch] | None = None) -> None:
         self.ids = array("q", ids)
+        self._rows = rows
+
+    @classmethod
+    def keeping(cls, rows: Sequence[Fetch]) -> "RequestedFetches":
+        """Return fetches whose rows are kept."""
+        return cls((row.pk for row in rows), rows)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,}>"
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Fetch]:
+        if self._rows is not None:
+            yield from self._rows
+            return
         for start in range(0, len(self.ids), PAGE):
-            yield from _rows(self.ids[start : start + PAGE])
+            yield from _read(self.ids[start : start + PAGE])
 
     @overload
     def __getitem__(self, place: int) -> Fetch: ...
     @overload
-    def __getitem__(self, place: slice) -> "Requested": ...
-    def __getitem__(self, place: int | slice) -> "Fetch | Requested":
+    def __getitem__(self, place: slice) -> "RequestedFetches": ...
+    def __getitem__(self, place: int | slice) -> "Fetch | RequestedFetches":
         if isinstance(place, slice):
-            return Requested(self.ids[place])
-        [row] = _rows([self.ids[place]])
+            return RequestedFetches(self.ids[place], None if self._rows is None else self._rows[place])
+        if self._rows is not None:
+            return self._rows[place]
+        [row] = _read([self.ids[place]])
         return row
 
 
-def _rows(ids: Sequence[int]) -> Iterator[Fetch]:
+def _read(ids: Sequence[int]) -> Iterator[Fetch]:
     rows = Fetch.objects.in_bulk(list(ids))
     for fetch_id in ids:
         if fetch_id not in rows:

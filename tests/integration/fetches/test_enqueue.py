@@ -70,7 +70,7 @@ def test_ten_thousand_urls_are_queued_in_one_call_and_in_their_order() -> None:
 
 def test_no_urls_are_no_fetches(messages: list[Message]) -> None:
     """An empty call does nothing and wakes no worker."""
-    assert request_fetches([]) == []
+    assert [*request_fetches([])] == []
     assert (Fetch.objects.count(), messages) == (0, [])
 
 

@@ -11,6 +11,7 @@ from weir.workers import task_names
 from weir.workers.fetches import enqueue
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.requested import RequestedFetches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +53,20 @@ def asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 URLS = [f"https://{host}.test/{n}" for n, host in enumerate("abcab")]
+
+
+def test_few_and_many_are_of_one_type(asks: dict[str, Any], django_assert_num_queries: Any) -> None:
+    """A caller need not know how many are too many: but of few, no row is read again."""
+    few, many = request_fetches(URLS[:2], **asks), request_fetches(URLS[2:], **asks)
+    assert type(few) is type(many) is RequestedFetches
+    for fetches in (few, many):
+        assert [*fetches.ids] == [fetch.pk for fetch in fetches]
+        assert [*fetches[1:]] == [*fetches][1:]
+        assert fetches[1:][0] == fetches[1] == [*fetches][1]
+        assert fetches[0] in fetches
+    assert repr(many) == "<RequestedFetches: 3>"
+    with django_assert_num_queries(0):
+        assert [few[0].url, *[fetch.url for fetch in few[1:]]] == URLS[:2]
 
 
 def test_very_many_are_queued_in_their_order_and_told_once(asks: dict[str, Any], messages: list[Message]) -> None:
