@@ -58,6 +58,7 @@ hooks: install ## have each commit checked as by `make lint`, and its subject's 
 
 docs: install ## build the documentation as a site in build/docs; a warning is an error
 	@$(BIN)/python -m project.environment.reference
+	@$(BIN)/python -m docs.ext.public_names
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "The documentation is in build/docs/index.html."
 

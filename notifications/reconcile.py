@@ -117,7 +117,7 @@ def reconcile_users(
     """Compare these users' numbers, or all users', with their rows now, and repair the drifts.
 
     Returns how many there were, and the first of them. Raises ValueError for what cannot be a user's key,
-    `counters.Unreachable`, and database errors.
+    RedisUnreachable (the `Unreachable` of counters), and database errors.
 
     A user whose number differs and changes too fast to decide is noted as a doubt, for the next pass. `dry_run` changes
     nothing. `on_progress` is called with the number of users that were compared since the last call, `on_drift` with

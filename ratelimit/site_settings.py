@@ -112,7 +112,7 @@ def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
 
 
 def pause(site: str, duration: timedelta | None = None, *, within: Within = nullcontext) -> None:
-    """Start nothing at the site for that long, or until `resume`. Replaces an earlier pause.
+    """Start nothing at the site for that long, or until it is resumed. Replaces an earlier pause.
 
     Reserved slots are recalled. A holder that has just asked for recalls may still start within the next half second.
     Raises UnknownSite, and ValueError for a duration outside 0 to 100 years.
@@ -170,7 +170,7 @@ def rest(
 ) -> float | None:
     """Start nothing at the site for `seconds`, or until a moment, in any process: a quota is used up there.
 
-    As `back_off`, but the site has refused nothing: no later back-off is longer for it. Without a time, or with one
+    As a back-off, but the site has refused nothing: no later back-off is longer for it. Without a time, or with one
     that is over, nothing changes.
     """
     check_stated(seconds, until)

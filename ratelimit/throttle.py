@@ -52,7 +52,7 @@ def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> 
     Send the request first in the body. Where the body has to wait for something before that, let it share no run with
     other callers of this process: they count their starts from its beginning.
 
-    Raises slots.SlotTooFar, without waiting, where the start is more than `max_wait` seconds away from the call;
+    Raises SlotTooFar, without waiting, where the start is more than `max_wait` seconds away from the call;
     ValueError for a `max_wait` outside 0 to 100 years; and TransactionManagementError inside a transaction, which would
     hold its locks during the wait.
     """

@@ -1,4 +1,118 @@
-"""Weir, as a library: `weir.ratelimit`, `weir.notifications`, `weir.workers`, and the rooms above and below them.
+"""Weir, as a project imports it: `from weir import request_fetch, notify, send_once, throttle`.
 
-The folders of these three are at the top of the repository. Links in this folder give them their names.
+The names below stay as they are; every other module of Weir may change with any version, and so may what is in it.
+A name is looked up when it is first used: `import weir` reads nothing, and works before Django is set up.
+
+After a change here, `python -m docs.ext.public_names` makes `__init__.pyi`, which type checkers and editors read, and
+the table in docs/reference/python-api.md.
 """
+
+from importlib import import_module
+from pathlib import Path
+
+# The folders of three rooms are at the top of the repository, and links here give them their names.
+if Path(__file__).with_name("workers").is_file():
+    raise ImportError(
+        "This checkout of Weir has small files in the folder weir where links belong: git was told to make none. "
+        "Run `git config core.symlinks true` and `git checkout -- weir` in it; Windows allows links in developer mode."
+    )
+
+# Where each name is: in the module before the colon. What has another name there, where its room says the rest, has
+# that one behind the colon.
+_PLACES = {
+    # --- Fetches
+    "Fetch": "weir.workers.fetches.models",
+    "FetchState": "weir.workers.fetches.models:State",
+    "request_fetch": "weir.workers.fetches.enqueue",
+    "request_fetches": "weir.workers.fetches.enqueue",
+    "RequestedFetches": "weir.workers.fetches.requested",
+    "cancel_fetch": "weir.workers.fetches.cancelling:cancel",
+    "retry_failed_fetches": "weir.workers.fetches.retrying:retry_failed",
+    "RetriedFetches": "weir.workers.fetches.retrying:Retried",
+    "MoreFetchesThanExpected": "weir.workers.fetches.retrying:MoreThanExpected",
+    # --- Sites
+    "set_rate": "weir.ratelimit.site_settings",
+    "DEFAULT": "weir.ratelimit.site_settings",
+    "pause_site": "weir.ratelimit.site_settings:pause",
+    "resume_site": "weir.ratelimit.site_settings:resume",
+    "back_off_site": "weir.ratelimit.site_settings:back_off",
+    "rest_site": "weir.ratelimit.site_settings:rest",
+    "forecast_site": "weir.workers.fetches.reports.forecast:forecast",
+    "SiteForecast": "weir.workers.fetches.reports.forecast:Forecast",
+    "InvalidRate": "weir.ratelimit.rates",
+    "InvalidSiteName": "weir.ratelimit.site_names",
+    "SiteBusy": "weir.ratelimit.site_settings",
+    "SitesLocked": "weir.ratelimit.sites",
+    "UnknownSite": "weir.ratelimit.sites",
+    # --- Throttled code
+    "throttle": "weir.ratelimit.throttle",
+    "athrottle": "weir.ratelimit.throttle",
+    "throttled_task": "weir.workers.throttled.decorator",
+    "estimate_wait": "weir.ratelimit.slots:estimate",
+    "reserve_slots": "weir.ratelimit.slots:reserve",
+    "confirm_slots": "weir.ratelimit.slots:confirm",
+    "finish_slots": "weir.ratelimit.slots:finish",
+    "release_slots": "weir.ratelimit.slots:release",
+    "SlotReservation": "weir.ratelimit.slots:Reservation",
+    "slot_time": "weir.ratelimit.clock:now",
+    "SlotTooFar": "weir.ratelimit.slots",
+    # --- Notifications
+    "Notification": "weir.notifications.models",
+    "notify": "weir.notifications.inbox",
+    "notify_many": "weir.notifications.inbox",
+    "mark_read": "weir.notifications.inbox",
+    "mark_all_read": "weir.notifications.inbox",
+    "mark_unread": "weir.notifications.inbox",
+    "unread_count": "weir.notifications.inbox",
+    "unread_counts": "weir.notifications.inbox",
+    "unread_by_kind": "weir.notifications.inbox",
+    "notifications_page": "weir.notifications.inbox:page",
+    "forget_notifications": "weir.notifications.forgetting:forget_user",
+    "reconcile_unread": "weir.notifications.reconcile:reconcile_users",
+    "RepairedUnread": "weir.notifications.reconciliation.repairs:Repaired",
+    "RedisUnreachable": "weir.notifications.counters:Unreachable",
+    # --- E-mails
+    "Email": "weir.workers.mail.models",
+    "send_once": "weir.workers.mail.outbox",
+    "email_kind": "weir.workers.mail.kinds:register",
+    "EmailContent": "weir.workers.mail.kinds:Content",
+    "EmailAttachment": "weir.workers.mail.kinds:Attachment",
+    "resolve_email": "weir.workers.mail.resolving:resolve",
+    "EmailAct": "weir.workers.mail.models:Act",
+    "pause_emails": "weir.workers.mail.maintenance.operators:pause",
+    "resume_emails": "weir.workers.mail.maintenance.operators:resume",
+    "suppress_address": "weir.workers.mail.maintenance.operators:suppress",
+    "release_address": "weir.workers.mail.maintenance.operators:release",
+    "forget_recipient": "weir.workers.mail.maintenance.forgetting",
+    "ForgottenRecipient": "weir.workers.mail.maintenance.forgetting:Forgotten",
+    "email_bounced": "weir.workers.mail.signals",
+    "BounceReport": "weir.workers.mail.bounces.reports:Report",
+    "EmailCannotBeResolved": "weir.workers.mail.resolving:CannotBeResolved",
+    "UnknownEmailKind": "weir.workers.mail.kinds:UnknownKind",
+    "EmailCannotBeWritten": "weir.workers.mail.addresses:CannotBeWritten",
+    # --- Rows of any model
+    "claim_rows": "weir.workers.claims:claim",
+    "each_locked_row": "weir.workers.claims:each_locked",
+    # --- Log lines
+    "correlation_id": "weir.workers.tracing.correlation:current",
+    "under_correlation_id": "weir.workers.tracing.correlation:bound",
+    # --- PostgreSQL's history and clock
+    "postgresql_went_back": "weir.workers.recovery.signals",
+    "postgresql_clock_stepped": "weir.workers.recovery.signals",
+}
+
+__all__ = [*_PLACES]  # noqa: PLE0604  they are texts
+
+
+def __getattr__(name: str) -> object:
+    """Look a public name up, and keep what it names."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, there = _PLACES[name].partition(":")
+    value = getattr(import_module(module), there or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

@@ -16,7 +16,7 @@ class Email(Group):
     EMAIL_BACKEND: str = Field(
         default="weir.workers.mail.smtp.EmailBackend",
         description="Django's mail backend. With another one, what its errors do not say for certain is `unknown`, "
-        "unless it is a [Transport](python-api.md#weirworkersmailtransportsbase).",
+        "unless it is a [Transport](python-api.md#a-mail-backend-of-your-own).",
     )
     EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
     EMAIL_PORT: Port = Field(default=25, description="Its port.")

@@ -1,7 +1,7 @@
 """Cancelling: web code, or an operator, takes a fetch back that has not been started.
 
-from weir.workers.fetches.cancelling import cancel
-cancel(fetch.pk)
+from weir import cancel_fetch
+cancel_fetch(fetch.pk)
 """
 
 from collections.abc import Callable

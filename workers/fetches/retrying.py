@@ -1,7 +1,7 @@
 """Retrying: web code, or an operator, has failed fetches begin again, as if they were new.
 
-    from weir.workers.fetches.retrying import retry_failed
-    retry_failed(Fetch.objects.failed().filter(status_code=503))
+    from weir import retry_failed_fetches
+    retry_failed_fetches(Fetch.objects.failed().filter(status_code=503))
 
 A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. What its attempts have left is deleted:
 it begins at its own URL, not where redirects led. Its `on_done` is called again when it ends again.

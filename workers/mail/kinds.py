@@ -3,11 +3,11 @@
 Each process imports the module `emails.py` of every installed app when it starts. There, a kind of e-mail is one
 function, which returns what one e-mail says:
 
-    @kinds.register("order.shipped")
-    def order_shipped(*, order_id: int) -> Content:
-        return Content.from_templates("orders/shipped", order=Order.objects.get(pk=order_id))
+    @email_kind("order.shipped")
+    def order_shipped(*, order_id: int) -> EmailContent:
+        return EmailContent.from_templates("orders/shipped", order=Order.objects.get(pk=order_id))
 
-`outbox.send_once("order.shipped", "17", to="kim@example.com", context={"order_id": 17})` queues one e-mail of it.
+`send_once("order.shipped", "17", to="kim@example.com", context={"order_id": 17})` queues one e-mail of it.
 """
 
 import re
@@ -111,7 +111,7 @@ _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
 
 
 def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[_Registered], _Registered]:
-    """Make a function (or a class whose call returns Content) a kind of e-mail.
+    """Make a function (or a class whose call returns EmailContent) a kind of e-mail.
 
     It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: where
     that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.

@@ -1,8 +1,8 @@
 """Forecast: when a request that is queued now would start, and when the backlog of its site clears.
 
-    from weir.workers.fetches.reports.forecast import forecast
-    forecast("api.example.com", add=5_000).clears_in_s
-    forecast("api.example.com", rate="5/s").clears_in_s
+    from weir import forecast_site
+    forecast_site("api.example.com", add=5_000).clears_in_s
+    forecast_site("api.example.com", rate="5/s").clears_in_s
 
 1. One query reads the site, its queue and its runs (sql/forecast.sql).
 2. The simulation (simulation.py) computes when dispatch gives slots to the request, and to the last of the backlog.

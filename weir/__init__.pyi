@@ -1,0 +1,149 @@
+# The public names of Weir. Made by `python -m docs.ext.public_names`: change __init__.py.
+
+from weir.notifications.counters import Unreachable as RedisUnreachable
+from weir.notifications.forgetting import forget_user as forget_notifications
+from weir.notifications.inbox import mark_all_read
+from weir.notifications.inbox import mark_read
+from weir.notifications.inbox import mark_unread
+from weir.notifications.inbox import notify
+from weir.notifications.inbox import notify_many
+from weir.notifications.inbox import page as notifications_page
+from weir.notifications.inbox import unread_by_kind
+from weir.notifications.inbox import unread_count
+from weir.notifications.inbox import unread_counts
+from weir.notifications.models import Notification
+from weir.notifications.reconcile import reconcile_users as reconcile_unread
+from weir.notifications.reconciliation.repairs import Repaired as RepairedUnread
+from weir.ratelimit.clock import now as slot_time
+from weir.ratelimit.rates import InvalidRate
+from weir.ratelimit.site_names import InvalidSiteName
+from weir.ratelimit.site_settings import DEFAULT
+from weir.ratelimit.site_settings import SiteBusy
+from weir.ratelimit.site_settings import back_off as back_off_site
+from weir.ratelimit.site_settings import pause as pause_site
+from weir.ratelimit.site_settings import rest as rest_site
+from weir.ratelimit.site_settings import resume as resume_site
+from weir.ratelimit.site_settings import set_rate
+from weir.ratelimit.sites import SitesLocked
+from weir.ratelimit.sites import UnknownSite
+from weir.ratelimit.slots import Reservation as SlotReservation
+from weir.ratelimit.slots import SlotTooFar
+from weir.ratelimit.slots import confirm as confirm_slots
+from weir.ratelimit.slots import estimate as estimate_wait
+from weir.ratelimit.slots import finish as finish_slots
+from weir.ratelimit.slots import release as release_slots
+from weir.ratelimit.slots import reserve as reserve_slots
+from weir.ratelimit.throttle import athrottle
+from weir.ratelimit.throttle import throttle
+from weir.workers.claims import claim as claim_rows
+from weir.workers.claims import each_locked as each_locked_row
+from weir.workers.fetches.cancelling import cancel as cancel_fetch
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import State as FetchState
+from weir.workers.fetches.reports.forecast import Forecast as SiteForecast
+from weir.workers.fetches.reports.forecast import forecast as forecast_site
+from weir.workers.fetches.requested import RequestedFetches
+from weir.workers.fetches.retrying import MoreThanExpected as MoreFetchesThanExpected
+from weir.workers.fetches.retrying import Retried as RetriedFetches
+from weir.workers.fetches.retrying import retry_failed as retry_failed_fetches
+from weir.workers.mail.addresses import CannotBeWritten as EmailCannotBeWritten
+from weir.workers.mail.bounces.reports import Report as BounceReport
+from weir.workers.mail.kinds import Attachment as EmailAttachment
+from weir.workers.mail.kinds import Content as EmailContent
+from weir.workers.mail.kinds import UnknownKind as UnknownEmailKind
+from weir.workers.mail.kinds import register as email_kind
+from weir.workers.mail.maintenance.forgetting import Forgotten as ForgottenRecipient
+from weir.workers.mail.maintenance.forgetting import forget_recipient
+from weir.workers.mail.maintenance.operators import pause as pause_emails
+from weir.workers.mail.maintenance.operators import release as release_address
+from weir.workers.mail.maintenance.operators import resume as resume_emails
+from weir.workers.mail.maintenance.operators import suppress as suppress_address
+from weir.workers.mail.models import Act as EmailAct
+from weir.workers.mail.models import Email
+from weir.workers.mail.outbox import send_once
+from weir.workers.mail.resolving import CannotBeResolved as EmailCannotBeResolved
+from weir.workers.mail.resolving import resolve as resolve_email
+from weir.workers.mail.signals import email_bounced
+from weir.workers.recovery.signals import postgresql_clock_stepped
+from weir.workers.recovery.signals import postgresql_went_back
+from weir.workers.throttled.decorator import throttled_task
+from weir.workers.tracing.correlation import bound as under_correlation_id
+from weir.workers.tracing.correlation import current as correlation_id
+
+_PLACES: dict[str, str]
+
+__all__ = [
+    "BounceReport",
+    "DEFAULT",
+    "Email",
+    "EmailAct",
+    "EmailAttachment",
+    "EmailCannotBeResolved",
+    "EmailCannotBeWritten",
+    "EmailContent",
+    "Fetch",
+    "FetchState",
+    "ForgottenRecipient",
+    "InvalidRate",
+    "InvalidSiteName",
+    "MoreFetchesThanExpected",
+    "Notification",
+    "RedisUnreachable",
+    "RepairedUnread",
+    "RequestedFetches",
+    "RetriedFetches",
+    "SiteBusy",
+    "SiteForecast",
+    "SitesLocked",
+    "SlotReservation",
+    "SlotTooFar",
+    "UnknownEmailKind",
+    "UnknownSite",
+    "athrottle",
+    "back_off_site",
+    "cancel_fetch",
+    "claim_rows",
+    "confirm_slots",
+    "correlation_id",
+    "each_locked_row",
+    "email_bounced",
+    "email_kind",
+    "estimate_wait",
+    "finish_slots",
+    "forecast_site",
+    "forget_notifications",
+    "forget_recipient",
+    "mark_all_read",
+    "mark_read",
+    "mark_unread",
+    "notifications_page",
+    "notify",
+    "notify_many",
+    "pause_emails",
+    "pause_site",
+    "postgresql_clock_stepped",
+    "postgresql_went_back",
+    "reconcile_unread",
+    "release_address",
+    "release_slots",
+    "request_fetch",
+    "request_fetches",
+    "reserve_slots",
+    "resolve_email",
+    "rest_site",
+    "resume_emails",
+    "resume_site",
+    "retry_failed_fetches",
+    "send_once",
+    "set_rate",
+    "slot_time",
+    "suppress_address",
+    "throttle",
+    "throttled_task",
+    "under_correlation_id",
+    "unread_by_kind",
+    "unread_count",
+    "unread_counts",
+]

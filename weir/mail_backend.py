@@ -1,0 +1,32 @@
+"""What a mail backend of one's own needs to tell how far an attempt came: `from weir.mail_backend import Transport`.
+
+These names stay as they are. docs/reference/python-api.md says what Weir makes of each.
+"""
+
+from weir.workers.mail.message import Attachment, Message, Parts
+from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports.base import (
+    Accepted,
+    BrokenOff,
+    CannotTake,
+    OutcomeUnknown,
+    Refused,
+    RelayRefuses,
+    Transport,
+    Unreachable,
+)
+
+__all__ = [
+    "Accepted",
+    "Attachment",
+    "BrokenOff",
+    "CannotTake",
+    "Message",
+    "OutcomeUnknown",
+    "Parts",
+    "Phase",
+    "Refused",
+    "RelayRefuses",
+    "Transport",
+    "Unreachable",
+]
