@@ -1,7 +1,7 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from weir.notifications import inbox
+from weir import notify
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -12,4 +12,4 @@ def parcel_is_gone(number: str) -> None:
     order = Order.objects.get(number=number)
     if shipping.ship(order.pk):
         for customer in User.objects.filter(email=order.customer_email):
-            inbox.notify(customer.pk, "order.shipped", f"Order {number} is on its way", url="/shop/")
+            notify(customer.pk, "order.shipped", f"Order {number} is on its way", url="/shop/")

@@ -3,8 +3,7 @@ from decimal import Decimal
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from weir.notifications import inbox
-from weir.workers.fetches.enqueue import request_fetches
+from weir import notify_many, request_fetches
 
 from .models import Price
 
@@ -22,4 +21,4 @@ def note(fetch_id: int, shop: str, amount: Decimal) -> None:
     before = Price.objects.filter(shop=shop).order_by("fetch_id").last()
     price, is_new = Price.objects.get_or_create(fetch_id=fetch_id, defaults={"shop": shop, "amount": amount})
     if is_new and before and amount < before.amount:
-        inbox.notify_many(User.objects.values_list("pk", flat=True), "price.fell", f"Tea: {price}", url="/shop/")
+        notify_many(User.objects.values_list("pk", flat=True), "price.fell", f"Tea: {price}", url="/shop/")

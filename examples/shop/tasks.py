@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from celery import shared_task
 
-from weir.workers.fetches.models import Fetch, State
+from weir import Fetch, FetchState
 
 from . import prices
 
@@ -13,6 +13,6 @@ from . import prices
 def price_arrived(fetch_id: int) -> None:
     """Note the price that a shop answered with; may be called twice for one fetch."""
     fetch = Fetch.objects.select_related("body").get(pk=fetch_id)
-    if fetch.state == State.DONE and fetch.status_code == 200:
+    if fetch.state == FetchState.DONE and fetch.status_code == 200:
         answer = json.loads(bytes(fetch.body.content))
         prices.note(fetch.pk, urlsplit(fetch.url).netloc, Decimal(answer["price"]))

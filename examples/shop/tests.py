@@ -3,8 +3,7 @@ from decimal import Decimal
 from django.contrib.auth.models import User
 from django.test import TestCase
 
-from weir.notifications import inbox
-from weir.workers.mail.models import Email
+from weir import Email, notifications_page, unread_count
 from weir.workers.orders.models import Order
 
 from . import orders, prices
@@ -16,10 +15,10 @@ class ShopTest(TestCase):
 
     def test_all_are_told_of_a_lower_price_once(self) -> None:
         prices.note(1, "tea.example.com", Decimal("5.20"))
-        self.assertEqual(inbox.unread_count(self.kim.pk), 0)
+        self.assertEqual(unread_count(self.kim.pk), 0)
         prices.note(2, "tea.example.com", Decimal("4.20"))
         prices.note(2, "tea.example.com", Decimal("4.20"))
-        self.assertEqual(inbox.unread_count(self.kim.pk), 1)
+        self.assertEqual(unread_count(self.kim.pk), 1)
 
     def test_the_page_shows_the_latest_prices_and_what_is_unread(self) -> None:
         prices.note(1, "tea.example.com", Decimal("5.20"))
@@ -36,5 +35,5 @@ class ShopTest(TestCase):
         orders.parcel_is_gone("T-1")
         self.assertEqual(order.shipped_email.state, "pending")
         self.assertEqual(Email.objects.count(), 1)
-        self.assertEqual(inbox.page(self.kim.pk)[0].title, "Order T-1 is on its way")
-        self.assertEqual(inbox.unread_count(self.kim.pk), 1)
+        self.assertEqual(notifications_page(self.kim.pk)[0].title, "Order T-1 is on its way")
+        self.assertEqual(unread_count(self.kim.pk), 1)

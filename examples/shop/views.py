@@ -1,7 +1,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from weir.notifications import inbox
+from weir import notifications_page, unread_count
 
 from .models import Price
 
@@ -11,6 +11,6 @@ def overview(request: HttpRequest) -> HttpResponse:
     latest = Price.objects.order_by("shop", "-fetch_id").distinct("shop")
     context: dict[str, object] = {"prices": latest}
     if request.user.is_authenticated:
-        context["unread"] = inbox.unread_count(request.user.pk)
-        context["notifications"] = inbox.page(request.user.pk)
+        context["unread"] = unread_count(request.user.pk)
+        context["notifications"] = notifications_page(request.user.pk)
     return render(request, "shop/overview.html", context)
