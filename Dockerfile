@@ -5,8 +5,10 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /venv
 WORKDIR /build
 # Only what is installed, so that a change of the code does not install it again. pip refuses what has another hash.
-COPY requirements.lock ./
+# What your apps need beside that is in local/requirements.txt.
+COPY requirements.lock local/requirements.txt ./
 RUN /venv/bin/pip install --only-binary :all: --require-hashes -r requirements.lock \
+    && /venv/bin/pip install -r requirements.txt \
     && /venv/bin/pip uninstall --yes pip
 
 FROM python:3.12-slim

@@ -99,7 +99,7 @@ clean: ## delete caches, build output and throw-away servers; keeps .venv and wh
 .venv/.installed-embedded: EXTRAS = embedded
 .venv/.installed: EXTRAS = embedded,dev
 .venv/.installed-bench: EXTRAS = embedded,dev,bench
-.venv/.installed-embedded .venv/.installed .venv/.installed-bench: pyproject.toml constraints.txt install.py
+.venv/.installed-embedded .venv/.installed .venv/.installed-bench: pyproject.toml constraints.txt install.py local/requirements.txt
 	@$(call ensure_venv)
 	@$(BIN)/python install.py $(EXTRAS)
 	@touch .venv/.installed-embedded $@

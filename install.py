@@ -18,6 +18,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent
 CONSTRAINTS = ("-c", "constraints.txt")
+OF_YOUR_APPS = ("-r", "local/requirements.txt")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 UV = (sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, "--compile-bytecode")
 PIP_SECTIONS = ("global", "install", ":env:")  # a later one wins
@@ -102,7 +103,7 @@ def _package(requirement: str) -> str:
 def main(extras: str, *instead: str) -> int:
     """Install, and say what with and how long it took; returns pip's exit status where pip had to do it."""
     began_at = time.monotonic()
-    wanted = (*constraints(instead), "-e", f".[{extras}]", *instead)
+    wanted = (*constraints(instead), *OF_YOUR_APPS, "-e", f".[{extras}]", *instead)
     quiet = () if sys.stderr.isatty() else ("--quiet",)
     print(f"Installing Weir [{extras}] into {Path(sys.prefix).name} with uv ...", flush=True)
     try:

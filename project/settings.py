@@ -5,12 +5,13 @@ computes where the embedded servers' sockets are (`project.embedded`). What the 
 decided holds for all commands beside it (`project.processes.folder`).
 """
 
+import sys
 from typing import Any
 
 from pydantic import SecretStr
 
 from project import embedded, environment
-from project.checkout import CHECKOUT
+from project.checkout import CHECKOUT, LOCAL
 from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
@@ -247,3 +248,8 @@ WEIR_LIVENESS_DIR = env.WEIR_LIVENESS_DIR
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the one that is believed
 OTEL_EXPORTER_OTLP_ENDPOINT = env.OTEL_EXPORTER_OTLP_ENDPOINT
+
+# --- Yours: the apps in the folder `local`, and what its settings.py adds or changes ----------------------------------
+sys.path.append(str(LOCAL))
+if (LOCAL / "settings.py").is_file():
+    from local.settings import *  # noqa: F403

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
+from project.checkout import LOCAL
 from project.health import healthz, livez
 from project.readiness import readyz
 
@@ -20,3 +21,5 @@ urlpatterns = [
 
 if settings.WEIR_DEMO_PAGE:
     urlpatterns += [path("demo/", include("demo.bell.urls"))]
+if (LOCAL / "urls.py").is_file():
+    urlpatterns = [path("", include("local.urls")), *urlpatterns]  # yours come first

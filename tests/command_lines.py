@@ -24,6 +24,7 @@ OPERATORS = {"&&", "||", "|", ";", "&"}
 # Not ours: whether these take their options is not looked at.
 FOREIGN = {
     *(
+        "cd",
         "curl",
         "docker",
         "echo",
@@ -96,7 +97,7 @@ def _check_shell(arguments: list[str]) -> None:
 
 def _check_python(arguments: list[str]) -> None:
     match arguments:
-        case ["manage.py", name, *options]:
+        case ["manage.py" | "../manage.py", name, *options]:
             _check_manage(name, options)
         case ["-c", code]:
             compile(code, "<command line>", "exec")

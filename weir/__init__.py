@@ -13,7 +13,7 @@ from pathlib import Path
 # The folders of three rooms are at the top of the repository, and links here give them their names.
 if Path(__file__).with_name("workers").is_file():
     raise ImportError(
-        "This checkout of Weir has small files in the folder weir where links belong: git was told to make none. "
+        "This checkout of Weir has small files where links belong: git was told to make none in the folder weir. "
         "Run `git config core.symlinks true` and `git checkout -- weir` in it; Windows allows links in developer mode."
     )
 

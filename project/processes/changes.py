@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from project.checkout import LOCAL
+
 LOOK_EVERY_S = 0.5
 SETTLED_S = 0.2  # several files that are saved at once are one change: it is over when so long no other has changed
 SUFFIXES = (".py", ".sql", ".lua", ".mo")  # .mo: translations, which a process reads once
@@ -68,6 +70,8 @@ class Code:
 
     def _package(self, path: str) -> str:
         below = Path(path).relative_to(self._checkout).parts
+        if below[0] == LOCAL.name:
+            below = below[1:]
         return below[0] if len(below) > 1 else ""
 
 
@@ -77,7 +81,7 @@ def files(checkout: Path) -> Files:
     for entry in _entries(checkout):
         if entry.name in TOP_LEVEL:
             _add(found, entry)
-        elif entry.name not in NOT_RUN and Path(entry.path, "__init__.py").is_file():
+        elif entry.name == LOCAL.name or (entry.name not in NOT_RUN and Path(entry.path, "__init__.py").is_file()):
             for below in _below(entry.path, entry.name == TEMPLATES):
                 _add(found, below)
     return found

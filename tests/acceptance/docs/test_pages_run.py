@@ -168,7 +168,8 @@ class Reader:
         before = file.read_text() + "\n" if block.is_added and file.exists() else ""
         file.write_text(before + block.text)
         if block.language == "python":
-            self._modules.append(block.file.removesuffix(".py").replace("/", "."))
+            module = re.sub(r"^local/(?=\w+/)", "", block.file)  # the apps in it have names of their own
+            self._modules.append(module.removesuffix(".py").replace("/", "."))
         self._note(block, block.line, block.first, f"file {block.file}")
 
     def finish(self) -> None:

@@ -57,7 +57,7 @@ def test_a_checkout_without_links_says_so(tmp_path: Path) -> None:
     (folder / "workers").write_text("../workers")
     command = [sys.executable, "-c", "import weir.workers"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "ImportError: This checkout of Weir has small files in the folder weir where links belong" in done.stderr
+    assert "ImportError: This checkout of Weir has small files where links belong" in done.stderr
     assert "git config core.symlinks true" in done.stderr
 
 

@@ -34,7 +34,7 @@ PASSWORDS = ["POSTGRES_PASSWORD", "POSTGRES_OWNER_PASSWORD", "POSTGRES_APP_PASSW
 TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml", "requirements.lock"),
-    *("benchmarks", "demo", "deploy", "docs", "examples", "notifications"),
+    *("benchmarks", "demo", "deploy", "docs", "examples", "local", "notifications"),
     *("project", "ratelimit", "tests", "weir", "workers"),
 }
 
@@ -432,7 +432,7 @@ def test_image_gets_every_package_and_no_secrets() -> None:
 
     assert "*" in lines
     assert {line for line in lines if line.startswith("!")} == {
-        f"!{name}" for name in packages | {"manage.py", "pyproject.toml", "requirements.lock"}
+        f"!{name}" for name in packages | {"local", "manage.py", "pyproject.toml", "requirements.lock"}
     }
 
 

@@ -108,7 +108,16 @@ def test_uv_installs_with_pips_index(programs: Programs, capfd: pytest.CaptureFi
 
     [(listed, _), (installed, env)] = programs.ran()
     assert listed == ["PIP", "config", "list"]
-    assert installed == ["UV", "install", "--quiet", "-c", "constraints.txt", "-e", ".[embedded,dev]"]
+    assert installed == [
+        "UV",
+        "install",
+        "--quiet",
+        "-c",
+        "constraints.txt",
+        *install.OF_YOUR_APPS,
+        "-e",
+        ".[embedded,dev]",
+    ]
     assert env == {"UV_DEFAULT_INDEX": "https://pypi.example/simple"}
     assert f"Installing Weir [embedded,dev] into {Path(sys.prefix).name} with uv ..." in capfd.readouterr().out
 
@@ -122,7 +131,7 @@ def test_a_requirement_holds_instead_of_the_constraint(
     assert install.main("embedded", "django==6.0.*") == 0
 
     copy = tmp_path / "constraints.txt"
-    assert programs.ran()[-1][0][3:] == ["-c", str(copy), "-e", ".[embedded]", "django==6.0.*"]
+    assert programs.ran()[-1][0][3:] == ["-c", str(copy), *install.OF_YOUR_APPS, "-e", ".[embedded]", "django==6.0.*"]
     lines = (install.CHECKOUT / "constraints.txt").read_text().splitlines()
     [left_out] = set(lines) - set(copy.read_text().splitlines())
     assert left_out.startswith("Django==")
@@ -143,7 +152,16 @@ def test_pip_installs_where_uv_fails(programs: Programs, capfd: pytest.CaptureFi
 
     assert install.main("embedded") == 0
 
-    assert programs.ran()[-1][0] == ["PIP", "install", "--quiet", "-c", "constraints.txt", "-e", ".[embedded]"]
+    assert programs.ran()[-1][0] == [
+        "PIP",
+        "install",
+        "--quiet",
+        "-c",
+        "constraints.txt",
+        *install.OF_YOUR_APPS,
+        "-e",
+        ".[embedded]",
+    ]
     assert capfd.readouterr().out.count("uv is not used, as uv failed: pip installs the same") == 1
 
 

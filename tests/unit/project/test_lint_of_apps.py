@@ -34,7 +34,9 @@ class Arrival(TestCase):
 
 def readme_view() -> str:
     """Return the view that README shows."""
-    [view] = re.findall(r"In `shop/views.py`:\n\n```python\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+    [view] = re.findall(
+        r"In `local/shop/views.py`:\n\n```python\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
+    )
     return str(view)
 
 
@@ -62,8 +64,8 @@ def test_what_startapp_makes_has_no_findings(template: Path) -> None:
         "unicode_literals": "",
     }
     code = Engine().from_string(template.read_text()).render(Context(names, autoescape=False))
-    assert findings(f"shop/{template.stem}.py", code) == []
-    assert is_formatted(f"shop/{template.stem}.py", code)
+    assert findings(f"local/shop/{template.stem}.py", code) == []
+    assert is_formatted(f"local/shop/{template.stem}.py", code)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_what_a_user_writes_has_no_findings(path: str, code: str) -> None:
 
 def test_mistakes_are_found_all_the_same() -> None:
     """A name that does not exist, and an argument that all calls share."""
-    assert findings("shop/views.py", "def view(request, seen=[]):\n    return sene\n") == ["B006", "F821"]
+    assert findings("local/shop/views.py", "def view(request, seen=[]):\n    return sene\n") == ["B006", "F821"]
 
 
 @pytest.mark.parametrize(

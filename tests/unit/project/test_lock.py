@@ -51,4 +51,7 @@ def test_the_image_installs_it() -> None:
     """And nothing that has no hash."""
     lines = (CHECKOUT / "Dockerfile").read_text().replace("\\\n", " ")
 
-    assert re.findall(r"pip install (.*?) +&&", lines) == ["--only-binary :all: --require-hashes -r requirements.lock"]
+    assert re.findall(r"pip install (.*?) +&&", lines) == [
+        "--only-binary :all: --require-hashes -r requirements.lock",
+        "-r requirements.txt",  # of local/, which whose project it is writes
+    ]
