@@ -66,7 +66,7 @@ docs: install ## build the documentation as a site in build/docs; a warning is a
 lock: install ## write requirements.lock: what the image installs, with hashes, by pyproject.toml and constraints.txt
 	$(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-		-c constraints.txt --output-file requirements.lock pyproject.toml
+		-c constraints.txt --extra standalone --output-file requirements.lock pyproject.toml
 
 BUILD ?= build
 sbom: install ## write what requirements.lock consists of: build/sbom.cdx.json (CycloneDX), and build/licences.md
@@ -96,9 +96,9 @@ clean: ## delete caches, build output and throw-away servers; keeps .venv and wh
 	find . -name .venv -prune -o -name .weir -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than what they were made from, or uv runs again. `demo` and `up` do not wait for the tools.
-.venv/.installed-embedded: EXTRAS = embedded
-.venv/.installed: EXTRAS = embedded,dev
-.venv/.installed-bench: EXTRAS = embedded,dev,bench
+.venv/.installed-embedded: EXTRAS = standalone,embedded
+.venv/.installed: EXTRAS = standalone,embedded,dev
+.venv/.installed-bench: EXTRAS = standalone,embedded,dev,bench
 .venv/.installed-embedded .venv/.installed .venv/.installed-bench: pyproject.toml constraints.txt install.py local/requirements.txt
 	@$(call ensure_venv)
 	@$(BIN)/python install.py $(EXTRAS)

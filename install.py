@@ -1,4 +1,4 @@
-"""Install Weir into the virtual environment whose Python runs this: `python install.py embedded,dev` (what extras).
+"""Install Weir into the virtual environment whose Python runs this: `python install.py standalone,dev` (what extras).
 
 Requirements that follow, such as `Django==6.0.*`, hold instead of what constraints.txt says of the same packages.
 

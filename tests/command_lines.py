@@ -38,6 +38,7 @@ FOREIGN = {
         "source",
         "umask",
         "useradd",
+        "uv",
     ),
     *("valkey-cli", "valkey-server"),
 }

@@ -20,9 +20,9 @@ def locked() -> dict[str, Requirement]:
 
 
 def declared() -> list[str]:
-    """Return the dependencies of pyproject.toml."""
-    found: list[str] = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return found
+    """Return the dependencies of pyproject.toml, with those of the standalone project."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["standalone"]]
 
 
 def _applying(texts: Iterable[str], *, extra: str) -> list[Requirement]:

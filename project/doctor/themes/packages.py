@@ -52,7 +52,7 @@ def _installed(name: str) -> str | None:
 def _check_packages() -> Verdict:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     servers = project["optional-dependencies"]["embedded"] if not all(map(os.environ.get, EMBEDDED)) else []
-    return packages([*project["dependencies"], *servers], _installed)
+    return packages([*project["dependencies"], *project["optional-dependencies"]["standalone"], *servers], _installed)
 
 
 def _check_python() -> Verdict:

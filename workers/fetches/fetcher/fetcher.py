@@ -25,7 +25,6 @@ from datetime import datetime
 from functools import partial
 
 import structlog
-import uvloop
 from django.conf import settings
 
 from weir.ratelimit import clock
@@ -49,6 +48,11 @@ from weir.workers.fetches.robots.files import RobotsFiles
 from weir.workers.fetches.robots.user_agent import has_contact
 from weir.workers.processes import presence
 from weir.workers.tracing import spans
+
+try:
+    import uvloop
+except ModuleNotFoundError:  # the extra uvloop: asyncio's own loop costs more of the processor
+    uvloop = None
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +78,7 @@ class Fetcher:
         self._robots_files = RobotsFiles()
         self._in_flight = InFlight()
         self._confirmation = Confirmation(asked_at=NEVER)
-        self._loop = uvloop.new_event_loop()
+        self._loop = (uvloop or asyncio).new_event_loop()
         self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
         self._told_quotas = ToldQuotas(settings.WEIR_RETRY_AFTER_MAX)
