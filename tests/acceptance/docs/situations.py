@@ -57,23 +57,6 @@ API = "docs/how-to/use-the-api.md"
 GENERATED = "tests/acceptance/api/test_client.py generates a client, and calls each operation with it."
 NOT_RUN += [NotRun(API, "from weir_client import AuthenticatedClient", GENERATED)]
 
-BROUGHT = "docs/how-to/add-to-your-project.md"
-IN_A_HOST = "It is about another project: a test of the wheel takes these steps in one."
-NOT_RUN += [
-    NotRun(BROUGHT, first, IN_A_HOST)
-    for first in (
-        "pip install django-weir",
-        "import weir",
-        "from weir.celery import integrate",
-        "import os",
-        "from .celery import app as celery_app",
-        "python manage.py migrate",
-        "python manage.py weir_processes",
-        "from django.db import transaction",
-        "ImportError: This checkout of Weir has small files where links belong: ...",
-    )
-]
-
 # What goes on until Ctrl-C, by how it begins, and what it shows when it works.
 GOES_ON = {
     "make up": "Weir is running.",
