@@ -7,7 +7,7 @@ from project.checkout import CHECKOUT
 from tests.matrix.machine import source
 from tests.matrix.packages import Lacking
 from tests.matrix.places import ENVIRONMENTS
-from tests.matrix.versions import Versions
+from tests.matrix.versions import CELERY_OF_PYTHON, INSTALLED_OVER, Versions
 
 MADE_FROM = tuple(CHECKOUT / name for name in ("pyproject.toml", "constraints.txt", "install.py"))
 
@@ -19,7 +19,11 @@ def python_of(run: Versions) -> Path:
     if not python.exists():
         _run(source("python", run.python).provide(), "-m", "venv", "--clear", folder)
     if not stamp.exists() or any(file.stat().st_mtime > stamp.stat().st_mtime for file in MADE_FROM):
-        _run(python, CHECKOUT / "install.py", "embedded,dev", f"Django=={run.django}.*")
+        django = INSTALLED_OVER.get(run.django, run.django)
+        wanted = [f"Django=={django}.*", f"celery=={CELERY_OF_PYTHON[run.python]}.*", "kombu", "redis"]
+        _run(python, CHECKOUT / "install.py", "standalone,embedded,dev", *wanted)
+        if django != run.django:
+            _run(python, "-m", "pip", "install", "--quiet", "--no-deps", f"Django=={run.django}.*")
         stamp.touch()
     return python
 
