@@ -10,12 +10,9 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 DJANGOS = ("5.2", "6.0", "6.1")
 POSTGRESQLS = ("18", "17", "16", "15")
 REDISES = ("valkey9", "valkey8", "redis8", "redis7", "redis6.2")
-PYTHONS_OF_DJANGO = {
-    "5.2": PYTHONS,
-    "6.0": PYTHONS[1:],
-    "6.1": PYTHONS[1:],
-}  # by Django's own page of supported versions
-# So that each Celery meets all servers, and each Django that runs there. With Celery go a kombu and a redis-py of its own.
+# By Django's own page of supported versions.
+PYTHONS_OF_DJANGO = {"5.2": PYTHONS, "6.0": PYTHONS[1:], "6.1": PYTHONS[1:]}
+# So that each Celery meets all servers. With it go a kombu and a redis-py of its own.
 CELERY_OF_PYTHON = {"3.11": "5.5", "3.12": "5.6", "3.13": "5.7", "3.14": "5.7"}
 # django-celery-beat 2.9.0 refuses it, and works with it: it is put in the place of this one, past its bound.
 INSTALLED_OVER = {"6.1": "6.0"}

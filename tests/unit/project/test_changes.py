@@ -45,6 +45,8 @@ def told(code: changes.Code, checkout: Path, *, all_ended: bool = False) -> list
         "shop/templates/shop/mail.txt",
         "shop/templates/shop/mail.html",
         "shop/locale/de/LC_MESSAGES/django.mo",
+        "local/settings.py",
+        "local/urls.py",
         ".env",
         "Procfile",
     ],
@@ -95,6 +97,16 @@ def test_a_new_package_counts_with_what_makes_use_of_it(checkout: Path) -> None:
     code.starts()
     (checkout / "stock/tasks.py").write_text("y = 12\n")
     assert told(code, checkout) == ["stock/tasks.py"]
+
+
+def test_a_new_package_in_the_owners_folder_counts_with_what_makes_use_of_it(checkout: Path) -> None:
+    """The folder is there before anything is in it."""
+    code = changes.Code(checkout)
+    (checkout / "local/stock").mkdir(parents=True)
+    (checkout / "local/stock/__init__.py").write_text("")
+    assert told(code, checkout) == []
+    (checkout / "local/settings.py").write_text("y = 12\n")
+    assert told(code, checkout) == ["local/settings.py", "local/stock/__init__.py"]
 
 
 def test_a_new_package_counts_where_no_process_runs(checkout: Path) -> None:

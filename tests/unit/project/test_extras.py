@@ -1,6 +1,7 @@
 """What the library imports is what pip installs with it; what an extra brings is imported where the extra is for."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -103,3 +104,27 @@ def test_a_fetcher_runs_without_uvloop() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("asyncio."), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "version"),
+    [("django", "5.2.19"), ("django", "6.0.7"), ("django", "6.1.2")]
+    + [("celery", v) for v in ("5.5.3", "5.6.3", "5.7.0")],
+)
+def test_the_bounds_let_current_projects_in(package: str, version: str) -> None:
+    """Those that were tried, and no further."""
+    [bound] = [found.specifier for found in map(Requirement, PROJECT["dependencies"]) if found.name == package]
+    assert version in bound
+    assert {"django": "6.2", "celery": "6.0"}[package] not in bound
+
+
+def test_who_is_told_to_install_weir_is_told_its_name() -> None:
+    """On PyPI, weir is a stranger's package."""
+    texts = {path: path.read_text() for path in [CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")]}
+    rooms = ("notifications", "project", "ratelimit", "weir", "workers")
+    texts |= {path: path.read_text() for room in rooms for path in (CHECKOUT / room).rglob("*.py")}
+    told = [name for text in texts.values() for name in re.findall(r"([\w-]*\bweir)\[[a-z{]", text)]
+    told += [
+        name for text in texts.values() for name in re.findall(r"pip install (?:--upgrade )?\"?([\w-]*\bweir)\b", text)
+    ]
+    assert set(told) == {"django-weir"}
