@@ -16,7 +16,7 @@ def test_a_new_site_goes_with_the_test() -> None:
     assert Site.objects.filter(name="new.example").exists()
     parameters = connection.get_connection_params()
     with psycopg.connect(**{**parameters, "cursor_factory": psycopg.Cursor}) as other:
-        assert not other.execute("SELECT name FROM ratelimit_site").fetchall()
+        assert not other.execute(f"SELECT name FROM {Site._meta.db_table}").fetchall()
 
 
 @pytest.mark.django_db(transaction=True)
