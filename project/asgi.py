@@ -16,6 +16,7 @@ from project.environment.unknown import log_unknown
 from project.front.clients import KnownClients
 from project.front.heads import CheckedHeads
 from project.front.requests import BoundedRequests
+from weir.api.answers import prefix
 from weir.ops.answers import GivenAgain
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 _django = cast("Application", get_asgi_application())
+prefix()  # reads the URLs, which the loop would have to wait for
 _bounded = BoundedRequests(_django, at_once=settings.WEIR_WEB_REQUESTS, most_bytes=settings.WEIR_WEB_MAX_BODY)
 application = KnownClients(CheckedHeads(GivenAgain(_bounded)), settings.WEIR_TLS_PROXIES)
 log_unknown()

@@ -61,7 +61,6 @@ INSTALLED_APPS = [
     "demo",
 ]
 MIDDLEWARE = [
-    "weir.api.middleware.api_answers",  # the first: it sees what the others refuse
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "weir.notifications.web.polls.unchanged_polls",  # in front of all that looks at sessions

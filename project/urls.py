@@ -8,6 +8,7 @@ from project.checkout import LOCAL
 from project.health import healthz, livez
 from project.readiness import readyz
 
+handler400 = "weir.api.answers.bad_request"
 urlpatterns = [
     path("", include("weir.ops.urls")),
     path("api/", include("weir.api.urls")),

@@ -2,22 +2,19 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.csrf import csrf_exempt
+from django.urls import reverse
 
 from weir.api.http import problems
 from weir.api.http.problems import NOT_FOUND, Problem
 
 
-@csrf_exempt
 def problem(request: HttpRequest, name: str) -> HttpResponse:
     """Show what a kind of problem means."""
     kind = problems.KINDS.get(name)
     return nothing(request) if kind is None else render(request, "api/problem.html", {"kind": kind})
 
 
-@csrf_exempt  # as the operations are: a POST gets this answer, too
 def nothing(request: HttpRequest) -> HttpResponse:
     """Answer where no operation is."""
-    return Problem(
-        NOT_FOUND, f"There is nothing at {request.path}: /api/openapi.json has all that there is."
-    ).response()
+    document = reverse("weir_api:v1:openapi-json")
+    return Problem(NOT_FOUND, f"There is nothing at {request.path}: {document} has all that there is.").response()

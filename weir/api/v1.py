@@ -57,7 +57,7 @@ api = Api(
     title="Weir",
     version="1",
     description=DESCRIPTION,
-    urls_namespace="api",
+    urls_namespace="weir_api:v1",  # within that of `weir.api.urls`
     parser=StrictParser(),
     docs=Swagger({"persistAuthorization": False}),
 )

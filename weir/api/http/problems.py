@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from django.http import HttpResponse
+from django.urls import reverse
 
 MEDIA_TYPE: Final = "application/problem+json"
-PAGES: Final = "/api/problems/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Kind:
 
     @property
     def type(self) -> str:
-        return f"{PAGES}{self.name}"
+        """Return the path of its page, where the project has included the API."""
+        return reverse("weir_api:problem", args=[self.name])
 
 
 MALFORMED: Final = Kind(
