@@ -92,6 +92,7 @@ AUTHENTICATION_BACKENDS = ["project.logins.gate.Gate", "django.contrib.auth.back
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "sign-in"
+WEIR_LOGOUT_URL = "sign-out"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TEST_RUNNER = "project.testing.Runner"
 USE_TZ = True

@@ -5,7 +5,7 @@ from django.urls import path
 from weir.notifications.web import views
 from weir.postgres.own_commits import leave_commits_to
 
-app_name = "bell"
+app_name = "weir_bell"
 urlpatterns = [
     path("", views.count, name="count"),
     path("page/", views.page, name="page"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 
 from weir.notifications import inbox, user_keys
@@ -39,7 +40,7 @@ def _door(method: str) -> Callable[[View], View]:
             except asked.BadInput as error:
                 return JsonResponse({"error": str(error)}, status=400)
 
-        return guarded
+        return login_not_required(guarded)  # a poll is told so by 401
 
     return guard
 

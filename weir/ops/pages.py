@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, Final
 
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template import RequestContext
@@ -24,12 +25,12 @@ from weir.workers import cursors
 PERMISSION: Final = "ops.view"
 FORBIDDEN: Final = "Not for this account"
 PAGES: Final = (
-    ("ops:overview", "Overview"),
-    ("ops:sites", "Sites"),
-    ("ops:fetches", "Fetches"),
-    ("ops:unread", "Unread"),
-    ("ops:emails", "E-mails"),
-    ("ops:audit", "Audit"),
+    ("weir_ops:overview", "Overview"),
+    ("weir_ops:sites", "Sites"),
+    ("weir_ops:fetches", "Fetches"),
+    ("weir_ops:unread", "Unread"),
+    ("weir_ops:emails", "E-mails"),
+    ("weir_ops:audit", "Audit"),
 )
 # Scripts, styles and pictures of this host only, none of them in the page itself; no frames, and forms to this host.
 CONTENT_SECURITY_POLICY: Final = (
@@ -62,7 +63,7 @@ def page(view: View) -> Callable[..., HttpResponse]:
         asked = partial(view, request, *arguments, **named)
         return guarded(forbidden(request) or answers.given_again(request) or _answer(request, asked))
 
-    return answered
+    return login_not_required(answered)  # by the middleware that demands one of each view: this one does by itself
 
 
 def guarded(response: HttpResponse) -> HttpResponse:

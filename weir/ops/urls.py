@@ -6,7 +6,7 @@ from weir.ops.metrics.views import metrics
 from weir.ops.views import acting, audit, emails, fetches, overview, sites, unread
 from weir.postgres.own_commits import leave_commits_to
 
-app_name = "ops"
+app_name = "weir_ops"
 urlpatterns = [
     path("", overview.show, name="overview"),
     path("sites/", sites.show_list, name="sites"),

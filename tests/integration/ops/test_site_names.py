@@ -63,7 +63,7 @@ def test_what_is_advised_for_a_site_can_be_typed(host: str, operator: Client) ->
     check_remedy(paused)
     assert re.fullmatch(r"manage\.py sites resume ('[^']+'|[\w.:-]+)", paused.remedy)
     assert shlex.split(paused.remedy)[-1] == name
-    assert f'href="{reverse("ops:site", args=[name])}"' in operator.get(f"/fetches/{fetch.pk}/").text
+    assert f'href="{reverse("weir_ops:site", args=[name])}"' in operator.get(f"/fetches/{fetch.pk}/").text
 
 
 def test_the_page_of_a_site_says_which_starts_were_out_of_time(operator: Client) -> None:

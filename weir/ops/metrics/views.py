@@ -8,6 +8,7 @@ requests all come from this host.
 from hmac import compare_digest
 
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, exposition
@@ -19,6 +20,7 @@ from weir.ops.metrics.scrape import Busy, Scraper
 _scraper = Scraper()
 
 
+@login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Answer 200 with what could be read; 401 without the token; 404 where none is set; 503 while it takes too long."""

@@ -5,6 +5,8 @@ import re
 from datetime import datetime
 
 from django import template
+from django.conf import settings
+from django.shortcuts import resolve_url
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -21,6 +23,13 @@ register = template.Library()
 NOTHING = "-"
 LONGEST_TEXT = 2_000  # characters of a stranger's text
 _CODE = re.compile(r"`([^`]+)`")
+
+
+@register.simple_tag
+def logout_url() -> str:
+    """Return where a visitor signs out: WEIR_LOGOUT_URL, a path or the name of a URL. "" where it is not set."""
+    to = getattr(settings, "WEIR_LOGOUT_URL", "")
+    return resolve_url(to) if to else ""
 
 
 @register.filter

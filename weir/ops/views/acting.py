@@ -123,9 +123,9 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
     return _unread(request, "a user's unread number", what)
 
 
-site = _acts(actions.SITE, _page("ops:site"), _settings)
-fetch = _acts(actions.FETCH, _page("ops:fetch"))
-email = _acts(actions.EMAIL, _page("ops:email"), _version)
-kind = _acts(actions.KIND, _list("ops:emails"))
-_fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('ops:fetches')}?{chosen.query()}", _count_failed)
-_unread = _acts(actions.UNREAD, _list("ops:unread"))
+site = _acts(actions.SITE, _page("weir_ops:site"), _settings)
+fetch = _acts(actions.FETCH, _page("weir_ops:fetch"))
+email = _acts(actions.EMAIL, _page("weir_ops:email"), _version)
+kind = _acts(actions.KIND, _list("weir_ops:emails"))
+_fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
+_unread = _acts(actions.UNREAD, _list("weir_ops:unread"))
