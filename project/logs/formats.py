@@ -8,7 +8,7 @@ from typing import Any, Literal
 import structlog
 
 from project.environment import redacting
-from project.logs import masking
+from weir.logs import masking
 
 TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
 REQUESTS = "django_structlog.middlewares.request"

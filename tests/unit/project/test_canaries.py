@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from project.logs import masking
 from tests.canaries import files_with_urls
+from weir.logs import masking
 
 URL = "https://host.example/CaNaRy"
 URLS = (

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import structlog
 
-from project.logs import formats, masking
+from project.logs import formats
+from weir.logs import masking
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.jobs import Answer, Outcome
 
