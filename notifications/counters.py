@@ -22,8 +22,7 @@ from itertools import count
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.notifications import user_keys
 from weir.notifications.link import calls, server_runs, watch
 from weir.notifications.link.keys import keys
@@ -37,7 +36,7 @@ FIRST_STRANGE, MOST_SHOWN = 5, 20  # entries that are logged, and characters of 
 _EPOCH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _INCARNATION: Final = re.compile(r"[0-9]{1,18}-[0-9a-f]+", re.ASCII)
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Sealed(NamedTuple):

@@ -17,14 +17,14 @@ doubt in the transaction of step 3.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import structlog
 from django.conf import settings
 from django.db import transaction
 
+from weir.logs.loggers import get_logger
 from weir.notifications import counters, user_keys, watching
 from weir.postgres import bounded, statements
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class HighestEpoch(NamedTuple):

@@ -25,9 +25,9 @@ from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-import structlog
 from django.db.models.functions import Now
 
+from weir.logs.loggers import get_logger
 from weir.notifications import counters, flush, user_keys, watching
 from weir.notifications.models import Reconciliation
 from weir.notifications.reconciliation import changed, doubts, full_scan
@@ -39,7 +39,7 @@ from weir.notifications.user_keys import UserKey
 SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # time a pass scans; the second where changes are left, or Redis is not trusted
 REST_S = 10.0  # for doubts, and for changes; what is left waits for the next pass
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,11 +16,10 @@ import os
 import threading
 from collections import deque
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 WINDOW_S = 60.0
 MOST_SAMPLES = 400

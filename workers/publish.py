@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import structlog
 from celery import current_app
 
+from weir.logs.loggers import get_logger
 from weir.workers import broker_link, task_names, ticks
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 Taker = Callable[[str, Sequence[object], Mapping[str, object]], None]
 _takers: list[Taker] = []  # the last one takes what is sent
 

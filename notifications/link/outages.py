@@ -4,13 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.notifications.link import calls
 
 EVERY_S = 60.0
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 _quiet_until: dict[str, float] = {}  # by event, of time.monotonic()
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.notifications import counters, watching
 from weir.notifications.reconciliation import doubts, drift
 from weir.notifications.reconciliation.drift import Drift, Look
@@ -23,7 +22,7 @@ MOST_ROWS = 2_000_000  # their unread rows, which each further look counts again
 SHOWN = 20  # users in a line of the log
 FIRST = 1_000  # users in a report
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

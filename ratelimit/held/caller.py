@@ -13,15 +13,15 @@ import os
 from collections.abc import Generator
 from functools import partial
 
-import structlog
 from django.db import Error
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock, slots
 from weir.ratelimit.held.held_run import HeldRun, Missed, TakenSlot, Unconfirmed, confirm, confirm_ahead
 from weir.ratelimit.held.site_callers import SiteCallers
 from weir.ratelimit.held.steps import Call, Sleep, Step, Steps
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Caller:

@@ -11,13 +11,13 @@ The thread begins with the first run, and ends a moment after the last one.
 import threading
 import time
 
-import structlog
 from django.db import Error, connection
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock, slots
 from weir.ratelimit.held.held_run import HeldRun, Rest, confirm
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 PERIOD_S = 0.1
 AFTER_ERROR_S = 1.0  # until the next turn: the database is away

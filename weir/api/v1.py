@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-import structlog
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
@@ -16,6 +15,7 @@ from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Kind, Problem
 from weir.api.operations import emails, fetches, notifications, retries, sites, status
+from weir.logs.loggers import get_logger
 from weir.notifications.counters import Unreachable
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy
@@ -23,7 +23,7 @@ from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.workers.audit import acting
 from weir.workers.mail.kinds import UnknownKind
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 PREFIX: Final = "/v1"
 DESCRIPTION: Final = (

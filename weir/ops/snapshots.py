@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 import psycopg
-import structlog
 from django.db import Error
 
+from weir.logs.loggers import get_logger
 from weir.postgres import bounded
 
 T = TypeVar("T")
 U = TypeVar("U")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LEAST_LIFE_S: Final = 2.0
 COSTS_A_LIFE: Final = 20.0  # a snapshot lives so many times as long as it took

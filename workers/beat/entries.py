@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self
 
-import structlog
 from celery.schedules import schedstate
 from django.db import Error
 from django.db.models.functions import Now
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import ModelEntry
 
-log = structlog.get_logger(__name__)
+from weir.logs.loggers import get_logger
+
+log = get_logger(__name__)
 
 LOOKED_AT_AGAIN_S: Final = 300.0  # a row that cannot be used; when the schedule is read anew, it is as well
 

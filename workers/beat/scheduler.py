@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-import structlog
 from celery import platforms
 from celery.beat import ScheduleEntry, SchedulingError
 from celery.schedules import schedule
@@ -22,13 +21,14 @@ from django.db.models import QuerySet
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.workers import broker_link, task_names, ticks
 from weir.workers.beat import entries
 from weir.workers.processes import presence
 from weir.workers.processes.turning import BEAT
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another host's clock may be ahead of PostgreSQL's

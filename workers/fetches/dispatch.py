@@ -24,9 +24,9 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-import structlog
 from django.conf import settings
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import clock, round_trips
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
@@ -38,7 +38,7 @@ from weir.workers.publish import publish, waiting
 
 _query = partial(statements.run, "weir.workers.fetches")
 _read = partial(statements.run_within, "weir.workers.fetches")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 SITES_A_STATEMENT = 2_000
 LONGEST_RUN = 2_000  # slots: two seconds of the fastest site

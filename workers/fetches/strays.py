@@ -20,10 +20,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-import structlog
 from django.db import transaction
 from django.db.models.functions import Now
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
@@ -34,7 +34,7 @@ from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.targets import parts_of
 
 _query = partial(statements.run, "weir.workers.fetches")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 BATCH = 5_000
 PATIENCE = 0.5  # seconds that dispatch and sweep wait for other transactions where a host needs a new site

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import structlog
 from django.conf import settings
 
-log = structlog.get_logger(__name__)
+from weir.logs.loggers import get_logger
+
+log = get_logger(__name__)
 
 EVERY_S: Final = 2.0
 

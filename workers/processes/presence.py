@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-import structlog
 from django.db import Error, connection
 
+from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.ratelimit import round_trips
 from weir.workers.processes.liveness import LivenessFile
 from weir.workers.recovery import watch
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 _query = partial(statements.run, "weir.workers.processes")
 
 TURN_EVERY_S: Final = 2.0

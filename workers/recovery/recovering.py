@@ -13,10 +13,10 @@ Each step may be done twice. A process that is killed meanwhile leaves the gate 
 from functools import partial
 from typing import Final, NamedTuple
 
-import structlog
 from django.apps import apps
 from django.db import models, transaction
 
+from weir.logs.loggers import get_logger
 from weir.notifications import read_marks, reconcile
 from weir.notifications.models import Notification
 from weir.postgres import statements
@@ -26,7 +26,7 @@ from weir.ratelimit import sites
 from weir.workers.recovery.models import Recovery
 from weir.workers.recovery.signals import postgresql_went_back
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # of whose tables processes may hold ids
 AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second

@@ -8,15 +8,15 @@
 import time
 from datetime import timedelta
 
-import structlog
 from django.db import transaction
 
+from weir.logs.loggers import get_logger
 from weir.postgres.timeline import gate
 from weir.ratelimit import sites
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.workers.recovery.signals import postgresql_clock_stepped
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def settle() -> None:

@@ -3,14 +3,14 @@
 import os
 import threading
 
-import structlog
 from django.db import Error, connection
 
+from weir.logs.loggers import get_logger
 from weir.postgres.timeline import gate
 from weir.workers.recovery import recovering, stepping
 from weir.workers.recovery.verdict import verdict
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _settling = threading.Lock()
 

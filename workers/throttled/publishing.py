@@ -22,12 +22,12 @@ from itertools import takewhile
 from random import random
 from typing import NamedTuple
 
-import structlog
 from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from kombu.utils import json
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import round_trips
 from weir.ratelimit.models import Site
@@ -42,7 +42,7 @@ from weir.workers.throttled.models import PostponedTask
 from weir.workers.throttled.postponing import HEADER
 
 _query = partial(statements.run, "weir.workers.throttled")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 TICK = tick_of(task_names.PUBLISH_POSTPONED)  # seconds; dispatch has the same
 # Seconds: a tick that looks so far publishes before dispatch refills the site, early enough for the task to reserve.

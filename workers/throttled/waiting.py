@@ -19,18 +19,18 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import Any
 
-import structlog
 from celery import Task
 from celery.app.task import Context
 from celery.exceptions import Ignore
 from django.db import Error
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit.slots import SlotTooFar
 from weir.ratelimit.throttle import throttle
 from weir.workers.throttled import postponing
 from weir.workers.throttled.postponing import Place
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 AT_ONCE = 1.0  # seconds: no row is written for a shorter wait
 STARTED = "_throttled_start"  # an attribute of a request whose task has begun

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-import structlog
 from django.conf import settings
+
+from weir.logs.loggers import get_logger
 
 if TYPE_CHECKING:
     from weir.workers.tracing.recorder import Recorder
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LONGEST = 55  # characters of a traceparent
 Attributes = Mapping[str, str | int | float]

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from weir.logs.loggers import get_logger
 from weir.notifications import counters
 from weir.ops.metrics.families import gauges
 from weir.ops.metrics.parts import build, database, history, processes, sites, unread, work
 from weir.postgres import bounded
 from weir.workers import broker_link
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 FRESH_S: Final = 5.0  # for so long a scrape is given again
 HOLDS_S: Final = 15.0  # for so long while another request asks

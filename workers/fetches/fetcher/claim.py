@@ -10,10 +10,10 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
-import structlog
 from django.conf import settings
 from django.db import Error, connection
 
+from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.ratelimit import clock, round_trips
 from weir.ratelimit.pacing import Confirmation, Run
@@ -24,7 +24,7 @@ from weir.workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s
 from weir.workers.fetches.jobs import Job, Validators
 from weir.workers.processes import presence
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 Result = TypeVar("Result")
 _query = partial(statements.run, "weir.workers.fetches.fetcher")
 

@@ -24,9 +24,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-import structlog
 from django.conf import settings
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER, Confirmation
 from weir.ratelimit.slot_rows import Recall
@@ -54,7 +54,7 @@ try:
 except ModuleNotFoundError:  # the extra uvloop: asyncio's own loop costs more of the processor
     uvloop = None
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Fetcher:

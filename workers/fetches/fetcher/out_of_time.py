@@ -8,13 +8,12 @@ watcher, which may wait for PostgreSQL, tells it: the site's clock is set behind
 from queue import SimpleQueue
 from typing import Final
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock, out_of_time
 from weir.ratelimit.out_of_time import OutOfTime
 from weir.workers.fetches.jobs import Job
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 MOST_NAMED: Final = 20  # sites in a log line
 

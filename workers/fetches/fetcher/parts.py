@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-import structlog
 from django.conf import settings
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 TURN_S = 1.0  # a part that has nothing to do takes a turn as often as this
 LOOP_PATIENCE_S = 8.0  # of the event loop, in which nothing blocks

@@ -16,9 +16,9 @@ from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import TypedDict
 
-import structlog
 from django.db import DataError, Error, connection
 
+from weir.logs.loggers import get_logger
 from weir.postgres import sessions
 from weir.ratelimit import clock, site_settings, sites, slots
 from weir.ratelimit.slot_rows import Recall
@@ -26,7 +26,7 @@ from weir.workers.fetches.fetcher.out_of_time import StartsOutOfTime
 from weir.workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
 from weir.workers.fetches.fetcher.refusals.rests import Rest, merged
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 PERIOD = 0.05  # seconds between two questions
 WINDOW = 10.0  # seconds before the last question from which recalls are read again: some may have committed since

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-import structlog
 from django.db import Error
 
+from weir.logs.loggers import get_logger
 from weir.workers.fetches.fetcher.claim import reconnecting, successors_of
 from weir.workers.fetches.jobs import Event, Job, Snoozed
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots.files import RobotsFiles
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 MOST: Final = 200  # that are looked up by one call of the claimer, between two of which it takes messages
 MOST_NAMED: Final = 20  # slots in a log line

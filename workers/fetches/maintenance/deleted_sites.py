@@ -15,11 +15,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
-import structlog
 from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
@@ -30,7 +30,7 @@ from weir.ratelimit.sites import LOCK, SitesLocked, unknown_site
 from weir.workers.cli import terminal
 from weir.workers.fetches import strays
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 _query = partial(statements.run, "weir.workers.fetches.maintenance")
 _query_within = partial(statements.run_within, "weir.workers.fetches.maintenance")
 

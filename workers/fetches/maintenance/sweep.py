@@ -11,8 +11,7 @@ from functools import partial
 from random import random
 from typing import NamedTuple
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.postgres.timeline import gate
 from weir.workers import task_names
@@ -27,7 +26,7 @@ from weir.workers.processes import status
 from weir.workers.publish import publish
 
 _query = partial(statements.run, "weir.workers.fetches.maintenance")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 BATCH = 1_000  # fetches that are stored at once
 MOST_FOUND = 20_000  # that are found at once: what all fetchers hold is read beside

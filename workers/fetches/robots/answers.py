@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-import structlog
 from django.conf import settings
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit.sites import SitesLocked, sites_of
 from weir.workers.fetches import backlog
@@ -25,7 +25,7 @@ from weir.workers.fetches.robots.rules import CLIENT_ERRORS, SUCCESS, origin_of,
 from weir.workers.fetches.robots.user_agent import product_token
 from weir.workers.fetches.targets import parts_of
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
 AHEAD = 3_600.0  # seconds before its end at which it is asked for again

@@ -21,11 +21,11 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Least, Now
 
+from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import clock
 from weir.ratelimit.sites import sites_of
@@ -38,7 +38,7 @@ from weir.workers.fetches.robots.user_agent import product_token
 from weir.workers.fetches.targets import parts_of
 from weir.workers.tracing import correlation
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 _query = partial(statements.run, "weir.workers.fetches.robots")
 
 PRIORITY = 32_767

@@ -10,9 +10,9 @@ For the claimer's thread: the gate waits for the database, and applies rules.
 
 from collections.abc import Iterable
 
-import structlog
 from django.db import Error
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
 from weir.workers.fetches.models import RobotsState
@@ -20,7 +20,7 @@ from weir.workers.fetches.robots.files import Known, RobotsFiles
 from weir.workers.fetches.robots.rules import PATH, Rules, origin_of
 from weir.workers.fetches.robots.trials import TakesTooLong, Trial, Trials
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 # Seconds after which a fetch that waits for its robots.txt is due again; as a rule it is woken before.
 WAIT = 1.0

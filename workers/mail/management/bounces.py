@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import structlog
 from django.core.management.base import CommandParser
 
+from weir.logs.loggers import get_logger
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import Action, Answer
 from weir.workers.mail.bounces import handling, maildir, mime, reports
@@ -17,7 +17,7 @@ from weir.workers.mail.bounces.handling import Handled
 STDIN = "-"
 NO_REPORT = "No delivery report."
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Bounces(Action):

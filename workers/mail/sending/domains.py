@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from threading import Lock
 
-import structlog
 from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import site_names, site_settings
 from weir.ratelimit.models import Site
 from weir.ratelimit.sites import known_sites
@@ -28,7 +28,7 @@ CLAIMED_BEFORE_S = 60.0  # for which e-mails may have been claimed before their 
 _backed_off: dict[str, float] = {}  # by this process, lately: the sites of domains, and when
 _lock = Lock()
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def paced(recipients: Iterable[str]) -> dict[str, str]:

@@ -2,17 +2,17 @@
 
 from datetime import timedelta
 
-import structlog
 from django.db import DatabaseError
 from django.db.models.functions import Now
 
+from weir.logs.loggers import get_logger
 from weir.postgres.texts import storable
 from weir.workers.mail.models import RelayHold
 
 LONGEST_REASON = 1_000  # characters
 LASTS = timedelta(minutes=5)  # a relay that is needed is tried each minute
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def note(relay: str, reason: str) -> None:

@@ -19,11 +19,11 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-import structlog
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
+from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.postgres.texts import storable
 from weir.workers import claims
@@ -46,7 +46,7 @@ ALL_KINDS: Mapping[str, bool] = {kind_routes.OTHERS: True}
 Result = TypeVar("Result")
 _query = partial(statements.run, "weir.workers.mail.sending")
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class IdRow(NamedTuple):

@@ -17,9 +17,9 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
 
-import structlog
 from django.db import connections
 
+from weir.logs.loggers import get_logger
 from weir.postgres.timeline import gate
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.mail import addresses, renderings
@@ -35,7 +35,7 @@ from weir.workers.mail.transports.relays import Stream
 
 LOOK_EVERY_S = 0.1
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

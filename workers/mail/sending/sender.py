@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
-import structlog
 from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit.slots import SlotTooFar
 from weir.ratelimit.throttle import throttle
 from weir.workers.mail import suppression
@@ -30,7 +30,7 @@ from weir.workers.tracing import correlation, spans
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Sender:

@@ -3,15 +3,14 @@
 import random
 from dataclasses import dataclass
 
-import structlog
-
+from weir.logs.loggers import get_logger
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.sending.blame import Blame
 from weir.workers.mail.sending.refusals import LONGEST_PAUSE_S
 from weir.workers.mail.sending.routes import NotLately, RefusedLately, Route
 from weir.workers.mail.transports.base import Refused, RelayRefuses, Unreachable
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -4,17 +4,17 @@ import smtplib
 from collections.abc import Callable
 from datetime import timedelta
 
-import structlog
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
+from weir.logs.loggers import get_logger
 from weir.workers.mail.headers.texts import CannotBeWritten
 from weir.workers.mail.message import Message
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
 from weir.workers.mail.transports.foreign_errors import reason, verdict
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class AnyBackend:

@@ -14,9 +14,9 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-import structlog
 from django.conf import settings
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
 from weir.workers.fetches.addresses import Allowed
@@ -47,7 +47,7 @@ from weir.workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
 from weir.workers.fetches.targets import UrlParts, parts_of
 from weir.workers.tracing import correlation
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 PAUSE_S = 1.0  # for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault

@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-import structlog
 from django.db import DataError, Error, IntegrityError, connection
 
+from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import unreserve
@@ -32,7 +32,7 @@ from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.tracing import correlation
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 _query = partial(statements.run, "weir.workers.fetches.fetcher.results")
 
 COLUMNS = (

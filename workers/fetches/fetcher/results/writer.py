@@ -24,10 +24,10 @@ from queue import Empty, SimpleQueue
 from random import random
 from typing import Final
 
-import structlog
 from django.conf import settings
 from django.db import connection
 
+from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
@@ -39,7 +39,7 @@ from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unrea
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
 from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
 MOST_OUTCOMES: Final = 1_000  # in one statement
