@@ -1,11 +1,11 @@
 """The app `project`: the environment, and what holds for each connection to Weir's database, whichever app opens it."""
 
-import gc
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.signals import connection_created
 
+from project import collect_as_ever
 from weir.postgres import sessions, weir_apps
 
 
@@ -15,14 +15,13 @@ class ProjectConfig(weir_apps.WeirApp):
     name = "project"
 
     def ready(self) -> None:
-        from project import checks  # noqa: F401, PLC0415  registering is the purpose
+        from project import celery, checks  # noqa: F401, PLC0415  registering is the purpose; of tasks, too
         from project.logs.requests import name_requests  # noqa: PLC0415  django-structlog reads the settings
 
         name_requests()
         connection_created.connect(_configure, dispatch_uid="weir")
         weir_apps.ask_first()
-        gc.freeze()  # what was imported stays: no collection looks at it again, nor at the end, and forks share it
-        gc.enable()
+        collect_as_ever()
 
 
 def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends

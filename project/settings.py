@@ -5,6 +5,10 @@ computes where the embedded servers' sockets are (`project.embedded`). What the 
 decided holds for all commands beside it (`project.processes.folder`).
 """
 
+from project import collect_rarely
+
+collect_rarely()  # until `project.apps` has seen to what is imported now
+
 import sys
 from typing import Any
 
