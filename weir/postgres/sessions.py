@@ -30,23 +30,22 @@ CLIENT: Final[Mapping[str, int]] = {
     "keepalives_count": PROBES,
     "tcp_user_timeout": SILENCE_S * 1000,
 }
-_SET: Final = "SELECT " + ", ".join(
-    f"set_config('{name}', %({name})s, false)"
-    for name in (
-        "statement_timeout",
-        "idle_in_transaction_session_timeout",
-        "default_transaction_isolation",
-        "jit",
-        "intervalstyle",
-        "datestyle",
-        "extra_float_digits",
-        "array_nulls",
-        "tcp_keepalives_idle",
-        "tcp_keepalives_interval",
-        "tcp_keepalives_count",
-        "tcp_user_timeout",
-    )
+_NAMES: Final = (
+    "statement_timeout",
+    "idle_in_transaction_session_timeout",
+    "default_transaction_isolation",
+    "jit",
+    "intervalstyle",
+    "datestyle",
+    "extra_float_digits",
+    "array_nulls",
+    "tcp_keepalives_idle",
+    "tcp_keepalives_interval",
+    "tcp_keepalives_count",
+    "tcp_user_timeout",
 )
+_SET: Final = "SELECT " + ", ".join(f"set_config('{name}', %({name})s, false)" for name in _NAMES)
+_SHOW: Final = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _NAMES)
 
 
 def configure(session: psycopg.Connection[Any]) -> None:
@@ -77,6 +76,18 @@ def configure(session: psycopg.Connection[Any]) -> None:
         "tcp_keepalives_count": str(PROBES),
         "tcp_user_timeout": str(SILENCE_S * 1000),
     }
+    restore(session, values)
+
+
+def values_of(session: psycopg.Connection[Any]) -> Mapping[str, str]:
+    """Return what the session has now of all that `configure` sets. Raises psycopg.Error."""
+    with psycopg.Cursor(session) as cursor:
+        [values] = cursor.execute(_SHOW, prepare=False).fetchall()
+    return dict(zip(_NAMES, values, strict=True))
+
+
+def restore(session: psycopg.Connection[Any], values: Mapping[str, str]) -> None:
+    """Have the session keep these values, which it has had before. Raises psycopg.Error."""
     with psycopg.Cursor(session) as cursor:
         cursor.execute(_SET, values, prepare=False)
 

@@ -1,0 +1,76 @@
+"""Which sessions with PostgreSQL are configured in a project that is not Weir's: those of Weir's work, and no other.
+
+In `project` all are (`project.apps`). Elsewhere a worker that serves queues of Weir's may run the project's own tasks
+as well, and their time limits are the project's to choose. So there
+
+1. a session that is opened in such a worker, or in beat, is configured, and what it had before is noted;
+2. when a task of the project's own begins in the thread that has it, it gets back what it had; and so does one that is
+   handed to that thread by a pool;
+3. when a task of Weir's begins there, it is configured again.
+
+What rests on that: a statement that hangs, or a transaction that is left open, holds a worker and its locks for
+WEIR_STATEMENT_TIMEOUT at most; a server or a client that has vanished is noticed within seconds. Nothing that is
+counted, paced or sent once rests on it: leases and locks decide that. In web code, and in commands, Weir's statements
+have the limits of the project's session.
+"""
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import psycopg
+from celery.signals import beat_init, celeryd_after_setup, task_prerun
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.signals import connection_created
+
+from weir.postgres import sessions
+from weir.workers import task_names
+from weir.workers.schedule import QUEUES
+
+_ID: Final = "weir.workers.own_sessions"
+_thread = threading.local()
+_before: WeakKeyDictionary[psycopg.Connection[Any], Mapping[str, str]] = WeakKeyDictionary()
+
+
+def configure_own_sessions() -> None:
+    """Have sessions configured in this process, if it becomes beat, or a worker that serves a queue of Weir's."""
+    celeryd_after_setup.connect(_begin_worker, dispatch_uid=_ID)
+    beat_init.connect(_begin, dispatch_uid=_ID)
+
+
+def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker; its children inherit this
+    if not set(QUEUES).isdisjoint(instance.app.amqp.queues.consume_from):
+        _begin()
+
+
+def _begin(**_signal: object) -> None:
+    if not settings.WEIR_TRANSACTION_POOLING:
+        connection_created.connect(_opened, dispatch_uid=_ID)
+        task_prerun.connect(_change_hands, dispatch_uid=_ID)
+
+
+def _opened(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
+    if connection.alias == DEFAULT_DB_ALIAS:
+        with connection.wrap_database_errors:
+            _fit(connection.connection)
+
+
+def _change_hands(task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's own have no types
+    _thread.is_of_project = task.name not in task_names.OF_WEIR
+    session = connections[DEFAULT_DB_ALIAS].connection
+    if session is not None:
+        with suppress(psycopg.Error):  # a session that is lost: Django opens another
+            _fit(session)
+
+
+def _fit(session: "psycopg.Connection[Any]") -> None:
+    """Have the session be as the work of this thread wants it."""
+    if not getattr(_thread, "is_of_project", False):
+        if session not in _before:
+            _before[session] = sessions.values_of(session)
+            sessions.configure(session)
+    elif (before := _before.pop(session, None)) is not None:
+        sessions.restore(session, before)
