@@ -41,7 +41,7 @@ def problems(seen: Overview) -> Iterator[Problem]:
         yield Problem(text, seen.broker_remedy)
     elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
-        yield Problem(text, "start it, or correct REDIS_URL")
+        yield Problem(text, "start it, or correct its URL")
     yield from held_up(seen.holders)
     yield from _forgotten(seen)
     yield from _processes(seen)
