@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 from celery.signals import beat_init, celeryd_after_setup, task_prerun
-from django.core.management import get_commands
 from django.db import connection
 from django.db.backends.signals import connection_created
 from django.test import TransactionTestCase
@@ -82,6 +81,3 @@ class Sessions(TransactionTestCase):
         app.amqp.queues.select(queues)
         self.addCleanup(app.amqp.__dict__.pop, "queues", None)
         celeryd_after_setup.send(sender="guest@here", instance=SimpleNamespace(app=app), conf=app.conf)
-
-    def test_migrate_is_djangos(self) -> None:
-        assert get_commands()["migrate"] == "django.core"
