@@ -1,4 +1,7 @@
-"""The operators' pages, at the root of the site, and what machines read of the same numbers."""
+"""The operators' pages, and what machines read of the same numbers.
+
+Include them where you like: `path("weir/", include("weir.ops.urls"))`. They are behind the project's login (LOGIN_URL).
+"""
 
 from django.urls import path
 
