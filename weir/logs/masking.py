@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from project.environment.redacting import Redactor
+from weir.logs.redacting import NOTHING, Redactor
 
 MOST = 1_000  # characters of a value, and of a line of a traceback
 MOST_OF_TRACEBACK = 16_000
@@ -38,7 +38,7 @@ _ROW = re.compile(r"(Failing row contains \().*")  # PostgreSQL shows what the r
 
 
 def mask(
-    _logger: object, _method: str, event: structlog.typing.EventDict, *, passwords: Redactor
+    _logger: object, _method: str, event: structlog.typing.EventDict, *, passwords: Redactor = NOTHING
 ) -> structlog.typing.EventDict:
     """Mask and cut all values of an event: the last processor but for the one that writes the line."""
     is_drivers = str(event.get("logger", "")).partition(".")[0] in DRIVERS
