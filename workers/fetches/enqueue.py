@@ -89,7 +89,7 @@ def request_fetch(
     priority: int = 0,
     not_before: datetime | None = None,
     max_attempts: int = 5,
-    on_done: str | Task[Any, Any] | None = None,
+    on_done: "str | Task[Any, Any] | None" = None,
     revalidate: bool = False,
     dedupe: bool = False,
 ) -> Fetch:
@@ -112,7 +112,7 @@ def request_fetches(
     priority: int = 0,
     not_before: datetime | None = None,
     max_attempts: int = 5,
-    on_done: str | Task[Any, Any] | None = None,
+    on_done: "str | Task[Any, Any] | None" = None,
     revalidate: bool = False,
     dedupe: bool = False,
 ) -> RequestedFetches:

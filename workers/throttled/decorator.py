@@ -64,7 +64,7 @@ def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
     return called
 
 
-def _checked(task: object, max_wait: float) -> Task[Any, Any]:
+def _checked(task: object, max_wait: float) -> "Task[Any, Any]":
     """Return the task for which the proxy stands that Celery's decorators return; raises as `throttled_task` does."""
     if not isinstance(task, Task):
         raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is no Celery task.")
@@ -80,7 +80,7 @@ def _checked(task: object, max_wait: float) -> Task[Any, Any]:
     return itself
 
 
-def _throttle(task: Task[Any, Any], site_of: Callable[..., str], max_wait: float) -> None:
+def _throttle(task: "Task[Any, Any]", site_of: Callable[..., str], max_wait: float) -> None:
     """Replace what the task runs by a wait for the slot and then that: for workers, `apply` and direct calls alike.
 
     The wait is within Celery's `autoretry_for`, which so covers errors of the wait, such as those of the database.

@@ -72,7 +72,7 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
     return Place(row=row, token=token, host=rows[0].host, not_before=rows[0].not_before) if rows else None
 
 
-def hold(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> Place:
+def hold(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> Place:
     """Write the row of a task, held by this worker, which waits for its slot at the site of the host."""
     token = uuid4()
     row = PostponedTask.objects.create(
@@ -85,7 +85,7 @@ def hold(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before
     return Place(row=row.pk, token=token, host=host, not_before=row.not_before)
 
 
-def queue(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> None:
+def queue(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> None:
     """Write the row of a task that waits in PostgreSQL until it is published (`weir.workers.throttled.publishing`)."""
     PostponedTask.objects.create(**_fields(task, host, site, max_wait, not_before))
 
@@ -141,7 +141,7 @@ def _own_connection() -> Iterator[None]:
         connection.close()
 
 
-def _fields(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
+def _fields(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
     request = task.request
     shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
     return {

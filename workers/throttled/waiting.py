@@ -42,7 +42,7 @@ def is_for_a_message(request: Context) -> bool:
 
 
 @contextmanager
-def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait: float) -> Iterator[None]:
+def slot_for_message(task: "Task[Any, Any]", site_of: Callable[[], str], max_wait: float) -> Iterator[None]:
     """Wait for a slot for the message that the task is run for; the body runs in it.
 
     Raises Ignore where the task was postponed, or its message is a second one.
@@ -67,7 +67,7 @@ def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait:
         place = None  # the row is deleted, but the slot is over
 
 
-def _taken(task: Task[Any, Any], max_wait: float) -> Place | None:
+def _taken(task: "Task[Any, Any]", max_wait: float) -> Place | None:
     """Take the row from which the task's message was published, if any; raises Ignore where it cannot be taken."""
     row = postponing.named_row(task.request.headers, task.request.retries)
     if row is None:
@@ -106,7 +106,7 @@ def _enter(slot: ExitStack, host: str, max_wait: float, place: Place | None) -> 
 
 
 def _wait_or_postpone(
-    task: Task[Any, Any],
+    task: "Task[Any, Any]",
     names: tuple[str, str],
     max_wait: float,
     place: Place | None,
