@@ -11,7 +11,7 @@ from project.processes.procfile import Processes
 from project.processes.supervisor import descendants
 
 KILL_EVERY_S = 2.0
-MAILER = b"\0--queues\0mail\0"  # as in /proc/PID/cmdline; a shell's command line has no separate words
+MAILER = b"\0--queues\0weir.mail\0"  # as in /proc/PID/cmdline; a shell's command line has no separate words
 SEED = 1
 
 

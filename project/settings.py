@@ -170,7 +170,7 @@ CELERY_TASK_DEFAULT_QUEUE = "default"
 # What keeps Weir going waits for no task of a user, which are in `default`.
 CELERY_TASK_ROUTES = {
     **{entry.task: {"queue": entry.queue} for entry in SCHEDULE if entry.task != task_names.HEARTBEAT},  # one a queue
-    task_names.FETCH_BATCH: {"queue": "fetch"},
+    task_names.FETCH_BATCH: {"queue": "weir.fetch"},
 }
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from weir.workers import task_names
 
-# `default` is for the tasks of users. What may take long is not in `ticks`, which keeps Weir going, and a mail server
-# that hangs holds up nothing but `mail`.
-QUEUES = ("default", "ticks", "maintenance", "fetch", "mail")
+# `default` is for the tasks of users. What may take long is not in `weir.ticks`, which keeps Weir going, and a mail server
+# that hangs holds up nothing but `weir.mail`.
+QUEUES = ("default", "weir.ticks", "weir.maintenance", "weir.fetch", "weir.mail")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Entry:
     name: str
     task: str
     every: timedelta
-    queue: str = "ticks"
+    queue: str = "weir.ticks"
     arguments: list[str] = field(default_factory=list)
 
 
@@ -29,62 +29,62 @@ SCHEDULE = (
         name="weir: purge fetches",
         task=task_names.PURGE_FETCHES,
         every=timedelta(minutes=10),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2)),
     Entry(
         name="weir: reconcile unread",
         task=task_names.RECONCILE_UNREAD,
         every=timedelta(seconds=10),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: settle unread",
         task=task_names.SETTLE_UNREAD,
         every=timedelta(seconds=5),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: expire notifications",
         task=task_names.EXPIRE_NOTIFICATIONS,
         every=timedelta(seconds=5),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: purge notifications",
         task=task_names.PURGE_NOTIFICATIONS,
         every=timedelta(minutes=10),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: send e-mails",
         task=task_names.SEND_EMAILS,
         every=timedelta(seconds=2),
-        queue="mail",
+        queue="weir.mail",
     ),
     Entry(
         name="weir: purge e-mails",
         task=task_names.PURGE_EMAILS,
         every=timedelta(minutes=10),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: roll up history",
         task=task_names.ROLL_UP,
         every=timedelta(seconds=15),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: purge audit",
         task=task_names.PURGE_AUDIT,
         every=timedelta(hours=1),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     Entry(
         name="weir: purge API answers",
         task=task_names.PURGE_API,
         every=timedelta(hours=1),
-        queue="maintenance",
+        queue="weir.maintenance",
     ),
     *(
         Entry(

@@ -12,7 +12,7 @@ from typing import Final
 from weir.workers import broker_link, task_names
 
 # Users' tasks are in `default`, and may be routed here as well.
-QUEUES: Final = frozenset({"ticks", "maintenance", "mail"})
+QUEUES: Final = frozenset({"weir.ticks", "weir.maintenance", "weir.mail"})
 MOST_WAITING: Final = 40
 MOST_WAKING: Final = 20  # less, so that messages for a few sites never keep out the tick that sees to all
 

@@ -16,8 +16,11 @@ from weir.workers.overview.overview import MOST, Overview
 
 NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
     "beat": ("beat", "nothing is called on schedule"),
-    "ticks": ("worker of the queue ticks", "no fetch gets a slot, and no unread number is flushed"),
-    "maintenance": ("worker of the queue maintenance", "no wrong unread number is found, and nothing old is deleted"),
+    "ticks": ("worker of the queue weir.ticks", "no fetch gets a slot, and no unread number is flushed"),
+    "maintenance": (
+        "worker of the queue weir.maintenance",
+        "no wrong unread number is found, and nothing old is deleted",
+    ),
     "fetcher": ("fetcher", "no request is sent"),
     "mailer": ("mailer", "no e-mail is sent"),
     "worker": ("worker of the queue default", "no task of yours runs"),
@@ -101,7 +104,7 @@ def _processes(seen: Overview) -> Iterator[Problem]:
 
 
 def _queues(seen: Overview) -> Iterator[Problem]:
-    limits = {"fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
+    limits = {"weir.fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
     for queue, messages in seen.messages.items():
         if messages > limits.get(queue, MOST):
             text = f"{messages:,} messages wait in the queue {queue}: its workers are down, or too few."

@@ -18,7 +18,7 @@ from weir.workers.processes import presence
 
 # The kinds of processes. Workers have them by their queue; all others are "worker".
 BEAT = "beat"
-KINDS = {"fetch": "fetcher", "mail": "mailer", "maintenance": "maintenance", "ticks": "ticks"}
+KINDS = {"weir.fetch": "fetcher", "weir.mail": "mailer", "weir.maintenance": "maintenance", "weir.ticks": "ticks"}
 
 
 class Turning(bootsteps.StartStopStep):

@@ -18,7 +18,7 @@ from weir.workers.processes.turning import KINDS
 NEWEST = 10_000  # fetches whose on_done is looked at
 CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds
 # Messages in a queue: so many wait only where workers are away, or do not keep up.
-MOST = {"default": 1_000, "fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
+MOST = {"default": 1_000, "weir.fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
 
 
 def consumed(unserved: Sequence[str]) -> Sequence[Verdict]:

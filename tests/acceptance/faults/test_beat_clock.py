@@ -132,7 +132,7 @@ class Beats:
                     self._note(one, client)
 
     def _note(self, one: Stepped, client: redis.Redis) -> None:
-        for queue in ("ticks", QUEUE):
+        for queue in ("weir.ticks", QUEUE):
             while message := client.rpop(queue):
                 headers = json.loads(str(message, "utf-8"))["headers"]  # type: ignore[arg-type]
                 if queue == QUEUE:

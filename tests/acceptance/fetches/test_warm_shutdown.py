@@ -55,7 +55,7 @@ def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_runnin
     assert "Traceback" not in log.read_text()
     assert not cluster.logged("broker_is_left"), "it answers"
     with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as client:
-        assert client.llen("fetch") == 1
+        assert client.llen("weir.fetch") == 1
     assert states() == {State.RESERVED: 1}
 
 

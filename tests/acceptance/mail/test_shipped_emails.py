@@ -66,7 +66,7 @@ def rests(cluster: Cluster) -> bool:
     with redis.Redis.from_url(cluster.environment["REDIS_URL"]) as broker:
 
         def has_messages() -> bool:
-            return bool(broker.llen("mail") or broker.hlen("unacked"))
+            return bool(broker.llen("weir.mail") or broker.hlen("unacked"))
 
         if has_messages():
             return False

@@ -25,7 +25,7 @@ signal.pause()
 # Runs a command in a shell, as honcho does, so that the words stand in the shell's command line, too.
 IN_A_SHELL = """
 import subprocess, sys
-for queue in ("mail", "default"):
+for queue in ("weir.mail", "default"):
     subprocess.Popen(f"{sys.executable} -c '{sys.argv[1]}' --queues {queue}; true", shell=True)
 sys.stdin.read()
 """
@@ -49,7 +49,7 @@ def supervisor() -> Iterator[subprocess.Popen[bytes]]:
 
 def children(supervisor: subprocess.Popen[bytes]) -> dict[str, set[int]]:
     """Return the children of each queue's process, when all have written their line."""
-    found: dict[str, set[int]] = {"mail": set(), "default": set()}
+    found: dict[str, set[int]] = {"weir.mail": set(), "default": set()}
     assert supervisor.stdout is not None
     for _ in range(4):
         queue, pid = supervisor.stdout.readline().decode().split()
@@ -64,7 +64,7 @@ def test_it_kills_children_of_mailers_only(
     monkeypatch.setattr(killer, "KILL_EVERY_S", 0.0)
     expected = children(supervisor)
     running = Processes(names=(), _supervisor=supervisor)
-    assert set(mailers_children(running.pids())) == expected["mail"]
+    assert set(mailers_children(running.pids())) == expected["weir.mail"]
     killing = Killer(running)
     for left in (1, 0):
         killing.kill_if_due()
@@ -81,4 +81,4 @@ def test_it_leaves_time_between_two_kills(supervisor: subprocess.Popen[bytes]) -
     killing = Killer(running)
     killing.kill_if_due()
     assert killing.killed == 0
-    assert set(mailers_children(running.pids())) == expected["mail"]
+    assert set(mailers_children(running.pids())) == expected["weir.mail"]

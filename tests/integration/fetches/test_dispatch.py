@@ -433,11 +433,11 @@ def test_nothing_is_reserved_while_fetchers_are_far_behind(
     monkeypatch.setattr(dispatching, "MOST_WAITING", 2)
     monkeypatch.setattr(dispatching, "_overload", dispatching.Overload())
     fetch = request_fetch(URL)
-    valkey.rpush("fetch", *["{}"] * 3)
+    valkey.rpush("weir.fetch", *["{}"] * 3)
     assert dispatch() == 0
     assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
     assert runs_sent(messages) == []
-    valkey.lpop("fetch")
+    valkey.lpop("weir.fetch")
     assert dispatch() == 1
 
 

@@ -180,7 +180,13 @@ def test_without_workers_nothing_is_queued() -> None:
     """Asked over the real broker, where no worker runs: the command names the queues and what to start."""
     with pytest.raises(CommandError) as refusal:
         fetch("http://a.example/")
-    for text in ("queue ticks and the queue fetch", "`make up`", "--queues ticks", "--queues fetch", "--no-wait"):
+    for text in (
+        "queue weir.ticks and the queue weir.fetch",
+        "`make up`",
+        "--queues weir.ticks",
+        "--queues weir.fetch",
+        "--no-wait",
+    ):
         assert text in str(refusal.value)
     assert not Fetch.objects.exists()
 
@@ -188,10 +194,10 @@ def test_without_workers_nothing_is_queued() -> None:
 @pytest.mark.parametrize(
     ("consumed", "missing"),
     [
-        ({"a@x": ["ticks"], "b@x": ["fetch"]}, []),
-        ({"a@x": ["ticks", "fetch"]}, []),
-        ({"a@x": ["ticks", "other"]}, ["fetch"]),
-        (None, ["ticks", "fetch"]),
+        ({"a@x": ["weir.ticks"], "b@x": ["weir.fetch"]}, []),
+        ({"a@x": ["weir.ticks", "weir.fetch"]}, []),
+        ({"a@x": ["weir.ticks", "other"]}, ["weir.fetch"]),
+        (None, ["weir.ticks", "weir.fetch"]),
     ],
 )
 def test_each_queue_needs_a_worker(
@@ -209,7 +215,7 @@ def test_each_queue_needs_a_worker(
             return {worker: [{"name": name} for name in names] for worker, names in consumed.items()}
 
     monkeypatch.setattr(app.control, "inspect", Inspect)
-    assert consumers.unserved_queues("ticks", "fetch") == missing
+    assert consumers.unserved_queues("weir.ticks", "weir.fetch") == missing
 
 
 # --- watching -------------------------------------------------------------------------------------

@@ -136,17 +136,17 @@ def test_the_answer_is_in_the_format_that_is_asked_for() -> None:
 
 def test_processes_and_heartbeats_are_told_by_kind_and_queue() -> None:
     """A kind without a process has a 0, for alarms; a queue without a heartbeat is infinitely late."""
-    heartbeats.beat("fetch")
+    heartbeats.beat("weir.fetch")
     Process.objects.create(kind="fetcher", name="fetcher@host", host="host", pid=7)
     old = database_now() - timedelta(minutes=1)
     Process.objects.create(kind="fetcher", name="fetcher.2@host", host="host", pid=8, turned_at=old)
     found = series()
-    assert 0 <= found["weir_heartbeat_age_seconds", ("fetch",)] < 10
-    assert found["weir_heartbeat_age_seconds", ("mail",)] == float("inf")
+    assert 0 <= found["weir_heartbeat_age_seconds", ("weir.fetch",)] < 10
+    assert found["weir_heartbeat_age_seconds", ("weir.mail",)] == float("inf")
     assert found["weir_processes", ("fetcher", "alive")] == 1
     assert found["weir_processes", ("fetcher", "silent")] == 1
     assert found["weir_processes", ("beat", "alive")] == 0
-    assert found["weir_messages_waiting", ("fetch",)] == 0
+    assert found["weir_messages_waiting", ("weir.fetch",)] == 0
 
 
 def test_a_process_that_was_replaced_is_told_no_more() -> None:
@@ -272,7 +272,7 @@ def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.
     # What counts all work looks at doubts, too.
     failed = {labels[0] for (name, labels), value in found.items() if name == "weir_scrape_errors" and value}
     assert failed == {"work", "unread"}
-    assert found["weir_heartbeat_age_seconds", ("fetch",)]
+    assert found["weir_heartbeat_age_seconds", ("weir.fetch",)]
     assert ("weir_unread_trusted", ()) not in found
 
 
@@ -309,7 +309,7 @@ def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.Mo
     assert found["weir_scrape_errors", ("messages",)] == 1
     assert found["weir_scrape_errors", ("deltas",)] == 1
     assert found["weir_scrape_errors", ("work",)] == 0
-    assert ("weir_messages_waiting", ("fetch",)) not in found
+    assert ("weir_messages_waiting", ("weir.fetch",)) not in found
 
 
 def test_a_scrape_is_given_again_for_five_seconds_and_one_thread_asks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ for connection in app.connection_for_read(), app.connection_for_write():
         connection.default_channel.close()
     except OperationalError as error:
         print(error)
-print(publish("fetches.sweep"))
+print(publish("weir.fetches.sweep"))
 """
 SETTINGS = "from project.settings import *\n"
 
@@ -151,7 +151,7 @@ def test_a_socket_is_found_by_workers_and_web_code(procfile: Procfile, eventuall
     asking = Forked(
         "-c",
         "import django; django.setup()\nfrom weir.workers.publish import publish\n"
-        "from project.celery import app\napp.send_task('workers.heartbeat', args=('default',), queue='default')",
+        "from project.celery import app\napp.send_task('weir.heartbeat', args=('default',), queue='default')",
         environment={**procfile.environment, **named, "DJANGO_SETTINGS_MODULE": "project.settings"},
     )
     asking.communicate()

@@ -13,7 +13,7 @@ from tests.integration.project.conftest import Procfile
 from weir.workers import task_names
 from weir.workers.models import Heartbeat
 
-WORKERS = [("worker", "default"), ("fetcher", "fetch")]  # a pool of processes, and one of threads
+WORKERS = [("worker", "default"), ("fetcher", "weir.fetch")]  # a pool of processes, and one of threads
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ def test_beat_logs_that_it_holds_the_lock(procfile: Procfile, eventually: Eventu
 def test_a_worker_logs_by_our_level(level: str, lines: int, procfile: Procfile, eventually: Eventually) -> None:
     """Celery says at the level INFO that it is connected, as Weir says that a site is backed off."""
     procfile.start("fetcher", WEIR_LOG_LEVEL=level)
-    eventually(lambda: procfile.broker.client_list() and procfile.broker.llen("fetch") == 0, "the worker to start")
-    procfile.broker.lpush("fetch", "no message")
+    eventually(lambda: procfile.broker.client_list() and procfile.broker.llen("weir.fetch") == 0, "the worker to start")
+    procfile.broker.lpush("weir.fetch", "no message")
     eventually(lambda: '"level": "critical"' in procfile.said("fetcher") or "decode" in procfile.said("fetcher"), "it")
     assert procfile.said("fetcher").count('"event": "Connected to redis') == lines
 
@@ -76,7 +76,7 @@ def test_a_fetcher_logs_what_it_has_run_out_of(
     def after_dispatch(condition: object) -> object:
         if slots := reserve_all():
             with app.connection_for_write(url) as connection:
-                app.send_task(task_names.FETCH_BATCH, args=(slots,), queue="fetch", connection=connection)
+                app.send_task(task_names.FETCH_BATCH, args=(slots,), queue="weir.fetch", connection=connection)
         return condition
 
     fetcher = psutil.Process(procfile.start("fetcher", WEIR_FETCH_ALLOW_NETS="127.1.0.0/16").pid)

@@ -77,7 +77,7 @@ TYPED = [
     (
         "fetch http://a.example/",
         (
-            "No worker consumes the queue ticks and the queue fetch, so nothing was queued: start all processes with "
+            "No worker consumes the queue weir.ticks and the queue weir.fetch, so nothing was queued: start all processes with "
             f"`make up`, or {WORKERS}; or queue for later with --no-wait."
         ),
         1,
@@ -133,7 +133,7 @@ TYPED = [
     (
         "check_heartbeat fetche",
         (
-            "There is no queue 'fetche'. Did you mean fetch? The queues are default, ticks, maintenance, fetch, mail. "
+            "There is no queue 'weir.fetche'. Did you mean weir.fetch? The queues are default, weir.ticks, weir.maintenance, weir.fetch, weir.mail. "
             f"{HELP.format('check_heartbeat')}"
         ),
         2,
@@ -340,11 +340,11 @@ def test_a_mistake_in_web_code(call: Callable[[], object], error: type[Exception
 
 def test_a_task_that_does_not_exist(messages: list[Message]) -> None:
     """A process need not have the code of the task that it names, so that is accepted; `doctor` tells it."""
-    request_fetch("not-a-url", on_done="workers.hartbeat")
-    assert Fetch.objects.get().on_done == "workers.hartbeat"
+    request_fetch("not-a-url", on_done="weir.hartbeat")
+    assert Fetch.objects.get().on_done == "weir.hartbeat"
     [verdict] = queues._tasks()
     assert verdict.sentence == (
-        "1 of the newest fetches name a task 'workers.hartbeat', which no app has. Did you mean workers.heartbeat?"
+        "1 of the newest fetches name a task 'weir.hartbeat', which no app has. Did you mean weir.heartbeat?"
     )
     assert messages
 

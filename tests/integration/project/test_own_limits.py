@@ -45,7 +45,7 @@ from project.celery import app
 from weir.workers import task_names
 app.loader.import_default_modules()
 app.finalize()
-for queue in ("default", "ticks"):
+for queue in ("default", "weir.ticks"):
     app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default")
 app.send_task("team.tasks.slow", queue="default")
 """
@@ -88,7 +88,7 @@ def test_rates_of_a_team_are_none_of_weirs(
     procfile.start("worker", PYTHONPATH=str(tmp_path), DJANGO_SETTINGS_MODULE="team_settings")
     url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
     with app.connection_for_write(url) as connection:
-        for queue in ("default", "ticks", "fetch"):
+        for queue in ("default", "weir.ticks", "weir.fetch"):
             app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default", connection=connection)
     eventually(lambda: Heartbeat.objects.count() == 3, "three heartbeats", seconds=30)
 

@@ -215,7 +215,7 @@ def test_one_that_is_running_says_where_and_whether_that_process_is_silent(page:
     ("kind", "sentence"),
     [
         ("fetcher", "No fetcher has been alive for 40s: no request is sent."),
-        ("ticks", "No worker of the queue ticks has been alive for 40s: no slot is given out."),
+        ("ticks", "No worker of the queue weir.ticks has been alive for 40s: no slot is given out."),
         ("beat", "No beat has been alive for 40s: nothing calls dispatch."),
     ],
 )

@@ -132,7 +132,7 @@ def plain(number: int = 0) -> int:
 
 @throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.bound", bind=True)
-def bound(self: Task[Any, Any], number: int = 0) -> None:
+def bound(self: "Task[Any, Any]", number: int = 0) -> None:
     """Start, with the task's id as second argument."""
     note("bound", number, self.request.id)
 
@@ -166,7 +166,7 @@ def late(number: int = 0) -> None:
 
 @throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.retrying", bind=True, max_retries=3)
-def retrying(self: Task[Any, Any], number: int = 0) -> None:
+def retrying(self: "Task[Any, Any]", number: int = 0) -> None:
     """Start, and want to be run again, once."""
     note("retrying", number, self.request.retries)
     if self.request.retries == 0:
@@ -182,7 +182,7 @@ def autoretrying(number: int = 0) -> None:
 
 @throttled_task(site=lambda host, **_options: host, max_wait=MAX_WAIT)
 @shared_task(name="tests.by_argument", bind=True)
-def by_argument(self: Task[Any, Any], host: Any, *, page: int = 0) -> None:
+def by_argument(self: "Task[Any, Any]", host: Any, *, page: int = 0) -> None:
     """Start at the site that the argument names."""
     note("by_argument", host, page, self.request.id)
 

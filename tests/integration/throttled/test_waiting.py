@@ -136,7 +136,7 @@ def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:
         expires=3_600,
         time_limit=90,
         soft_time_limit=80,
-        queue="fetch",
+        queue="weir.fetch",
         priority=3,
         headers={"mine": {"a": [1]}},
         group_id="the-group",
@@ -156,7 +156,7 @@ def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:
     del again.headers[HEADER]
     assert again.headers == sent.headers
     assert again.body == sent.body
-    assert (again.routing_key, again.priority) == ("fetch", 3) == (sent.routing_key, sent.priority)
+    assert (again.routing_key, again.priority) == ("weir.fetch", 3) == (sent.routing_key, sent.priority)
 
 
 def test_arguments_of_every_kind_that_celery_takes_survive(broker: Broker) -> None:

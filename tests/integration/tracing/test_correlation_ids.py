@@ -98,8 +98,10 @@ def test_a_request_names_rows_and_messages_and_its_answer(broker: redis.Redis, s
     assert Email.objects.get().correlation_id == ID
     [message] = headers(broker)
     assert (message["task"], message[tracing_messages.HEADER]) == (TASK, ID)
-    assert headers(broker, "ticks")
-    assert not any(tracing_messages.HEADER in each for each in headers(broker, "ticks") + headers(broker, "mail"))
+    assert headers(broker, "weir.ticks")
+    assert not any(
+        tracing_messages.HEADER in each for each in headers(broker, "weir.ticks") + headers(broker, "weir.mail")
+    )
     assert correlation.current() == ""  # the request is over
 
 

@@ -137,27 +137,27 @@ def test_the_second_stands_by_and_sends_nothing(
 def ticks_of_an_outage() -> Iterator[redis.Redis]:
     """Return a client of the broker, whose queue of ticks is empty, and which no worker consumes."""
     with redis.from_url(settings.REDIS_URL) as broker:
-        broker.delete("ticks")
+        broker.delete("weir.ticks")
         yield broker
-        broker.delete("ticks")
+        broker.delete("weir.ticks")
 
 
 def test_ticks_that_no_worker_takes_do_not_pile_up(beats: list[Any], ticks_of_an_outage: redis.Redis) -> None:
     """An hour without workers leaves a handful of ticks behind, and one line in the log; tasks of others are sent."""
     second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
-    tick = Entry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="ticks"), app=app)
+    tick = Entry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="weir.ticks"), app=app)
     other = Entry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
     assert beats[0].tick() >= 0  # it has the lock
     with capture_logs() as logs:
         for _ in range(MOST_WAITING + 20):
             beats[0].apply_entry(tick)
             beats[0].apply_entry(other)
-    assert ticks_of_an_outage.llen("ticks") == MOST_WAITING
+    assert ticks_of_an_outage.llen("weir.ticks") == MOST_WAITING
     assert ticks_of_an_outage.llen(QUEUE) == MOST_WAITING + 20
-    assert [(log["event"], log["queue"]) for log in logs] == [("ticks_are_behind", "ticks")]
-    ticks_of_an_outage.delete("ticks", QUEUE)
+    assert [(log["event"], log["queue"]) for log in logs] == [("ticks_are_behind", "weir.ticks")]
+    ticks_of_an_outage.delete("weir.ticks", QUEUE)
     beats[0].apply_entry(tick)
-    assert ticks_of_an_outage.llen("ticks") == 1
+    assert ticks_of_an_outage.llen("weir.ticks") == 1
 
 
 def test_a_standby_takes_over_when_the_lease_is_free(

@@ -25,14 +25,14 @@ def test_a_queue_without_a_heartbeat_is_silent() -> None:
     assert heartbeats.silent_queues() == [*schedule.QUEUES]
     for kind in KINDS:
         known(kind, LONG_AGO)
-    Heartbeat.objects.create(queue="fetch")
-    Heartbeat.objects.create(queue="mail", beat_at=Now() - heartbeats.FRESH)
-    assert heartbeats.silent_queues() == ["default", "ticks", "maintenance", "mail"]
+    Heartbeat.objects.create(queue="weir.fetch")
+    Heartbeat.objects.create(queue="weir.mail", beat_at=Now() - heartbeats.FRESH)
+    assert heartbeats.silent_queues() == ["default", "weir.ticks", "weir.maintenance", "weir.mail"]
 
 
 def test_none_is_overdue_right_after_the_start() -> None:
     """No heartbeat has come yet, and the last one is of yesterday."""
-    Heartbeat.objects.create(queue="mail", beat_at=Now() - timedelta(days=1))
+    Heartbeat.objects.create(queue="weir.mail", beat_at=Now() - timedelta(days=1))
     for kind in KINDS:
         known(kind, timedelta(seconds=70))
     assert heartbeats.silent_queues() == []
@@ -42,7 +42,7 @@ def test_none_is_overdue_right_after_its_workers_started() -> None:
     """Those of other queues have run for long."""
     for kind in KINDS:
         known(kind, timedelta(seconds=70) if kind == "fetcher" else LONG_AGO)
-    assert heartbeats.silent_queues() == ["default", "ticks", "maintenance", "mail"]
+    assert heartbeats.silent_queues() == ["default", "weir.ticks", "weir.maintenance", "weir.mail"]
 
 
 def test_one_that_is_started_again_and_again_is_not_new() -> None:

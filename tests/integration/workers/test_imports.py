@@ -16,7 +16,7 @@ print("httptools" in sys.modules, file=sys.__stdout__, flush=True)
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("queue", "fetches"), [("fetch", True), ("ticks", False)])
+@pytest.mark.parametrize(("queue", "fetches"), [("weir.fetch", True), ("weir.ticks", False)])
 def test_those_that_fetch_load_an_http_client_before_their_first_message(
     queue: str, fetches: bool, start_python: StartPython
 ) -> None:

@@ -88,7 +88,9 @@ def test_a_broker_that_refuses_raises_nothing(start_python: StartPython, own_bro
 
 
 @pytest.mark.usefixtures("embedded_servers")
-@pytest.mark.parametrize(("task", "queue"), [(task_names.DISPATCH, "ticks"), (task_names.SEND_EMAILS, "mail")])
+@pytest.mark.parametrize(
+    ("task", "queue"), [(task_names.DISPATCH, "weir.ticks"), (task_names.SEND_EMAILS, "weir.mail")]
+)
 def test_a_tick_is_not_sent_where_many_wait(task: str, queue: str) -> None:
     """Each does all that is due: while the workers of a queue are away, its backlog stays short."""
     broker = redis.from_url(settings.REDIS_URL)
@@ -108,15 +110,15 @@ def test_a_tick_is_not_sent_where_many_wait(task: str, queue: str) -> None:
 def test_a_message_reaches_its_queue() -> None:
     """With a broker the answer is True, the message is in the queue of its task, with its arguments, and is counted."""
     broker = redis.from_url(settings.REDIS_URL)
-    broker.delete("fetch")
+    broker.delete("weir.fetch")
     try:
         assert waiting(task_names.FETCH_BATCH) == 0
         assert publish(task_names.FETCH_BATCH, [1, 2]) is True
         assert waiting(task_names.FETCH_BATCH) == 1
-        assert broker.llen("fetch") == 1
+        assert broker.llen("weir.fetch") == 1
         body = json.loads(broker.lindex("fetch", 0) or "")
         assert body["headers"]["task"] == task_names.FETCH_BATCH
         assert body["headers"]["argsrepr"] == "([1, 2],)"
     finally:
-        broker.delete("fetch")
+        broker.delete("weir.fetch")
         broker.close()

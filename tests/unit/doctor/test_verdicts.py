@@ -201,8 +201,8 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
             [("wrong", "beat.1@host (pid 7) is silent for 20 s")],
         ),
         (queues.consumed([]), [("good", "Workers consume default, ticks, maintenance, fetch, mail.")]),
-        (queues.consumed(["mail"]), [("wrong", "celery -A project worker --queues mail")]),
-        (queues.lengths(dict.fromkeys(QUEUES, 0)), [("good", "0 in default, 0 in ticks")]),
+        (queues.consumed(["weir.mail"]), [("wrong", "celery -A project worker --queues weir.mail")]),
+        (queues.lengths(dict.fromkeys(QUEUES, 0)), [("good", "0 in default, 0 in weir.ticks")]),
         (
             queues.lengths({"default": 1_000, "ticks": 40, "fetch": 501}),
             [("warning", "40 mess"), ("warning", "501 mess")],

@@ -100,8 +100,16 @@ def test_where_all_is_well_nothing_is_found() -> None:
             "mailer@host has been silent for 12s.",
             "manage.py processes",
         ),
-        (replace(seen(), messages={"fetch": 501}), "501 messages wait in the queue fetch: ", "manage.py processes"),
-        (replace(seen(), messages={"ticks": 40}), "40 messages wait in the queue ticks: ", "manage.py processes"),
+        (
+            replace(seen(), messages={"weir.fetch": 501}),
+            "501 messages wait in the queue weir.fetch: ",
+            "manage.py processes",
+        ),
+        (
+            replace(seen(), messages={"weir.ticks": 40}),
+            "40 messages wait in the queue weir.ticks: ",
+            "manage.py processes",
+        ),
         (
             seen(missed=900, missed_of=4_000),
             "Fetchers are behind: of 4,000 slots of the last minutes, 900 passed before one took them.",

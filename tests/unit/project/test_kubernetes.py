@@ -281,8 +281,8 @@ def test_fetchers_are_scaled_only_where_more_of_them_help(tmp_path: Path) -> Non
     series = {
         'weir_fetches_oldest_due_seconds{instance="a"}': "300 300 0",
         'weir_fetches_oldest_due_seconds{instance="b"}': "290 290 0",
-        'weir_messages_waiting{queue="fetch"}': "4 0 0",
-        'weir_messages_waiting{queue="mail"}': "9 9 9",
+        'weir_messages_waiting{queue="weir.fetch"}': "4 0 0",
+        'weir_messages_waiting{queue="weir.mail"}': "9 9 9",
     }
     expected = {"0m": 300, "1m": 0, "2m": 0}
     test = {

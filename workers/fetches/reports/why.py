@@ -40,7 +40,7 @@ UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", 
 DISPATCH_SILENT_S = 10.0  # for which a fetch could have had a slot: dispatch comes each second
 FETCHES_NEED = {  # kinds of processes: what they are called, and what there is without them
     "fetcher": ("fetcher", "no request is sent"),
-    "ticks": ("worker of the queue ticks", "no slot is given out"),
+    "ticks": ("worker of the queue weir.ticks", "no slot is given out"),
     "beat": ("beat", "nothing calls dispatch"),
 }
 

@@ -29,8 +29,8 @@ STALLED_AFTER = 10.0  # seconds in which no fetch ends before the command looks 
 FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of timeout(1)
 
 START = {
-    "ticks": "celery -A project worker --queues ticks --pool prefork",
-    "fetch": "celery -A project worker --queues fetch --pool threads",
+    "weir.ticks": "celery -A project worker --queues weir.ticks --pool prefork",
+    "weir.fetch": "celery -A project worker --queues weir.fetch --pool threads",
 }
 STALLED = (
     "Nothing ended for a while, and no heartbeat came for minutes: does beat run? `make up` runs it beside all others, "
