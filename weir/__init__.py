@@ -1,7 +1,7 @@
 """Weir, as a project imports it: `from weir import request_fetch, notify, send_once, throttle`.
 
 The names below stay as they are; every other module of Weir may change with any version, and so may what is in it.
-A name is looked up when it is first used: `import weir` reads nothing, and works before Django is set up.
+A name is looked up when it is first used: `import weir` reads next to nothing, and works before Django is set up.
 
 After a change here, `python -m docs.ext.public_names` makes `__init__.pyi`, which type checkers and editors read, and
 the table in docs/reference/python-api.md.
@@ -16,6 +16,16 @@ if Path(__file__).with_name("workers").is_file():
         "This checkout of Weir has small files where links belong: git was told to make none in the folder weir. "
         "Run `git config core.symlinks true` and `git checkout -- weir` in it; Windows allows links in developer mode."
     )
+
+from weir.apps_lists import (  # noqa: F401  public, as those below
+    APPS,
+    APPS_API,
+    APPS_FETCHES,
+    APPS_MAIL,
+    APPS_NOTIFICATIONS,
+    APPS_OPS,
+    APPS_THROTTLE,
+)
 
 # Where each name is: in the module before the colon. What has another name there, where its room says the rest, has
 # that one behind the colon.

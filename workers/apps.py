@@ -1,10 +1,12 @@
 """The app `workers`: what all Celery tasks share, the schedule, and the heartbeats that prove that tasks run."""
 
+from django.db.models.signals import post_migrate
+
 from weir.postgres import statements, weir_apps
 
 
 class WorkersConfig(weir_apps.WeirApp):
-    """Owns the heartbeat."""
+    """Owns the heartbeat, and has the schedule written after `migrate`."""
 
     name = "weir.workers"
 
@@ -12,3 +14,6 @@ class WorkersConfig(weir_apps.WeirApp):
         """Read the statements of all apps: a worker that is out of file descriptors must still store what it holds."""
         for package in ("weir.notifications", "weir.ratelimit", "weir.workers"):
             statements.load(package)
+        from weir.workers.beat import rows  # noqa: PLC0415  needs loaded apps
+
+        post_migrate.connect(rows.after_migrate, sender=self, dispatch_uid="weir.workers")

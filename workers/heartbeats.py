@@ -4,11 +4,13 @@ from datetime import timedelta
 
 from django.db.models import F, Min
 from django.db.models.functions import Now
+from django.db.models.lookups import GreaterThan
 
+from weir.workers import schedule
 from weir.workers.models import Heartbeat
+from weir.workers.processes import kinds
+from weir.workers.processes.kinds import BEAT
 from weir.workers.processes.models import Process
-from weir.workers.processes.turning import BEAT, KINDS
-from weir.workers.schedule import QUEUES
 
 FRESH = timedelta(minutes=3)
 
@@ -21,7 +23,7 @@ def beat(queue: str) -> None:
 def ages_s() -> dict[str, float]:
     """Return the seconds since the last heartbeat of each queue; those that never had one are left out."""
     now = Heartbeat.objects.annotate(age=Now() - F("beat_at")).values_list("queue", "age")
-    return {queue: age.total_seconds() for queue, age in now if queue in QUEUES}
+    return {queue: age.total_seconds() for queue, age in now if queue in schedule.queues()}
 
 
 def silent_queues() -> list[str]:
@@ -31,8 +33,10 @@ def silent_queues() -> list[str]:
     that one which is started again and again is not taken for new.
     """
     fresh = set(Heartbeat.objects.filter(beat_at__gt=Now() - FRESH).values_list("queue", flat=True))
-    if not (silent := [queue for queue in QUEUES if queue not in fresh]):
+    if not (silent := [queue for queue in schedule.queues() if queue not in fresh]):
         return []
-    known_since = Process.objects.values("kind").annotate(since=Min("started_at"))
-    new = set(known_since.filter(since__gt=Now() - FRESH).values_list("kind", flat=True))
-    return [queue for queue in silent if not {BEAT, KINDS.get(queue, "worker")} & new]
+    known_since = Process.objects.values("kind").annotate(is_new=GreaterThan(Min("started_at"), Now() - FRESH))
+    is_new: dict[str, bool] = {}
+    for known, new in known_since.values_list("kind", "is_new"):
+        is_new |= {kind: new and is_new.get(kind, True) for kind in kinds.split(known)}
+    return [queue for queue in silent if not any(is_new.get(kind) for kind in (BEAT, kinds.of_queue(queue)))]

@@ -31,5 +31,7 @@ def _know_better(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celer
     longest_s = LONGEST_S + settings.WEIR_MAIL_REPLY_TIMEOUT
     for task in (sender.app.tasks[name] for name in task_names.OF_WEIR if name in sender.app.tasks):
         task.rate_limit = None
+        for option, value in task_names.OPTIONS.items():  # an annotation of all tasks may say otherwise
+            setattr(task, option, value)
         if sender.time_limit or sender.soft_time_limit or task.time_limit or task.soft_time_limit:
             task.time_limit = task.soft_time_limit = longest_s

@@ -9,7 +9,7 @@ here and now, and a tick is not sent.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from celery import current_app
 
@@ -19,6 +19,9 @@ from weir.workers import broker_link, task_names, ticks
 log = get_logger(__name__)
 Taker = Callable[[str, Sequence[object], Mapping[str, object]], None]
 _takers: list[Taker] = []  # the last one takes what is sent
+
+# Of Weir's own messages, whatever a project has set for its own.
+OF_OWN: Final[dict[str, Any]] = {"ignore_result": True, "serializer": "json"}
 
 
 def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | None = None) -> bool:
@@ -32,7 +35,7 @@ def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | Non
         return True
     if (task_name in task_names.TICKS and _is_eager()) or (unless and unless()):
         return True
-    return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments)
+    return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments, **OF_OWN)
 
 
 def call(task_name: str, *arguments: object) -> bool:
@@ -110,7 +113,7 @@ def _sent(task_name: str, *, most_waiting: int | None = None, **message: Any) ->
         if most_waiting is not None and ticks.is_superfluous(task_name, queue, most_waiting):
             return True
         with broker_link.producer() as producer:
-            app.send_task(task_name, producer=producer, **message)
+            app.send_task(task_name, producer=producer, **{"retry": False, **message})
     except broker_link.Unreachable as error:
         log.warning("broker_unreachable", task=task_name, error=str(error))
         return False

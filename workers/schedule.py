@@ -1,13 +1,23 @@
-"""The beat schedule, as data. `manage.py sync_schedule` writes it into the database."""
+"""The beat schedule, as data. `migrate` and `manage.py sync_schedule` write it into the database."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
+from weir.postgres import weir_apps
 from weir.workers import task_names
 
-# `default` is for the tasks of users. What may take long is not in `weir.ticks`, which keeps Weir going, and a mail server
-# that hangs holds up nothing but `weir.mail`.
-QUEUES = ("default", "weir.ticks", "weir.maintenance", "weir.fetch", "weir.mail")
+# None of them is for the tasks of users. What may take long is not in `weir.ticks`, which keeps Weir going, and a mail
+# server that hangs holds up nothing but `weir.mail`.
+FETCH: Final = "weir.fetch"
+QUEUES: Final = ("weir.ticks", "weir.maintenance", FETCH, "weir.mail")
+
+# What dispatch, and the publisher of postponed tasks beside it, look ahead.
+# Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
+# than the look-ahead, because longer runs are handed over less often.
+REFILL: Final = 1.5
+# Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
+TRAVEL: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,88 +27,139 @@ class Entry:
     name: str
     task: str
     every: timedelta
+    app: str  # without which it is not sent
     queue: str = "weir.ticks"
     arguments: list[str] = field(default_factory=list)
 
 
-SCHEDULE = (
-    Entry(name="weir: dispatch fetches", task=task_names.DISPATCH, every=timedelta(seconds=1)),
-    Entry(name="weir: sweep fetches", task=task_names.SWEEP, every=timedelta(seconds=2)),
-    Entry(name="weir: publish postponed tasks", task=task_names.PUBLISH_POSTPONED, every=timedelta(seconds=1)),
+SCHEDULE: Final = (
+    Entry(
+        name="weir: dispatch fetches", task=task_names.DISPATCH, every=timedelta(seconds=1), app="weir.workers.fetches"
+    ),
+    Entry(name="weir: sweep fetches", task=task_names.SWEEP, every=timedelta(seconds=2), app="weir.workers.fetches"),
+    Entry(
+        name="weir: publish postponed tasks",
+        task=task_names.PUBLISH_POSTPONED,
+        every=timedelta(seconds=1),
+        app="weir.workers.throttled",
+    ),
     Entry(
         name="weir: purge fetches",
         task=task_names.PURGE_FETCHES,
         every=timedelta(minutes=10),
+        app="weir.workers.fetches",
         queue="weir.maintenance",
     ),
-    Entry(name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2)),
+    Entry(
+        name="weir: purge slots",
+        task=task_names.PURGE_SLOTS,
+        every=timedelta(minutes=10),
+        app="weir.workers",
+        queue="weir.maintenance",
+    ),
+    Entry(
+        name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2), app="weir.workers.unread"
+    ),
     Entry(
         name="weir: reconcile unread",
         task=task_names.RECONCILE_UNREAD,
         every=timedelta(seconds=10),
+        app="weir.workers.unread",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: settle unread",
         task=task_names.SETTLE_UNREAD,
         every=timedelta(seconds=5),
+        app="weir.workers.unread",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: expire notifications",
         task=task_names.EXPIRE_NOTIFICATIONS,
         every=timedelta(seconds=5),
+        app="weir.workers.unread",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: purge notifications",
         task=task_names.PURGE_NOTIFICATIONS,
         every=timedelta(minutes=10),
+        app="weir.workers.unread",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: send e-mails",
         task=task_names.SEND_EMAILS,
         every=timedelta(seconds=2),
+        app="weir.workers.mail",
         queue="weir.mail",
     ),
     Entry(
         name="weir: purge e-mails",
         task=task_names.PURGE_EMAILS,
         every=timedelta(minutes=10),
+        app="weir.workers.mail",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: roll up history",
         task=task_names.ROLL_UP,
         every=timedelta(seconds=15),
+        app="weir.workers.history",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: purge audit",
         task=task_names.PURGE_AUDIT,
         every=timedelta(hours=1),
+        app="weir.workers.audit",
         queue="weir.maintenance",
     ),
     Entry(
         name="weir: purge API answers",
         task=task_names.PURGE_API,
         every=timedelta(hours=1),
+        app="weir.api",
         queue="weir.maintenance",
     ),
-    *(
-        Entry(
-            name=f"weir: heartbeat {queue}",
-            task=task_names.HEARTBEAT,
-            every=timedelta(minutes=1),
-            queue=queue,
-            arguments=[queue],
-        )
-        for queue in QUEUES
-    ),
 )
+
+
+def entries() -> tuple[Entry, ...]:
+    """Return the schedule of the apps that are installed, with a heartbeat of each of their queues."""
+    own = (entry for entry in SCHEDULE if weir_apps.is_installed(entry.app))
+    return (*own, *map(_heartbeat, queues()))
+
+
+def queues() -> tuple[str, ...]:
+    """Return the queues that have workers of Weir's, as of the apps that are installed, and those that they watch."""
+    watched = dict.fromkeys(queue for app in weir_apps.installed() for queue in app.watched_queues)
+    used = {entry.queue for entry in SCHEDULE if weir_apps.is_installed(entry.app)}
+    if weir_apps.is_installed("weir.workers.fetches"):
+        used.add(FETCH)  # which has no tick
+    return (*watched, *(queue for queue in QUEUES if queue in used))
+
+
+def queue_of(task: str) -> str | None:
+    """Return the queue of a task of Weir's, whatever a project's routes say; None for others, and for a heartbeat."""
+    return _QUEUE_OF.get(task)
 
 
 def tick_of(task: str) -> float:
     """Return the seconds between two runs of a task in the schedule."""
     return next(entry.every.total_seconds() for entry in SCHEDULE if entry.task == task)
+
+
+def _heartbeat(queue: str) -> Entry:
+    return Entry(
+        name=f"weir: heartbeat {queue}",
+        task=task_names.HEARTBEAT,
+        every=timedelta(minutes=1),
+        app="weir.workers",
+        queue=queue,
+        arguments=[queue],
+    )
+
+
+_QUEUE_OF: Final = {task_names.FETCH_BATCH: FETCH} | {entry.task: entry.queue for entry in SCHEDULE}

@@ -4,10 +4,13 @@ The `tasks.py` of each package defines its tasks by these names; the schedule, t
 the lower modules of a package can send a message to a task that is defined above them, without importing it.
 """
 
+from typing import Any, Final
+
 DISPATCH = "weir.fetches.dispatch"
 FETCH_BATCH = "weir.fetches.fetch_batch"
 SWEEP = "weir.fetches.sweep"
 PURGE_FETCHES = "weir.fetches.purge"
+PURGE_SLOTS = "weir.ratelimit.purge"
 PUBLISH_POSTPONED = "weir.throttled.publish_postponed"
 FLUSH_UNREAD = "weir.unread.flush"
 RECONCILE_UNREAD = "weir.unread.reconcile"
@@ -27,6 +30,7 @@ TICKS = frozenset(
         DISPATCH,
         SWEEP,
         PURGE_FETCHES,
+        PURGE_SLOTS,
         PUBLISH_POSTPONED,
         FLUSH_UNREAD,
         RECONCILE_UNREAD,
@@ -41,3 +45,13 @@ TICKS = frozenset(
     }
 )
 OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}
+
+# Of Weir's tasks, whatever a project has set for its own: nobody asks for a result, and what keeps results would fill.
+# Each run does all that is due, and a message that is lost is made up for: no message is to come twice.
+OPTIONS: Final[dict[str, Any]] = {
+    "ignore_result": True,
+    "store_errors_even_if_ignored": False,
+    "track_started": False,
+    "acks_late": False,
+    "serializer": "json",
+}

@@ -1,19 +1,32 @@
 """The heartbeat's task, and what all worker processes do with signals. Other packages have their own `tasks.py`."""
 
 import signal
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from celery import shared_task
 from celery.signals import worker_process_init, worker_process_shutdown
+from django.conf import settings
 
+from weir.ratelimit import slots
 from weir.ratelimit.held import process as held
 from weir.workers import heartbeats, task_names
+from weir.workers.processes import status
+
+PURGING_S: Final = 5.0  # of every ten minutes
 
 
-@shared_task(name=task_names.HEARTBEAT)
+@shared_task(name=task_names.HEARTBEAT, **task_names.OPTIONS)
 def heartbeat(queue: str) -> None:
     """Note that a worker of this queue has run it: so beat, the broker, a worker and PostgreSQL work."""
     heartbeats.beat(queue)
+
+
+@shared_task(name=task_names.PURGE_SLOTS, **task_names.OPTIONS)
+def purge_slots() -> None:
+    """Delete old slots, and the rows of processes that have ended; may be killed anywhere."""
+    slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION), within_s=PURGING_S)
+    status.purge()
 
 
 @worker_process_init.connect

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error
 
 from weir.notifications.link.calls import Unreachable
-from weir.postgres import statements
+from weir.postgres import statements, weir_apps
 
 
 class Keys(NamedTuple):
@@ -61,8 +61,10 @@ def forget() -> None:
 
 
 def _identity() -> str:
+    # Without the app there is no table that names the installation, and no key but the mark.
+    of = "installation/identity" if weir_apps.is_installed("weir.notifications") else "installation/database"
     try:
-        [row] = statements.run_within("weir.notifications", "installation/identity", {}, row=Identity)
+        [row] = statements.run_within("weir.notifications", of, {}, row=Identity)
     except Error as error:
         raise Unreachable(f"PostgreSQL does not tell which keys are ours: {error}") from error
     return row.identity

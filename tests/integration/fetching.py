@@ -10,11 +10,12 @@ from tests.waiting import wait_for
 from weir.postgres import statements
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
-from weir.workers.fetches.dispatch import TRAVEL, ReservedRun, dispatch
+from weir.workers.fetches.dispatch import ReservedRun, dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.jobs import Job
 from weir.workers.fetches.models import Fetch
+from weir.workers.schedule import TRAVEL
 
 SITE = "site.example"
 

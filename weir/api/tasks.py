@@ -6,7 +6,7 @@ from weir.api import idempotency
 from weir.workers import task_names
 
 
-@shared_task(name=task_names.PURGE_API)
+@shared_task(name=task_names.PURGE_API, **task_names.OPTIONS)
 def purge() -> None:
     """Delete kept answers that are old; safe to run twice, at once, or killed anywhere."""
     idempotency.purge()

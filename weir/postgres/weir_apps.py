@@ -17,6 +17,8 @@ class WeirApp(AppConfig):
     """An app of Weir's: its tables are in the database `default`, and have the keys that its migrations made."""
 
     default_auto_field = "django.db.models.BigAutoField"
+    watched_queues: tuple[str, ...] = ()  # of tasks that are not Weir's, to which a heartbeat goes as well
+    has_own_release = False  # which writes the schedule when all workers know its tasks, and not with `migrate`
 
 
 class WeirRouter:
@@ -36,13 +38,24 @@ class WeirRouter:
 
 
 @cache
-def labels() -> frozenset[str]:
-    """Return the labels of Weir's apps, and of the one that has the schedule's tables: of all that are installed.
+def installed() -> tuple[WeirApp, ...]:
+    """Return Weir's apps that are installed.
 
     Known from the start: a test may have fewer apps for a while (`available_apps`).
     """
-    ours = [label for label, config in apps.app_configs.items() if isinstance(config, WeirApp)]
-    return frozenset([*ours, _OF_BEAT])
+    apps.check_apps_ready()
+    return tuple(config for config in apps.app_configs.values() if isinstance(config, WeirApp))
+
+
+def is_installed(name: str) -> bool:
+    """Tell whether the app of Weir's with this name, such as `weir.workers.mail`, is installed."""
+    return any(config.name == name for config in installed())
+
+
+@cache
+def labels() -> frozenset[str]:
+    """Return the labels of Weir's apps, and of the one that has the schedule's tables: of all that are installed."""
+    return frozenset([*(config.label for config in installed()), _OF_BEAT])
 
 
 def is_weirs(label: str) -> bool:

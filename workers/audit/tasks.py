@@ -6,7 +6,7 @@ from weir.workers import task_names
 from weir.workers.audit import retention
 
 
-@shared_task(name=task_names.PURGE_AUDIT)
+@shared_task(name=task_names.PURGE_AUDIT, **task_names.OPTIONS)
 def purge() -> None:
     """Delete old entries; safe to run twice, at once, or killed anywhere."""
     retention.purge()

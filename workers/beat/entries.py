@@ -55,6 +55,7 @@ class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no ty
         except Exception as error:
             _say_unusable(model.name, error)
             raise ValueError(str(error)) from error
+        self.options["retry"] = False  # the scheduler sends again, and gives up its lease for as long
         if due := getattr(self, "schedule", None):  # without one, it is disabled
             due.nowfun = lambda: clock.now().astimezone(due.tz)
 

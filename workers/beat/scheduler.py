@@ -26,7 +26,7 @@ from weir.postgres import sessions, statements
 from weir.workers import broker_link, task_names, ticks
 from weir.workers.beat import entries
 from weir.workers.processes import presence
-from weir.workers.processes.turning import BEAT
+from weir.workers.processes.kinds import BEAT
 
 log = get_logger(__name__)
 
@@ -96,6 +96,8 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._has_looked = False  # in this turn, whether the schedule was changed
         self._presence = presence.begin(BEAT, f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}")
         super().__init__(*args, **kwargs)
+        self.max_interval: float = STANDBY
+        self.sync_every_tasks = 1
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send all tasks that are due, if this beat holds the lease; returns the seconds until the next tick.

@@ -35,6 +35,7 @@ from weir.workers import task_names
 from weir.workers.fetches import backlog, strays
 from weir.workers.processes.status import longest_round_trip_s
 from weir.workers.publish import publish, waiting
+from weir.workers.schedule import REFILL, TRAVEL
 
 _query = partial(statements.run, "weir.workers.fetches")
 _read = partial(statements.run_within, "weir.workers.fetches")
@@ -42,9 +43,6 @@ log = get_logger(__name__)
 
 SITES_A_STATEMENT = 2_000
 LONGEST_RUN = 2_000  # slots: two seconds of the fastest site
-# Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
-# than the look-ahead, because longer runs are handed over less often.
-REFILL = 1.5
 LONGEST_EXTRA = 5.0  # seconds of look-ahead, for runs that last longer far from PostgreSQL
 SLOTS_A_MESSAGE = 100
 # Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
@@ -59,8 +57,6 @@ LEAST_AHEAD = 300  # slots
 FEWEST = 4  # slots of one site: shorter runs cost fetchers more, and longer ones leave less for other sites
 MOST_STATEMENTS = 5  # of one tick, where sites have fewer fetches than slots
 ANY_NUMBER = 2**31 - 1  # of slots
-# Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
-TRAVEL = 0.1
 ROUND_TRIPS_TO_SEND = 4  # of a tick, before its messages are sent
 ROUND_TRIPS_TO_CLAIM = 3  # of a fetcher, after its message has come
 APART = 0.0005  # seconds between the first starts of two idle sites: about what a fetch costs a fetcher

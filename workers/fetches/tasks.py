@@ -16,7 +16,7 @@ from weir.workers.tracing import spans
 DRAIN = 3.0  # seconds that answers in flight get when a fetcher stops
 
 
-@shared_task(name=task_names.DISPATCH)
+@shared_task(name=task_names.DISPATCH, **task_names.OPTIONS)
 def dispatch(site_ids: list[int] | None = None) -> None:
     """Reserve at the sites that are due, or at these alone, and send their fetches to the fetchers.
 
@@ -26,19 +26,19 @@ def dispatch(site_ids: list[int] | None = None) -> None:
         span.set_attributes({"weir.fetches": dispatching.dispatch(site_ids)})
 
 
-@shared_task(name=task_names.FETCH_BATCH)
+@shared_task(name=task_names.FETCH_BATCH, **task_names.OPTIONS)
 def fetch_batch(slot_ids: list[int]) -> None:
     """Fetch what these slots are for; a message that comes twice, or too late, does nothing."""
     _fetcher_module().fetcher().run_batch(slot_ids)
 
 
-@shared_task(name=task_names.SWEEP)
+@shared_task(name=task_names.SWEEP, **task_names.OPTIONS)
 def sweep() -> None:
     """Find what was lost on the way, and queue it again; safe to run twice or together."""
     sweeping.sweep()
 
 
-@shared_task(name=task_names.PURGE_FETCHES)
+@shared_task(name=task_names.PURGE_FETCHES, **task_names.OPTIONS)
 def purge() -> None:
     """Delete old results, slots and robots.txt files; may be killed anywhere."""
     purging.purge()

@@ -11,7 +11,7 @@ TURN_S = 2.0  # after which the rest is left to the next task, so that a worker 
 EXPIRING_S = 1.0  # before e-mails are sent: those that waited for longer than they could may be very many
 
 
-@shared_task(name=task_names.SEND_EMAILS)
+@shared_task(name=task_names.SEND_EMAILS, **task_names.OPTIONS)
 def send_emails() -> None:
     """End the e-mails whose time is over, whatever they wait for, and send those that are due.
 
@@ -22,7 +22,7 @@ def send_emails() -> None:
         outbox.wake_mailer()
 
 
-@shared_task(name=task_names.PURGE_EMAILS)
+@shared_task(name=task_names.PURGE_EMAILS, **task_names.OPTIONS)
 def purge_emails() -> None:
     """Delete old contents of e-mails, and end those whose time is over, also where no mailer runs.
 

@@ -15,10 +15,9 @@ from django.db import transaction
 
 from weir.postgres import planner, statements
 from weir.ratelimit.models import PAUSED_FOREVER
-from weir.workers import broker_link
+from weir.workers import broker_link, schedule
 from weir.workers.overview import locks
 from weir.workers.processes.status import ProcessStatus, processes
-from weir.workers.schedule import QUEUES
 
 _query = partial(statements.run_within, "weir.workers.overview")
 
@@ -115,7 +114,7 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
     messages: dict[str, int] = {}
     broker_error = broker_remedy = ""
     try:
-        messages = {queue: broker_link.waiting_in(queue) for queue in QUEUES}
+        messages = {queue: broker_link.waiting_in(queue) for queue in schedule.queues()}
     except broker_link.Unreachable as error:
         broker_error = str(error).rstrip(".") or "it does not answer"
         broker_remedy = error.remedy

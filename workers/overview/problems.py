@@ -8,11 +8,13 @@ from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
 from weir.ratelimit.site_names import as_argument
-from weir.workers import ticks
+from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import MOST_WAITING
 from weir.workers.overview.locks import Holder
 from weir.workers.overview.overview import MOST, Overview
+from weir.workers.processes import kinds
+from weir.workers.processes.status import by_kind
 
 NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
     "beat": ("beat", "nothing is called on schedule"),
@@ -51,6 +53,12 @@ def problems(seen: Overview) -> Iterator[Problem]:
     yield from _queues(seen)
     yield from _fetches(seen)
     yield from _emails(seen)
+
+
+def needed() -> dict[str, tuple[str, str]]:
+    """Return the kinds of processes that the installed apps need, as in NEEDED."""
+    of_queues = set(map(kinds.of_queue, schedule.queues()))
+    return {kind: told for kind, told in NEEDED.items() if kind == kinds.BEAT or kind in of_queues}
 
 
 def shown(number: int) -> str:
@@ -92,11 +100,15 @@ def _processes(seen: Overview) -> Iterator[Problem]:
     if not seen.processes:
         yield Problem("No process is known: nothing runs.", "make up, or the Procfile's commands")
         return
-    alive = {process.kind for process in seen.processes if process.runs}
-    for kind, (name, without) in NEEDED.items():
+    alive = by_kind(process for process in seen.processes if process.runs)
+    for kind, (name, without) in needed().items():
         if kind not in alive:
             yield Problem(f"No {name} is alive: {without}.", "manage.py processes")
-    silent = [process for process in seen.processes if process.state == "silent" and process.kind in alive]
+    silent = [
+        process
+        for process in seen.processes
+        if process.state == "silent" and any(kind in alive for kind in process.kinds)
+    ]
     for process in silent[:MOST_NAMED]:
         yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
     if more := len(silent[MOST_NAMED:]):

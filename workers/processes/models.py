@@ -10,7 +10,10 @@ class Process(models.Model):
     A row is deleted when its process ends in order, and an hour after its last turn. Ids are never used again.
     """
 
-    kind = models.CharField(max_length=20, help_text="fetcher, worker, ticks, maintenance, mailer or beat")
+    kind = models.CharField(
+        max_length=100,
+        help_text="fetcher, worker, ticks, maintenance, mailer or beat; several of a worker are joined by +",
+    )
     name = models.CharField(max_length=300, help_text="as Celery names its workers: fetcher.1@host")
     host = models.CharField(max_length=255)
     pid = models.IntegerField(help_text="its id on its host, or in its container")

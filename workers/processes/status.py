@@ -3,11 +3,14 @@
 And how far they are from PostgreSQL, which counts for what is reserved for them (ratelimit/round_trips.py).
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
 
 from weir.postgres import batches, statements
+from weir.workers.processes import kinds
 from weir.workers.processes.presence import GAP_S
 
 _query = partial(statements.run_within, "weir.workers.processes")
@@ -39,6 +42,11 @@ class ProcessStatus(NamedTuple):
     state: str  # alive | stopping | silent | gone
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """Each kind that it is: a worker may consume several queues."""
+        return kinds.split(self.kind)
+
+    @property
     def runs(self) -> bool:
         """Whether it goes on, be it to end what it has begun."""
         return self.state in {"alive", "stopping"}
@@ -54,6 +62,11 @@ def processes() -> list[ProcessStatus]:
     """Return all processes that are known. Reads only."""
     bounds = {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}
     return _query("status", bounds, row=ProcessStatus)
+
+
+def by_kind(known: Iterable[ProcessStatus]) -> Counter[str]:
+    """Return how many there are of each kind. One that is of several kinds counts for each."""
+    return Counter(kind for process in known for kind in process.kinds)
 
 
 def lost() -> dict[int, str]:

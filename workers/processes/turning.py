@@ -6,19 +6,25 @@ neither case is it frozen, or would a restart help. So a thread makes the turns 
 
 import threading
 import time
-from typing import Any
+from typing import Any, Final
 
 from celery import bootsteps
 from celery.signals import worker_shutdown
 from celery.worker import state
 from django.db import connection
 
-from weir.workers import broker_link, task_names
-from weir.workers.processes import presence
+from weir.workers import broker_link, schedule, task_names
+from weir.workers.processes import kinds, presence
 
-# The kinds of processes. Workers have them by their queue; all others are "worker".
-BEAT = "beat"
-KINDS = {"weir.fetch": "fetcher", "weir.mail": "mailer", "weir.maintenance": "maintenance", "weir.ticks": "ticks"}
+# A worker that has lost its broker waits for it, however long, also where Redis refuses meanwhile (READONLY after a
+# fail-over, OOM). The last: to raise a lowered prefetch count again, Celery asks the broker from the thread whose task
+# has ended, beside the main loop. By AMQP one of the two reads the other's answer.
+WAITS: Final[dict[str, Any]] = {
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
+    "broker_channel_error_retry": True,
+    "worker_enable_prefetch_count_reduction": False,
+}
 
 
 class Turning(bootsteps.StartStopStep):
@@ -30,11 +36,14 @@ class Turning(bootsteps.StartStopStep):
     _turned_at = 0.0  # of time.monotonic()
     _stops = False
 
+    def create(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
+        """Have a worker of Weir's queues wait for a broker that is away. Of others, only the project's settings say."""
+        if set(schedule.QUEUES) & set(worker.app.amqp.queues.consume_from):
+            worker.app.conf.update(WAITS)
+
     def start(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
         """Make the worker known. Its pool has forked its children: they do not have this connection."""
-        queues = worker.app.amqp.queues.consume_from
-        kind = next((kind for queue, kind in KINDS.items() if queue in queues), "worker")
-        known = presence.begin(kind, worker.hostname)
+        known = presence.begin(kinds.of_queues(worker.app.amqp.queues.consume_from), worker.hostname)
         known.turn(holds=0)
         self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, self._turn, (known,))
         threading.Thread(target=self._turn_instead, args=(worker, known), name="turning", daemon=True).start()

@@ -10,6 +10,7 @@
 Each step may be done twice. A process that is killed meanwhile leaves the gate closed; the next one begins anew.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -17,9 +18,7 @@ from django.apps import apps
 from django.db import models, transaction
 
 from weir.logs.loggers import get_logger
-from weir.notifications import read_marks, reconcile
-from weir.notifications.models import Notification
-from weir.postgres import statements
+from weir.postgres import statements, weir_apps
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.seen import Seen
 from weir.ratelimit import sites
@@ -31,7 +30,7 @@ log = get_logger(__name__)
 OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # of whose tables processes may hold ids
 AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
 
-_NOTIFICATIONS: Final = Notification._meta.db_table  # noqa: SLF001  documented
+_NOTIFICATIONS: Final = "weir.notifications"  # which a project may do without, and so without its models
 _query = partial(statements.run, "weir.workers.recovery")
 
 
@@ -46,9 +45,10 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
     """Recover, and open the gate. The caller has closed it, and has the lease. Raises database errors."""
     first = dict(_query("skip_ids", {"tables": _numbered(), "ahead": AHEAD}, row=SkippedTo))
     rested = sites.rest_all()
-    reconcile.distrust()
+    if weir_apps.is_installed(_NOTIFICATIONS):
+        _count_anew()
     if seen.is_copy:
-        read_marks.adopt(first[_NOTIFICATIONS])
+        _adopt(first)
         gate.renew()
     emails = 0
     for _receiver, unknown in postgresql_went_back.send(sender=None, since=seen.numbered_at):
@@ -64,12 +64,33 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
 
 def accept(why: str, seen: Seen, who: str) -> None:
     """Take PostgreSQL's history for the known one: nothing is missing, says the operator. Raises database errors."""
-    if seen.is_copy:
-        first = dict(_query("skip_ids", {"tables": [_NOTIFICATIONS], "ahead": 0}, row=SkippedTo))
-        read_marks.adopt(first[_NOTIFICATIONS])
+    if seen.is_copy and (table := _table_of_notifications()):
+        _adopt(dict(_query("skip_ids", {"tables": [table], "ahead": 0}, row=SkippedTo)))
     with transaction.atomic(durable=True):
         Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=0, emails=0, is_loss=False)
         gate.open_gate(seen, went_back=False)
+
+
+def _count_anew() -> None:
+    from weir.notifications import reconcile  # noqa: PLC0415  only where its app is installed, as below
+
+    reconcile.distrust()
+
+
+def _adopt(first: Mapping[str, int]) -> None:
+    """Have read marks go by the new rows of notifications, of which the first one's id is among these."""
+    if table := _table_of_notifications():
+        from weir.notifications import read_marks  # noqa: PLC0415
+
+        read_marks.adopt(first[table])
+
+
+def _table_of_notifications() -> str | None:
+    if not weir_apps.is_installed(_NOTIFICATIONS):
+        return None
+    from weir.notifications.models import Notification  # noqa: PLC0415
+
+    return Notification._meta.db_table  # noqa: SLF001  documented
 
 
 def _numbered() -> list[str]:

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid4
 
-from celery import Task
 from celery.exceptions import Ignore
 from celery.utils.time import maybe_make_aware
 from django.db import connection
@@ -23,6 +22,9 @@ from weir.postgres import statements
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import HAND_OVER_MARGIN_S
 from weir.workers.throttled.models import PostponedTask
+
+if TYPE_CHECKING:
+    from celery import Task
 
 HEADER = "weir_postponed"
 # Seconds after `max_wait` until a worker that holds a task counts as lost, and the task is published again.
@@ -141,7 +143,9 @@ def _own_connection() -> Iterator[None]:
         connection.close()
 
 
-def _fields(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
+def _fields(
+    task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None
+) -> dict[str, Any]:
     request = task.request
     shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
     return {

@@ -34,10 +34,9 @@ from weir.ratelimit.models import Site
 from weir.ratelimit.sites import KnownSite, create_sites, known_sites
 from weir.ratelimit.slots import OWN_ROUND_TRIPS
 from weir.workers import task_names
-from weir.workers.fetches.dispatch import REFILL, TRAVEL
 from weir.workers.processes.status import longest_round_trip_s
 from weir.workers.publish import publish_signature
-from weir.workers.schedule import tick_of
+from weir.workers.schedule import REFILL, TRAVEL, tick_of
 from weir.workers.throttled.models import PostponedTask
 from weir.workers.throttled.postponing import HEADER
 

@@ -11,7 +11,7 @@ from weir.workers import task_names
 from weir.workers.throttled import postponing, publishing
 
 
-@shared_task(name=task_names.PUBLISH_POSTPONED)
+@shared_task(name=task_names.PUBLISH_POSTPONED, **task_names.OPTIONS)
 def publish_postponed() -> None:
     """Publish the throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, at once, or late."""
     publishing.publish_due()

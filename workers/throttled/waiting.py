@@ -17,9 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from celery import Task
 from celery.app.task import Context
 from celery.exceptions import Ignore
 from django.db import Error
@@ -29,6 +28,9 @@ from weir.ratelimit.slots import SlotTooFar
 from weir.ratelimit.throttle import throttle
 from weir.workers.throttled import postponing
 from weir.workers.throttled.postponing import Place
+
+if TYPE_CHECKING:
+    from celery import Task
 
 log = get_logger(__name__)
 

@@ -14,21 +14,21 @@ EXPIRING_S, TRIMMING_S = 2.0, 2.0
 PURGING_S = 20.0  # for notifications, and for notes of epochs: reconciliation may wait for the process meanwhile
 
 
-@shared_task(name=task_names.FLUSH_UNREAD)
+@shared_task(name=task_names.FLUSH_UNREAD, **task_names.OPTIONS)
 def flush_unread() -> None:
     """Move sealed deltas from Redis to PostgreSQL; safe to run twice, at once, or killed anywhere."""
     with spans.span("flush unread"), outages.waited_out("unread_not_flushed"):
         flush.flush_sealed()
 
 
-@shared_task(name=task_names.RECONCILE_UNREAD)
+@shared_task(name=task_names.RECONCILE_UNREAD, **task_names.OPTIONS)
 def reconcile_unread() -> None:
     """Find unread numbers that are wrong, and repair them; only one process does so at a time."""
     with spans.span("reconcile unread"), outages.waited_out("unread_not_reconciled"):
         reconcile.run_pass()
 
 
-@shared_task(name=task_names.SETTLE_UNREAD)
+@shared_task(name=task_names.SETTLE_UNREAD, **task_names.OPTIONS)
 def settle_unread() -> None:
     """Finish what was begun at once for any number of rows: forgotten users, read marks; may be killed anywhere."""
     try:
@@ -38,14 +38,14 @@ def settle_unread() -> None:
         read_marks.settle(SETTLING_S)
 
 
-@shared_task(name=task_names.EXPIRE_NOTIFICATIONS)
+@shared_task(name=task_names.EXPIRE_NOTIFICATIONS, **task_names.OPTIONS)
 def expire_notifications() -> None:
     """Delete notifications that have expired, and unread ones beyond the cap; may be killed anywhere."""
     expiry.delete_expired(EXPIRING_S)
     cap.trim(TRIMMING_S)
 
 
-@shared_task(name=task_names.PURGE_NOTIFICATIONS)
+@shared_task(name=task_names.PURGE_NOTIFICATIONS, **task_names.OPTIONS)
 def purge_notifications() -> None:
     """Delete notifications that were read long ago; may be killed anywhere."""
     retention.purge(PURGING_S)

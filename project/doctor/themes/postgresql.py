@@ -18,8 +18,8 @@ from weir.notifications.checks import tables_have_the_chosen_key
 from weir.postgres import sequences, statements
 from weir.postgres.timeline import told
 from weir.ratelimit.round_trips import FAR_S
-from weir.workers.management.commands.sync_schedule import OWNED
-from weir.workers.schedule import SCHEDULE
+from weir.workers import schedule as of_weir
+from weir.workers.beat.rows import OWNED
 
 SERVER, TABLES = "PostgreSQL", "the database's tables"  # what these checks provide
 CONNECT_WITHIN_S = 8.0  # libpq is given five seconds for each address
@@ -159,7 +159,7 @@ def user_keys(found: Sequence[CheckMessage]) -> Verdict:
 
 def schedule(stored: dict[str, bool]) -> Verdict:
     """Judge the entries of beat's schedule that are Weir's: their names, and whether they are enabled."""
-    if stored.keys() != {entry.name for entry in SCHEDULE}:
+    if stored.keys() != {entry.name for entry in of_weir.entries()}:
         return wrong("Beat's schedule is not that of this version: run `python manage.py sync_schedule`.")
     if off := sorted(name for name, is_enabled in stored.items() if not is_enabled):
         return warning(f"Disabled in beat's schedule: {', '.join(off)}. Enable them in the admin, periodic tasks.")

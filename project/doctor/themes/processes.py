@@ -1,12 +1,11 @@
 """Weir's processes, on all hosts: whether each kind runs, and each process goes on, as it tells PostgreSQL."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
 from project.doctor.themes.postgresql import SERVER, TABLES
 from weir.ratelimit.round_trips import FAR_S
-from weir.workers.processes.status import ProcessStatus, longest_round_trip_s, processes
+from weir.workers.processes.status import ProcessStatus, by_kind, longest_round_trip_s, processes
 
 WORKERS = "a worker"  # what these checks provide
 # What waits where no process of the kind runs.
@@ -23,7 +22,7 @@ START = "start it by its line of the Procfile, or all with `make up`"
 
 def kinds(known: Sequence[ProcessStatus]) -> Sequence[Verdict]:
     """Judge whether a process of each kind runs."""
-    running = Counter(process.kind for process in known if process.state == "alive")
+    running = by_kind(process for process in known if process.state == "alive")
     if not running:
         return [wrong("No process of Weir runs: `make up`, or the lines of the Procfile, start them.")]
     missing = [wrong(f"No {kind} runs, so {waits}: {START}.") for kind, waits in KINDS.items() if not running[kind]]

@@ -13,7 +13,7 @@ from weir.workers import broker_link, consumers, heartbeats, schedule, ticks
 from weir.workers.cli.suggestions import did_you_mean
 from weir.workers.fetches.dispatch import MOST_WAITING
 from weir.workers.fetches.models import Fetch
-from weir.workers.processes.turning import KINDS
+from weir.workers.processes import kinds
 
 NEWEST = 10_000  # fetches whose on_done is looked at
 CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds
@@ -27,7 +27,7 @@ def consumed(unserved: Sequence[str]) -> Sequence[Verdict]:
         wrong(f"No worker consumes the queue {queue}: start one with `celery -A project worker --queues {queue}`.")
         for queue in unserved
     ]
-    return found or [good(f"Workers consume {', '.join(schedule.QUEUES)}.")]
+    return found or [good(f"Workers consume {', '.join(schedule.queues())}.")]
 
 
 def lengths(waiting: Mapping[str, int]) -> Sequence[Verdict]:
@@ -46,7 +46,7 @@ def beats(silent: Collection[str]) -> Sequence[Verdict]:
     """Judge the heartbeats."""
     minutes = heartbeats.FRESH.total_seconds() / 60
     found = [
-        wrong(f"No heartbeat of the queue {queue} for {minutes:.0f} minutes: restart its {KINDS.get(queue, 'worker')}.")
+        wrong(f"No heartbeat of the queue {queue} for {minutes:.0f} minutes: restart its {kinds.of_queue(queue)}.")
         for queue in silent
     ]
     return found or [good(f"No queue has been without a heartbeat for {minutes:.0f} minutes.")]
@@ -81,7 +81,7 @@ def _tasks() -> Sequence[Verdict]:
 
 
 def _lengths() -> Sequence[Verdict]:
-    return lengths({queue: broker_link.waiting_in(queue) for queue in schedule.QUEUES})
+    return lengths({queue: broker_link.waiting_in(queue) for queue in schedule.queues()})
 
 
 def checks() -> list[Check]:
@@ -89,7 +89,7 @@ def checks() -> list[Check]:
     return [
         Check(
             name="consumers",
-            ask=lambda: consumed(consumers.unserved_queues(*schedule.QUEUES)),
+            ask=lambda: consumed(consumers.unserved_queues(*schedule.queues())),
             needs=(BROKER, SERVER, WORKERS),
             within_s=CONSUMERS_WITHIN_S,
         ),

@@ -159,7 +159,7 @@ def _send() -> Verdict:
     """Do what a sender of messages does first."""
     broker_link.forget_outage()
     try:
-        broker_link.waiting_in(schedule.QUEUES[0])
+        broker_link.waiting_in(schedule.queues()[0])
     except broker_link.Unreachable as error:
         if error.__cause__ is None:
             return wrong(f"{error}.")

@@ -145,7 +145,7 @@ site_settings.set_rate("api.exmaple.com", "1/s")
 HEARTBEATS = """
 from project.celery import app
 from weir.workers import schedule, task_names
-for queue in schedule.QUEUES:
+for queue in schedule.queues():
     app.send_task(task_names.HEARTBEAT, [queue], queue=queue)
 """
 # What a page speaks of is made in Django's shell before the block with this first line: (page, first line) -> code.

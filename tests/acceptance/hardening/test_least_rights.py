@@ -32,7 +32,7 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, State
 from weir.workers.history.models import Total, Watermark
 from weir.workers.recovery.models import Recovery
-from weir.workers.schedule import SCHEDULE
+from weir.workers.schedule import entries
 
 OWNER, APP = "weir_owner", "weir_app"
 PASSWORDS = {"POSTGRES_OWNER_PASSWORD": "owner's", "POSTGRES_APP_PASSWORD": 'app"s'}
@@ -95,7 +95,7 @@ def refused(server: Server) -> list[str]:
 def each_task_has_run(cluster: Cluster) -> bool:
     """Tell whether no message waits, nor is being handled."""
     with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as broker:
-        return not any(broker.llen(queue) for queue in {entry.queue for entry in SCHEDULE}) and not broker.hlen(
+        return not any(broker.llen(queue) for queue in {entry.queue for entry in entries()}) and not broker.hlen(
             "unacked"
         )
 
@@ -133,7 +133,7 @@ def test_all_jobs_are_done_without_a_right_to_change_tables(
 
         past.roll_up(cluster)
         with app.connection_for_write(f"redis+socket://{embedded.valkey_socket(cluster.broker_home)}") as broker:
-            for entry in SCHEDULE:
+            for entry in entries():
                 app.send_task(entry.task, entry.arguments, queue=entry.queue, connection=broker)
         wait_for(lambda: not Fetch.objects.exists(), 60, "the purge")
         wait_for(lambda: each_task_has_run(cluster), 30, "all tasks of the schedule")
@@ -155,7 +155,7 @@ def test_all_jobs_are_done_without_a_right_to_change_tables(
         assert status == 200
         assert set(re.findall(r"^weir_scrape_errors\{.*\} (.*)$", metrics, re.MULTILINE)) == {"0.0"}
         print(
-            f"\n{FETCHES} fetches, 10 e-mails, {len(USERS)} numbers, {len(SCHEDULE)} tasks; refused: {refused(server)}"
+            f"\n{FETCHES} fetches, 10 e-mails, {len(USERS)} numbers, {len(entries())} tasks; refused: {refused(server)}"
         )
         assert refused(server) == []
         assert server.query(RIGHTS)[0] == (APP, False, False, False, 0)

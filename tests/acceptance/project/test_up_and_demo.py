@@ -222,7 +222,7 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         assert wrong == []
         in_time(was_soon, "`doctor` took five seconds")
         running = processes_of(home)
-        for queue in schedule.QUEUES:
+        for queue in schedule.queues():
             assert any(f"--queues {queue} " in words for words in running)
         assert f"http://127.0.0.1:{port}/admin/" in log.read_text()
         asked_at = time.monotonic()

@@ -22,9 +22,9 @@ from tests.integration.project.conftest import Manage, Told, manage  # noqa: F40
 from tests.servers import database_url
 from tests.set_up import needs_migrations, needs_no_pool
 from tests.valkeys import free_port
+from weir.workers import schedule
 from weir.workers.models import Heartbeat
 from weir.workers.processes.models import Process
-from weir.workers.schedule import SCHEDULE
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
 LINE = re.compile(r"  (good|warning|wrong|not checked) +(\S.*?)  +(\S.*)")
@@ -101,7 +101,7 @@ def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -
     assert re.search(r"wrong +kinds +No mailer runs, so e-mails wait: start it by its line of the Procfile", text)
     assert re.search(r"wrong +turns +mailer\.1@host \(pid 7\) is silent for 6\d s", text)
     assert re.search(r"good +versions +All run Weir 0\.1\.0\.", text)
-    assert re.search(rf"good +schedule +Beat's schedule has all {len(SCHEDULE)} entries\.", text)
+    assert re.search(rf"good +schedule +Beat's schedule has all {len(schedule.entries())} entries\.", text)
     assert text.count("No worker consumes the queue") == 5
     assert re.search(r"good +heartbeats +No queue has been without a heartbeat", text)  # they have just started
 

@@ -20,10 +20,11 @@ from weir.ratelimit.models import Site, Slot
 from weir.workers import broker_link, task_names
 from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches import strays
-from weir.workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
+from weir.workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, State
 from weir.workers.processes.models import Process
+from weir.workers.schedule import TRAVEL
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

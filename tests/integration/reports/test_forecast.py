@@ -19,11 +19,12 @@ from tests.integration.still_clock import StillClock, stopped
 from weir.ratelimit import site_settings, sites, slots
 from weir.ratelimit.models import LONG_AGO, Site, Slot
 from weir.ratelimit.site_names import InvalidSiteName
-from weir.workers.fetches.dispatch import TRAVEL, dispatch, horizon
+from weir.workers.fetches.dispatch import dispatch, horizon
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from weir.workers.fetches.reports.forecast import TICK_S, forecast
 from weir.workers.processes.models import Process
+from weir.workers.schedule import TRAVEL
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -13,10 +13,10 @@ from tests.integration.throttled.test_publishing import waiting
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Site
 from weir.workers import task_names
-from weir.workers.fetches.dispatch import REFILL, TRAVEL, dispatch
+from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, State
-from weir.workers.schedule import tick_of
+from weir.workers.schedule import REFILL, TRAVEL, tick_of
 from weir.workers.throttled import postponing, publishing
 from weir.workers.throttled.models import PostponedTask
 from weir.workers.throttled.publishing import publish_due

@@ -22,7 +22,7 @@ def known(kind: str, since: timedelta, name: str = "") -> None:
 
 def test_a_queue_without_a_heartbeat_is_silent() -> None:
     """Whether no process is known, or all have been for long."""
-    assert heartbeats.silent_queues() == [*schedule.QUEUES]
+    assert heartbeats.silent_queues() == [*schedule.queues()]
     for kind in KINDS:
         known(kind, LONG_AGO)
     Heartbeat.objects.create(queue="weir.fetch")
@@ -50,4 +50,4 @@ def test_one_that_is_started_again_and_again_is_not_new() -> None:
     for kind in KINDS:
         known(kind, LONG_AGO)
         known(kind, timedelta(seconds=10), f"{kind}.2")
-    assert heartbeats.silent_queues() == [*schedule.QUEUES]
+    assert heartbeats.silent_queues() == [*schedule.queues()]

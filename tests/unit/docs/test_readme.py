@@ -11,7 +11,7 @@ from django.core.management import get_commands
 from project.checkout import CHECKOUT
 from tests.command_lines import check_line, make_targets
 from tests.unit.project.test_deployment_files import variables_listed
-from weir.workers.processes.turning import BEAT
+from weir.workers.processes.kinds import BEAT
 
 PAGES = {
     str(path.relative_to(CHECKOUT)): path

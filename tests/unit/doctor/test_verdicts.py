@@ -25,7 +25,8 @@ from project.doctor.themes import (
     variables,
 )
 from weir.workers.processes.status import ProcessStatus
-from weir.workers.schedule import QUEUES, SCHEDULE
+from weir.workers.schedule import SCHEDULE, entries
+from weir.workers.schedule import queues as all_queues
 
 MIB = 2**20
 SERVER = postgresql.Server(
@@ -47,7 +48,7 @@ INFO = {
     "used_memory": 95,
     "aof_enabled": 0,
 }
-ENTRIES = {entry.name: True for entry in SCHEDULE}
+ENTRIES = {entry.name: True for entry in entries()}
 
 
 def process(kind: str, *, state: str = "alive", version: str = "0.1.0", age_s: float = 600.0) -> ProcessStatus:
@@ -200,15 +201,18 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
             processes.silent([*ALL, process("beat", state="silent"), process("ticks", state="gone")]),
             [("wrong", "beat.1@host (pid 7) is silent for 20 s")],
         ),
-        (queues.consumed([]), [("good", "Workers consume default, ticks, maintenance, fetch, mail.")]),
-        (queues.consumed(["weir.mail"]), [("wrong", "celery -A project worker --queues weir.mail")]),
-        (queues.lengths(dict.fromkeys(QUEUES, 0)), [("good", "0 in default, 0 in weir.ticks")]),
         (
-            queues.lengths({"default": 1_000, "ticks": 40, "fetch": 501}),
+            queues.consumed([]),
+            [("good", "Workers consume default, weir.ticks, weir.maintenance, weir.fetch, weir.mail.")],
+        ),
+        (queues.consumed(["weir.mail"]), [("wrong", "celery -A project worker --queues weir.mail")]),
+        (queues.lengths(dict.fromkeys(all_queues(), 0)), [("good", "0 in default, 0 in weir.ticks")]),
+        (
+            queues.lengths({"default": 1_000, "weir.ticks": 40, "weir.fetch": 501}),
             [("warning", "40 mess"), ("warning", "501 mess")],
         ),
         (queues.beats([]), [("good", "for 3 minutes")]),
-        (queues.beats(["fetch"]), [("wrong", "restart its fetcher")]),
+        (queues.beats(["weir.fetch"]), [("wrong", "restart its fetcher")]),
         (queues.tasks({"shop.tasks.arrived": 2}, ["shop.tasks.arrived"]), [("good", "each task")]),
         (
             queues.tasks({"shop.tasks.arived": 2_000}, ["shop.tasks.arrived"]),

@@ -25,9 +25,8 @@ from project import environment
 from project.checkout import CHECKOUT
 from project.processes import folder
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
-from weir.workers import heartbeats
-from weir.workers.processes.turning import BEAT, KINDS
-from weir.workers.schedule import QUEUES, SCHEDULE
+from weir.workers import heartbeats, schedule
+from weir.workers.processes.kinds import BEAT, KINDS
 
 PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat"]
 PASSWORDS = ["POSTGRES_PASSWORD", "POSTGRES_OWNER_PASSWORD", "POSTGRES_APP_PASSWORD", "REDIS_PASSWORD"]
@@ -211,11 +210,8 @@ def test_every_queue_has_a_worker() -> None:
     """The workers of the Procfile listen on every queue that something is sent to."""
     served = {queue for line in procfile().values() for queue in re.findall(r"--queues (\S+)", line)}
 
-    routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
-
-    assert served == routed | {settings.CELERY_TASK_DEFAULT_QUEUE}
-    assert served == routed | {entry.queue for entry in SCHEDULE}
-    assert served == set(QUEUES)
+    assert served == {entry.queue for entry in schedule.entries()}  # each has its heartbeat
+    assert served == {*schedule.QUEUES, settings.CELERY_TASK_DEFAULT_QUEUE}
 
 
 def test_compose_file_fits_the_schema() -> None:
@@ -282,7 +278,7 @@ def test_compose_checks_that_each_process_turns() -> None:
     commands = {name: " ".join(service.get("command", [])) for name, service in services().items()}
     queues = {name: found[1] for name, line in commands.items() if (found := re.search(r"--queues (\S+)", line))}
 
-    assert sorted(queues.values()) == sorted(QUEUES)
+    assert sorted(queues.values()) == sorted(schedule.queues())
     assert {name: KINDS.get(queue, "worker") for name, queue in queues.items()} == {name: name for name in queues}
     for name in (*queues, BEAT):
         assert services()[name]["healthcheck"]["test"][-3:] == ["check_heartbeat", "--process", name]

@@ -270,7 +270,7 @@ def test_fetchers_are_scaled_by_the_oldest_due_fetch() -> None:
     assert "replicas" not in of_kind("Deployment")["weir-fetcher"]["spec"]
     assert "weir_fetches_oldest_due_seconds" in names
     assert {name for name in names if f'"{name}"' not in code} == set()
-    assert queue in schedule.QUEUES
+    assert queue in schedule.queues()
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is missing (apt install prometheus)")

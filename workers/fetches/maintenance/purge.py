@@ -1,14 +1,10 @@
-"""Purge: results, past slots, robots.txt files and idle sites are deleted after their retention."""
-
-from datetime import timedelta
+"""Purge: results, robots.txt files and idle sites are deleted after their retention."""
 
 from django.conf import settings
 
 from weir.postgres import batches
-from weir.ratelimit import slots
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.robots import crawl_delays
-from weir.workers.processes import status
 
 BATCH = 1_000
 WITHIN_S = 5.0  # for each kind of row, of every ten minutes
@@ -18,18 +14,15 @@ NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered
 
 
 def purge() -> int:
-    """Delete fetches that ended, slots that passed and robots.txt files that expired longer ago than their retention.
+    """Delete fetches that ended and robots.txt files that expired longer ago than their retention.
 
     So are sites that only fetches have made, and that were idle for so long (deleted_sites.py). Other sites lose the
-    Crawl-delays that count no more, and processes that made no turn for an hour their rows. Returns the number of
-    fetches.
+    Crawl-delays that count no more. Returns the number of fetches.
 
     In short batches, which skip rows that other transactions have locked. What takes longer than WITHIN_S for a kind of
     row is left to the next purge. May be killed anywhere.
     """
-    slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION), within_s=WITHIN_S)
     crawl_delays.settle_all()
-    status.purge()
     _purge("purge_robots_files", ROBOTS_RETENTION)
     deleted_sites.delete_idle()
     _purge("purge_deleted_sites", NOTES_RETENTION)

@@ -117,7 +117,7 @@ def _outages(known: Sequence[ProcessStatus], row: Waiting) -> Iterator[Blocker]:
     for kind, (name, without) in FETCHES_NEED.items():
         if kind != "fetcher" and row.state != State.QUEUED:
             continue
-        of_kind = [process for process in known if process.kind == kind]
+        of_kind = [process for process in known if kind in process.kinds]
         if not any(process.runs for process in of_kind):
             since = f"has been alive for {span(min(p.silent_s for p in of_kind))}" if of_kind else "is known"
             yield Blocker(kind=f"no {kind}", text=f"No {name} {since}: {without}.", remedy="manage.py processes")

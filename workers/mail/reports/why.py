@@ -96,7 +96,7 @@ def _by_relays(email: Email) -> Iterator[Blocker]:
 
 
 def _without_mailer() -> Iterator[Blocker]:
-    if not any(process.kind == "mailer" and process.runs for process in processes()):
+    if not any("mailer" in process.kinds and process.runs for process in processes()):
         text = "No mailer runs: start a worker of the queue weir.mail, or type `manage.py send_emails`."
         yield Blocker(what="no mailer", text=text)
 

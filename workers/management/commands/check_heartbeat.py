@@ -20,7 +20,7 @@ class Command(ExactCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         asked = parser.add_mutually_exclusive_group(required=True)
-        asked.add_argument("queue", nargs="?", choices=schedule.QUEUES)
+        asked.add_argument("queue", nargs="?", choices=schedule.queues())
         asked.add_argument(
             "--process",
             metavar="NAME",
@@ -57,5 +57,5 @@ class Command(ExactCommand):
 def _is_meant(known: ProcessStatus, wanted: str) -> bool:
     if "@" in wanted:
         return known.name == wanted
-    names = {known.kind, str(known.pid), known.name.rpartition("@")[0]}
+    names = {*known.kinds, str(known.pid), known.name.rpartition("@")[0]}
     return known.host == socket.gethostname() and wanted in names

@@ -15,6 +15,7 @@ from weir.workers.cli.terminal import span
 from weir.workers.overview import locks
 from weir.workers.overview.overview import Overview, overview
 from weir.workers.overview.problems import Problem, held_up, problems, shown
+from weir.workers.processes.status import by_kind
 
 NEEDS_A_PERSON = 1  # the exit status
 LOCK_S = 2.0  # for which it waits for a table that is locked
@@ -110,7 +111,7 @@ def _once(seen: Overview) -> str:
 
 
 def _alive(seen: Overview) -> Counter[str]:
-    return Counter(process.kind for process in seen.processes if process.runs)
+    return by_kind(process for process in seen.processes if process.runs)
 
 
 def _as_data(seen: Overview, found: Sequence[Problem]) -> dict[str, object]:

@@ -1,0 +1,65 @@
+"""The schedule's rows in PostgreSQL, from which beat reads it: `migrate` and `sync_schedule` write them."""
+
+import json
+from typing import Any, Final, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from weir.postgres import weir_apps
+from weir.workers.schedule import Entry, entries
+
+OWNED: Final = "weir: "  # how the names of Weir's entries begin
+_LOCK: Final = 0x53636865  # "Sche" in ASCII: of the process that synchronises, as entries have no unique key
+
+
+class Synchronised(NamedTuple):
+    """How many entries there are, and what was done for that."""
+
+    entries: int
+    created: int
+    removed: int
+
+
+def synchronise() -> Synchronised:
+    """Create the entries of the installed apps that are missing, and remove Weir's others.
+
+    What operators have changed stays: the interval, the queue, and whether an entry is enabled. An entry whose task
+    was renamed is made anew.
+    """
+    wanted = entries()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        tasks = {entry.name: entry.task for entry in wanted}
+        owned = PeriodicTask.objects.filter(name__startswith=OWNED)
+        stale = [row for row in owned if tasks.get(row.name) != row.task]
+        for row in stale:
+            row.delete()
+        created = sum(map(_ensure, wanted))
+    return Synchronised(entries=len(wanted), created=created, removed=len(stale))
+
+
+def after_migrate(*, using: str, plan: object = None, **_signal: Any) -> None:
+    """Do so after `migrate`, where beat's tables are there; not after `flush`, which has no plan."""
+    tables = {model._meta.db_table for model in (PeriodicTask, IntervalSchedule)}  # noqa: SLF001  documented
+    if plan is None or using != DEFAULT_DB_ALIAS or any(app.has_own_release for app in weir_apps.installed()):
+        return
+    if tables <= set(connections[using].introspection.table_names()):
+        synchronise()
+
+
+def _ensure(entry: Entry) -> bool:
+    interval, _ = IntervalSchedule.objects.get_or_create(
+        every=int(entry.every.total_seconds()), period=IntervalSchedule.SECONDS
+    )
+    _, created = PeriodicTask.objects.get_or_create(
+        name=entry.name,
+        defaults={
+            "task": entry.task,
+            "interval": interval,
+            "queue": entry.queue,
+            "args": json.dumps(entry.arguments),
+        },
+    )
+    return bool(created)

@@ -1,0 +1,30 @@
+"""The kinds of processes: pure. A worker is of one kind for each of Weir's queues that it consumes."""
+
+from collections.abc import Iterable
+from typing import Final
+
+BEAT: Final = "beat"
+WORKER: Final = "worker"  # of any queue that is not Weir's
+# In the order in which a process of several kinds is named by them.
+KINDS: Final = {
+    "weir.ticks": "ticks",
+    "weir.maintenance": "maintenance",
+    "weir.fetch": "fetcher",
+    "weir.mail": "mailer",
+}
+
+
+def of_queue(queue: str) -> str:
+    """Return the kind of the workers that consume the queue."""
+    return KINDS.get(queue, WORKER)
+
+
+def of_queues(queues: Iterable[str]) -> str:
+    """Return the kind of a worker of these queues: several are joined, as in `ticks+mailer`."""
+    found = set(map(of_queue, queues))
+    return "+".join(kind for kind in (*KINDS.values(), WORKER) if kind in found)
+
+
+def split(kind: str) -> tuple[str, ...]:
+    """Return each of the kinds that a process is."""
+    return tuple(kind.split("+"))
