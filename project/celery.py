@@ -3,15 +3,13 @@
 import os
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
+from celery.signals import beat_init, setup_logging, worker_init
 
 from project.broker import patch_kombu, take_url_from_settings
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
-from weir.workers.limits import bring_own_limits
-from weir.workers.tracing import spans
-from weir.workers.tracing.messages import carry_correlation_ids
+from weir.celery import integrate
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -19,13 +17,10 @@ patch_kombu()
 take_url_from_settings()
 leave_when_silent()
 log_what_tasks_print()
-carry_correlation_ids()
-bring_own_limits()
-worker_process_shutdown.connect(spans.stop)
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
-app.steps["worker"].add("weir.workers.processes.turning:Turning")
+integrate(app)
 
 
 @setup_logging.connect

@@ -20,9 +20,7 @@ from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
 from weir.postgres import sessions
-from weir.workers import task_names
 from weir.workers.mail.transports import kind_routes, relay_urls
-from weir.workers.schedule import SCHEDULE
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
 
@@ -167,11 +165,9 @@ CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child,
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
-# What keeps Weir going waits for no task of a user, which are in `default`.
-CELERY_TASK_ROUTES = {
-    **{entry.task: {"queue": entry.queue} for entry in SCHEDULE if entry.task != task_names.HEARTBEAT},  # one a queue
-    task_names.FETCH_BATCH: {"queue": "weir.fetch"},
-}
+# Of users' tasks, which are in `default` otherwise. Those of Weir's have queues of their own (weir.celery): what keeps
+# Weir going waits for none of these.
+CELERY_TASK_ROUTES: dict[str, dict[str, str]] = {}
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -180,9 +176,6 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 # After a lost connection Celery would raise a lowered prefetch count again by a question to the broker from the thread
 # whose task has ended: a fetcher's, beside the main loop. By AMQP one of the two reads the other's answer.
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
-CELERY_BEAT_SCHEDULER = "weir.workers.beat.scheduler:LeasedScheduler"
-CELERY_BEAT_SYNC_EVERY = 1
-CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 
 # --- E-mail: Django's own settings ----------------------------------------------------------------------------------
 EMAIL_BACKEND = env.EMAIL_BACKEND

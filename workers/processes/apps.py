@@ -9,8 +9,8 @@ class ProcessesConfig(weir_apps.WeirApp):
     name = "weir.workers.processes"
 
     def ready(self) -> None:
-        """Have the times of turns put right where PostgreSQL's clock was stepped."""
-        from weir.workers.processes import stepping  # noqa: PLC0415  needs loaded apps, as the next
+        """Register the system checks; have the times of turns put right where PostgreSQL's clock was stepped."""
+        from weir.workers.processes import checks, stepping  # noqa: F401, PLC0415  needs loaded apps, as the next
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.processes")

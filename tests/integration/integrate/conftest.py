@@ -1,0 +1,156 @@
+"""A project that nobody of Weir made: its own settings, its own Celery app, and of Weir the apps that it wants."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import redis
+from django.conf import settings
+
+from project.environment import urls
+from tests.servers import database_url
+
+SETTINGS = """
+import pickle
+import weir
+SECRET_KEY = "not a secret"
+INSTALLED_APPS = [f"django.contrib.{{name}}" for name in ("admin", "auth", "contenttypes", "messages")]
+INSTALLED_APPS += {apps}
+INSTALLED_APPS += ["shop"]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+TEMPLATES = [{{
+    "BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True,
+    "OPTIONS": {{"context_processors": [
+        "django.template.context_processors.request", "django.contrib.auth.context_processors.auth",
+        "django.contrib.messages.context_processors.messages",
+    ]}},
+}}]
+DATABASES = {{"default": pickle.loads({database!r})}}
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+USE_TZ = True
+globals().update(pickle.loads({given!r}))
+REDIS_URL = {redis_url!r}
+CELERY_BROKER_URL = {broker_url!r}
+{more}
+"""
+CELERY = """
+import os
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
+import weir.celery
+from celery import Celery
+app = Celery("a shop")
+{lines}
+"""
+AFTERWARDS = """
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+weir.celery.integrate(app)
+"""
+TASKS = """
+from celery import shared_task
+@shared_task
+def tidy_up(*args):
+    return "tidied up"
+"""
+
+
+@dataclass(kw_only=True)
+class Host:
+    """The project `shop` in a folder of its own."""
+
+    folder: Path
+    database: str
+    broker: redis.Redis
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def write(self, apps: str, *, more: str = "", celery: str = AFTERWARDS) -> None:
+        """Write its files; `apps` is an expression, such as `weir.APPS`."""
+        path = self.broker.connection_pool.connection_kwargs["path"]
+        given = {
+            name: getattr(settings, name)
+            for name in dir(settings)
+            if name.startswith(("WEIR_", "EMAIL_", "OTEL_")) and name not in {"WEIR_REDIS_PREFIX", "EMAIL_BACKEND"}
+        } | {"WEIR_REDIS_PREFIX": "weir", "EMAIL_BACKEND": "weir.workers.mail.smtp.EmailBackend"}
+        text = SETTINGS.format(
+            apps=apps,
+            database=pickle.dumps(urls.database(database_url(self.database))),
+            given=pickle.dumps(given),
+            redis_url=f"unix://{path}",
+            broker_url=f"redis+socket://{path}",
+            more=more,
+        )
+        shop = self.folder / "shop"
+        shop.mkdir(exist_ok=True)
+        (shop / "__init__.py").write_text("from shop.celery import app as celery_app\n")
+        (shop / "settings.py").write_text(text)
+        (shop / "tasks.py").write_text(TASKS)
+        (shop / "celery.py").write_text(CELERY.format(lines=celery))
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in it, to its end."""
+        return subprocess.run(
+            words, cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False
+        )
+
+    def manage(self, *words: str) -> str:
+        """Run a command of Django's, which must succeed; return what it said."""
+        done = self.run(sys.executable, "-m", "django", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def python(self, code: str) -> str:
+        """Run code after django.setup(), which must succeed; return what it printed."""
+        done = self.run(sys.executable, "-c", f"import django; django.setup()\n{code}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def start(self, command: str) -> Path:
+        """Start a command line, which ends with the test; return its log."""
+        log = self.folder / f"{command.rsplit(maxsplit=1)[-1].partition('@')[0]}.log"
+        words = [str(Path(sys.executable).parent / command.split(maxsplit=1)[0]), *command.split()[1:]]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                words, cwd=self.folder, env=self._environment, stdout=output, stderr=output, start_new_session=True
+            )
+        self._stack.callback(_end, process)
+        return log
+
+    def close(self) -> None:
+        """End what it has started."""
+        self._stack.close()
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "PYTHONPATH": str(self.folder),
+            "DJANGO_SETTINGS_MODULE": "shop.settings",
+        }
+
+
+@pytest.fixture
+def host(tmp_path: Path, empty_database: str, own_broker: redis.Redis) -> Iterator[Host]:
+    """Provide the project, with a database and a broker of its own; its files are not written yet."""
+    found = Host(folder=tmp_path, database=empty_database, broker=own_broker)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

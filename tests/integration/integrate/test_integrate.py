@@ -1,0 +1,92 @@
+"""`weir.celery.integrate` in a host's celery.py: composed with what the host has, or refused with a sentence."""
+
+import sys
+
+import pytest
+
+from tests.integration.integrate.conftest import AFTERWARDS, Host
+
+BEFORE = """
+weir.celery.integrate(app)
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+"""
+OWN_TASKS_ONLY = """
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["shop"])
+app.conf.task_default_queue = "celery"  # reads the configuration
+weir.celery.integrate(app)
+weir.celery.integrate(app)
+"""
+THEIRS = """
+CELERY_TASK_ROUTES = ({"shop.tasks.*": {"queue": "slow"}}, {"*": {"queue": "others"}})
+CELERY_TASK_ANNOTATIONS = {"*": {"rate_limit": "1/h", "ignore_result": False}}
+CELERY_RESULT_BACKEND = "cache+memory://"
+CELERY_BEAT_SCHEDULE = {"tidy": {"task": "shop.tasks.tidy_up", "schedule": 60.0}}
+CELERY_TASK_TIME_LIMIT = 300
+"""
+SHOW = """
+from shop.celery import app
+from weir.workers import task_names
+app.loader.import_default_modules()
+app.finalize()
+route = lambda name: app.amqp.router.route({}, name)["queue"].name
+print(route("weir.mail.purge"), route("shop.tasks.tidy_up"), route("else"))
+print(app.conf.beat_scheduler, app.conf.result_backend, app.conf.task_time_limit)
+print(set(task_names.OF_WEIR) <= set(app.tasks), "shop.tasks.tidy_up" in app.tasks)
+"""
+
+
+@pytest.mark.parametrize("lines", [BEFORE, AFTERWARDS, OWN_TASKS_ONLY], ids=["before", "afterwards", "own tasks only"])
+def test_it_composes_with_what_the_host_has_in_any_order(lines: str, host: Host) -> None:
+    """Weir's messages go to its queues, whatever matches them; the host's own settings hold for its own tasks."""
+    host.write("weir.APPS + weir.APPS_API", more=THEIRS, celery=lines)
+    routes, others, tasks = host.python(SHOW).splitlines()
+    assert routes == "weir.maintenance slow others"
+    assert others == "weir.workers.beat.scheduler:LeasedScheduler cache+memory:// 300"
+    assert tasks == "True True"
+
+
+REFUSED = {
+    'CELERY_BEAT_SCHEDULER = "redbeat.RedBeatScheduler"': "beat_scheduler is redbeat.RedBeatScheduler: ",
+    'CELERY_ACCEPT_CONTENT = ["pickle"]': 'add "json" to it',
+    'CELERY_BROKER_URL = "sqs://"': "The broker is spoken to by sqs",
+    "CELERY_TASK_CREATE_MISSING_QUEUES = False": "task_queues has no weir.ticks, weir.main",
+}
+ACCEPTED = (
+    "CELERY_TASK_ALWAYS_EAGER = True",
+    'CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"',
+    'CELERY_BEAT_SCHEDULER = "celery.beat:PersistentScheduler"',
+)
+
+
+def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: Host) -> None:
+    """By `check`, and by a worker and a beat, which end; web code goes on."""
+    for setting, sentence in REFUSED.items():
+        host.write("weir.APPS_THROTTLE", more=setting)
+        checked = host.run(sys.executable, "-c", CHECK)
+        assert sentence in checked.stdout + checked.stderr, checked
+        assert "weir.E030" in checked.stdout + checked.stderr
+    for command in ("worker", "beat"):
+        ended = host.run("celery", "-A", "shop", command)
+        assert ended.returncode == 1
+        assert sentence in ended.stdout + ended.stderr
+    for setting in ACCEPTED:
+        host.write("weir.APPS_THROTTLE", more=setting)
+        assert "no issues" in host.manage("check")
+
+
+CHECK = "from django.core.management import execute_from_command_line as e; e(['django', 'check'])"
+
+
+def test_routes_that_are_set_afterwards_are_refused(host: Host) -> None:
+    """They would leave out Weir's."""
+    late = f"{AFTERWARDS}\napp.conf.task_routes\napp.conf.task_routes = {{'*': {{'queue': 'others'}}}}\n"
+    host.write("weir.APPS_THROTTLE", celery=late)
+    assert "call integrate last" in host.run(sys.executable, "-c", CHECK).stderr
+
+
+def test_an_app_that_knows_nothing_of_weir_is_warned_of(host: Host) -> None:
+    """Nothing would be done, and no error would say so."""
+    host.write("weir.APPS_THROTTLE", celery='app.config_from_object("django.conf:settings", namespace="CELERY")')
+    assert "weir.W030" in host.manage("check")

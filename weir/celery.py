@@ -1,0 +1,141 @@
+"""Weir in a Celery app: queues, scheduler, what is known of each worker, and what Weir's messages say.
+
+    app = Celery("shop")
+    app.config_from_object("django.conf:settings", namespace="CELERY")
+    app.autodiscover_tasks()
+    weir.celery.integrate(app)
+
+Nothing of the app's own changes: its routes, annotations, result backend and queues hold for its own tasks.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from celery import Celery
+from celery.signals import beat_init, celeryd_init, worker_process_shutdown
+from django.core.checks import CheckMessage, Error, register
+
+from weir.postgres import weir_apps
+from weir.workers import limits, schedule, task_names
+from weir.workers.tracing import spans
+from weir.workers.tracing.messages import carry_correlation_ids
+
+SCHEDULER: Final = "weir.workers.beat.scheduler:LeasedScheduler"
+TURNING: Final = "weir.workers.processes.turning:Turning"
+# Schedulers whose work Weir's does, too: Celery's, which is the default, and the one that Weir's is made of.
+_REPLACED: Final = {
+    "celery.beat:PersistentScheduler",
+    "django",
+    "django_celery_beat.schedulers:DatabaseScheduler",
+    "django_celery_beat.schedulers.DatabaseScheduler",
+}
+_BROKERS: Final = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory"}
+_JSON: Final = {"json", "application/json"}
+# A heartbeat goes to the queue that its sender names.
+_ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
+
+_integrated: list[Celery] = []
+
+
+class CannotIntegrate(Exception):
+    """What the configuration of a Celery app says, and Weir cannot work with; the message says what to do."""
+
+
+def integrate(app: Celery) -> None:
+    """Have this Celery app run Weir's tasks and its schedule. Called where the app is made, any number of times.
+
+    Its configuration may be read before or afterwards. Weir's routes come before its own, and are of Weir's tasks
+    only. Its scheduler becomes Weir's, which is django-celery-beat's behind a lease, and runs `beat_schedule`, too.
+
+    Raises CannotIntegrate where the configuration is known already, and Weir cannot work with it. Otherwise `manage.py
+    check` says so, and a worker or a beat ends with that sentence when it starts.
+    """
+    if app in _integrated:
+        return
+    _integrated.append(app)
+    app.steps["worker"].add(TURNING)
+    app.autodiscover_tasks(_packages)
+    limits.bring_own_limits()
+    carry_correlation_ids()
+    worker_process_shutdown.connect(spans.stop)
+    celeryd_init.connect(_refuse_to_start)
+    beat_init.connect(_refuse_to_beat)
+    register(_check)
+    app.on_after_configure.connect(_configure)
+    if getattr(app, "configured", False):
+        _configure(app)
+        for sentence in faults(app):
+            raise CannotIntegrate(sentence)
+
+
+def faults(app: Celery) -> Iterator[str]:
+    """Yield what the app's configuration says that Weir cannot work with, in a sentence each, and what to do."""
+    conf = app.conf
+    if conf.beat_scheduler != SCHEDULER:
+        yield (
+            f"beat_scheduler is {conf.beat_scheduler}: take that setting out. Weir's own scheduler, which is "
+            "django-celery-beat's, runs your beat_schedule, too; or beat would never send what Weir relies on."
+        )
+    if not _JSON & set(conf.accept_content or ()):
+        yield 'accept_content has no json, in which Weir\'s messages are: add "json" to it.'
+    if (name := _transport(app)) not in _BROKERS:
+        yield (
+            f"The broker is spoken to by {name}, by which Weir cannot see how many messages wait: it needs Redis, "
+            "Valkey or RabbitMQ. Set broker_url to one of these."
+        )
+        return  # what follows asks the transport
+    if missing := [queue for queue in schedule.QUEUES if queue not in app.amqp.queues and not _creates(app)]:
+        yield (
+            f"task_create_missing_queues is off, and task_queues has no {', '.join(missing)}: take that setting "
+            "out, or add these queues."
+        )
+    if app.amqp.router.route({}, task_names.DISPATCH)["queue"].name != _ROUTES[task_names.DISPATCH]["queue"]:
+        yield "task_routes was set after weir.celery.integrate(app): call integrate last."
+
+
+def _configure(sender: Celery, **_signal: object) -> None:
+    """Add what Weir needs to a configuration that was just read."""
+    conf = sender.conf
+    routes = conf.task_routes or []
+    if not (isinstance(routes, list) and _ROUTES in routes):
+        conf.task_routes = [_ROUTES, *(routes if isinstance(routes, list | tuple) else [routes])]
+    if conf.beat_scheduler in _REPLACED:
+        conf.beat_scheduler = SCHEDULER
+
+
+def _packages() -> list[str]:
+    return [app.name for app in weir_apps.installed()]
+
+
+def _transport(app: Celery) -> str:
+    """Return the scheme of the broker's URL, without importing what speaks it."""
+    named = app.conf.broker_write_url or app.conf.broker_url
+    scheme, separator, _ = str(named if isinstance(named, str) else named[0]).partition("://")
+    return scheme if separator else "amqp"
+
+
+def _creates(app: Celery) -> bool:
+    return bool(app.conf.task_create_missing_queues)
+
+
+def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
+    """weir.E030: what the configuration of a Celery app says that Weir cannot work with."""
+    return [Error(f"Celery: {sentence}", id="weir.E030") for app in _integrated for sentence in faults(app)]
+
+
+def _refuse_to_start(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
+    _refuse(instance.app)
+
+
+def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's beat
+    _refuse(sender.app)
+    from weir.workers.beat.scheduler import LeasedScheduler  # noqa: PLC0415  of beat's process only
+
+    if sender.app in _integrated and not isinstance(sender.scheduler, LeasedScheduler):
+        raise SystemExit(f"beat was told to use another scheduler than Weir's, {SCHEDULER}: leave out -S, --scheduler.")
+
+
+def _refuse(app: Celery) -> None:
+    """End this process, which SystemExit does; of other errors Celery makes lines of its log."""
+    for sentence in faults(app) if app in _integrated else ():
+        raise SystemExit(f"Weir cannot work with this Celery app. {sentence}")

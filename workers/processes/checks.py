@@ -1,0 +1,23 @@
+"""System checks of the Celery app that is to run Weir."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from celery import current_app
+from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's own name
+
+_STEP: Final = "weir.workers.processes.turning:Turning"
+
+
+@register
+def runs_weir(**_kwargs: Any) -> Sequence[CheckMessage]:
+    """weir.W030: nothing that Weir sends is done by an app that was not told of it."""
+    app: Any = current_app
+    if _STEP in app.steps["worker"]:
+        return []
+    message = f"The Celery app of this process ({app.main or 'without a name'}) does not run Weir."
+    hint = (
+        "Call weir.celery.integrate(app) in the module that makes your app, and import the app in the __init__.py of "
+        "your project, as Celery says of Django."
+    )
+    return [Warning(message, hint=hint, id="weir.W030")]
