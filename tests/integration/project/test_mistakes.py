@@ -77,8 +77,8 @@ TYPED = [
     (
         "fetch http://a.example/",
         (
-            "No worker consumes the queue weir.ticks and the queue weir.fetch, so nothing was queued: start all processes with "
-            f"`make up`, or {WORKERS}; or queue for later with --no-wait."
+            "No worker consumes the queue weir.ticks and the queue weir.fetch, so nothing was queued: start all "
+            f"processes with `make up`, or {WORKERS}; or queue for later with --no-wait."
         ),
         1,
     ),
@@ -133,7 +133,8 @@ TYPED = [
     (
         "check_heartbeat fetche",
         (
-            "There is no queue 'weir.fetche'. Did you mean weir.fetch? The queues are default, weir.ticks, weir.maintenance, weir.fetch, weir.mail. "
+            "There is no queue 'weir.fetche'. Did you mean weir.fetch? The queues are default, weir.ticks, "
+            "weir.maintenance, weir.fetch, weir.mail. "
             f"{HELP.format('check_heartbeat')}"
         ),
         2,

@@ -1,0 +1,36 @@
+"""What a worker is, by its queues, and the lines that start it."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from weir.workers.processes import kinds, lines
+from weir.workers.schedule import QUEUES
+
+
+@pytest.mark.parametrize(
+    ("queues", "kind"),
+    [
+        (["weir.ticks"], "ticks"),
+        (["celery"], "worker"),
+        (["weir.mail", "weir.ticks"], "ticks+mailer"),
+        (["weir.fetch", "slow", "celery", "weir.maintenance"], "maintenance+fetcher+worker"),
+    ],
+)
+def test_a_worker_is_of_a_kind_for_each_queue(queues: Sequence[str], kind: str) -> None:
+    """Named in one order, and read again."""
+    assert kinds.of_queues(queues) == kind
+    assert {*kinds.split(kind)} == {*map(kinds.of_queue, queues)}
+
+
+def test_each_queue_has_a_process_of_its_own_or_shares_all_but_the_fetchers() -> None:
+    """A fetcher wants threads; what waits for a mail server leaves children to the others."""
+    alone = [*lines.lines("shop", QUEUES)]
+    assert [line.name for line in alone] == [
+        "weir-ticks", "weir-maintenance", "weir-fetcher", "weir-mailer", "weir-beat",
+    ]  # fmt: skip
+    few = [*lines.lines("shop", QUEUES, small=True)]
+    assert [line.name for line in few] == ["weir-worker", "weir-fetcher", "weir-beat"]
+    assert "--queues weir.ticks,weir.maintenance,weir.mail --pool prefork --concurrency 4 " in few[0].command
+    assert [line.name for line in lines.lines("shop", ["weir.ticks"], small=True)] == ["weir-ticks", "weir-beat"]
+    assert {line.stops_within_s for line in few if "weir.mail" in line.command} == {lines.MAILER_STOPS_WITHIN_S}

@@ -1,0 +1,76 @@
+"""The command lines of Weir's workers and its beat, for the apps that are installed: pure, but for the modules' names.
+
+The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. What is in
+`weir.maintenance` may take long. A mail server that hangs holds up mailers only. A fetcher is one event loop, so it
+wants threads, and a process of its own.
+"""
+
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weir.workers.processes.kinds import BEAT, WORKER, of_queue
+
+_FETCH: Final = "weir.fetch"
+_MAIL: Final = "weir.mail"
+_OPTIONS: Final = "--prefetch-multiplier 2 --without-gossip --without-mingle --without-heartbeat"
+_POOLS: Final[Mapping[str, str]] = {
+    "weir.ticks": "--pool prefork --concurrency 3",
+    "weir.maintenance": "--pool prefork --concurrency 2",
+    _FETCH: "--pool threads --concurrency 64",
+    _MAIL: "--pool prefork --concurrency 2",
+}
+# Of the fewest processes: a child for each queue that may be busy for long, and two for the others.
+# For what a task has in hand; and for a mail server that hangs: an e-mail whose answer is not awaited is `unknown`.
+STOPS_WITHIN_S: Final = 90
+MAILER_STOPS_WITHIN_S: Final = 660
+_TOGETHER: Final = "--pool prefork --concurrency {children}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A process: its name, which none of a project's own has, its command, and how long it may take to stop."""
+
+    name: str
+    command: str
+    stops_within_s: int = STOPS_WITHIN_S
+
+    @property
+    def words(self) -> list[str]:
+        """The command, word by word."""
+        return self.command.split()
+
+
+def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator[Line]:
+    """Yield the processes of these queues of Weir's, and beat; with `small`, as few as can do it.
+
+    `app` is what Celery's option -A names.
+    """
+    groups = [[queue] for queue in queues]
+    if small:
+        groups = [[queue for queue in queues if queue != _FETCH], [queue for queue in queues if queue == _FETCH]]
+    for group in filter(None, groups):
+        name = f"weir-{of_queue(group[0]) if len(group) == 1 else WORKER}"
+        pool = _POOLS[group[0]] if len(group) == 1 else _TOGETHER.format(children=len(group) + 1)
+        consumes = f"--queues {','.join(group)} {pool} {_OPTIONS} --hostname {name}@%h"
+        stops_within_s = MAILER_STOPS_WITHIN_S if _MAIL in group else STOPS_WITHIN_S
+        yield Line(name=name, command=f"celery -A {app} worker {consumes}", stops_within_s=stops_within_s)
+    yield Line(name=f"weir-{BEAT}", command=f"celery -A {app} beat")
+
+
+def app_option(app: Any) -> str | None:  # noqa: ANN401  Celery's own have no types
+    """Return what -A names for this Celery app: its module, or that and its name there. None: no module has it."""
+    found = [
+        (name, variable)
+        for name, module in sorted(sys.modules.items())
+        for variable, value in list(vars(module).items() if module else ())
+        if value is app
+    ]
+    for name, variable in sorted(found, key=lambda place: (not place[0].endswith(".celery"), len(place[0]))):
+        if name.startswith(("celery.", "weir.")) or name in {"celery", "__main__"}:
+            continue
+        if variable in {"app", "celery"}:
+            return name.removesuffix(".celery")
+        return f"{name}:{variable}"
+    return None
