@@ -473,7 +473,7 @@ def test_a_fresh_heartbeat_passes_the_check(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(heartbeats, "silent_queues", lambda: ["default"])
     output = StringIO()
 
-    call_command("check_heartbeat", "fetch", stdout=output)
+    call_command("check_heartbeat", "weir.fetch", stdout=output)
 
     assert "fetch is alive" in output.getvalue()
 

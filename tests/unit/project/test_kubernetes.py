@@ -263,7 +263,7 @@ def test_fetchers_are_scaled_by_the_oldest_due_fetch() -> None:
     jsonschema.Draft202012Validator(SCALED_OBJECT).validate(scaled)
     [trigger] = scaled["spec"]["triggers"]
     names = set(re.findall(r"weir_\w+", trigger["metadata"]["query"]))
-    [queue] = re.findall(r'queue="(\w+)"', trigger["metadata"]["query"])
+    [queue] = re.findall(r'queue="([\w.]+)"', trigger["metadata"]["query"])
     code = "".join(path.read_text() for path in (CHECKOUT / "weir" / "ops" / "metrics").rglob("*.py"))
 
     assert scaled["spec"]["scaleTargetRef"]["name"] == "weir-fetcher"
