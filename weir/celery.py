@@ -89,7 +89,7 @@ def faults(app: Celery) -> Iterator[str]:
             f"task_create_missing_queues is off, and task_queues has no {', '.join(missing)}: take that setting "
             "out, or add these queues."
         )
-    if app.amqp.router.route({}, task_names.DISPATCH)["queue"].name != _ROUTES[task_names.DISPATCH]["queue"]:
+    elif app.amqp.router.route({}, task_names.DISPATCH)["queue"].name != _ROUTES[task_names.DISPATCH]["queue"]:
         yield "task_routes was set after weir.celery.integrate(app): call integrate last."
 
 
