@@ -116,7 +116,7 @@ def test_a_message_reaches_its_queue() -> None:
         assert publish(task_names.FETCH_BATCH, [1, 2]) is True
         assert waiting(task_names.FETCH_BATCH) == 1
         assert broker.llen("weir.fetch") == 1
-        body = json.loads(broker.lindex("fetch", 0) or "")
+        body = json.loads(broker.lindex("weir.fetch", 0) or "")
         assert body["headers"]["task"] == task_names.FETCH_BATCH
         assert body["headers"]["argsrepr"] == "([1, 2],)"
     finally:
