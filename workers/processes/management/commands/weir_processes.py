@@ -33,7 +33,8 @@ class Command(ExactCommand):
         parser.add_argument("--app", "-A", metavar="APP", help="as of Celery's -A, if it is not found by itself")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        app = options["app"] or lines.app_option(current_app._get_current_object())  # noqa: SLF001  of a proxy
+        proxy: Any = current_app
+        app = options["app"] or lines.app_option(proxy._get_current_object())  # noqa: SLF001  what it stands for
         if app is None:
             raise CommandError(
                 "No module has the Celery app of this process: import it in the __init__.py of your project, as Celery "
