@@ -6,8 +6,8 @@ from itertools import cycle
 from urllib.parse import quote
 
 from demo.fakes.sites import Sites
+from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
-from weir.ratelimit.rates import parse_rate
 from weir.workers.fetches.enqueue import request_fetches
 
 RATES = ("1/2s", "1/s", "2/s", "3/s", "5/s", "8/s", "10/s", "20/s")

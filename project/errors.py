@@ -25,8 +25,8 @@ from project.environment import UnreadableVariables
 from project.environment.redacting import without_secrets
 from project.environment.urls import REDIS_SCHEMES, SCHEMES, split_url
 from project.environment.values import TRUE
+from weir.conf.texts import redis_urls as several
 from weir.notifications import counters
-from weir.notifications.link import urls as several
 
 DOCTOR = "; `python manage.py doctor` checks the rest"
 _UNDEFINED_TABLE = "42P01"

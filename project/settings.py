@@ -19,8 +19,8 @@ from project.checkout import CHECKOUT, LOCAL
 from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
+from weir.conf.texts import kind_routes, relay_urls
 from weir.postgres import sessions
-from weir.workers.mail.transports import kind_routes, relay_urls
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
 

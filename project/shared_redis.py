@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.conf import settings
 
 from project.environment.urls import joined
-from weir.notifications.link import urls as several
+from weir.conf.texts import redis_urls as several
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _QUEUES: Final = "the messages that wait in the queues"

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from weir.ratelimit.rates import InvalidRate, parse_rate
+from weir.conf.texts.rates import InvalidRate, parse_rate
 
 
 @register

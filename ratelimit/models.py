@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, Reverse
 
-from weir.ratelimit.rates import rate_text
+from weir.conf.texts.rates import rate_text
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
+from weir.conf.texts.rates import parse_rate, spelled
 from weir.postgres import statements
 from weir.postgres.moments import in_utc
 from weir.ratelimit import site_names
@@ -24,7 +25,6 @@ from weir.ratelimit.changing.rows import BackedOffSite, ChangedSite, HeldSite, R
 from weir.ratelimit.changing.values import check_settings, check_stated, usable_refusing
 from weir.ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_REASON, PAUSED_FOREVER, Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
-from weir.ratelimit.rates import parse_rate, spelled
 from weir.ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
 
 _query = partial(statements.run, "weir.ratelimit")

@@ -18,12 +18,12 @@ from django.conf import settings
 from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
+from weir.conf.texts.rates import parse_rate, spelled
 from weir.postgres import statements
 from weir.postgres.timeline import gate
 from weir.ratelimit import similar_names, site_names
 from weir.ratelimit.models import LONG_AGO, PAUSED_FOREVER, Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
-from weir.ratelimit.rates import parse_rate, spelled
 
 # The advisory lock of transactions that change which site a host belongs to: "Site" in ASCII.
 LOCK = 0x53697465

@@ -49,7 +49,7 @@ _PLACES = {
     "rest_site": "weir.ratelimit.site_settings:rest",
     "forecast_site": "weir.workers.fetches.reports.forecast:forecast",
     "SiteForecast": "weir.workers.fetches.reports.forecast:Forecast",
-    "InvalidRate": "weir.ratelimit.rates",
+    "InvalidRate": "weir.conf.texts.rates",
     "InvalidSiteName": "weir.ratelimit.site_names",
     "SiteBusy": "weir.ratelimit.site_settings",
     "SitesLocked": "weir.ratelimit.sites",

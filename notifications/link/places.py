@@ -11,7 +11,7 @@ from redis.connection import ConnectionPool, parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from weir.notifications.link import urls
+from weir.conf.texts import redis_urls
 
 _Sentinel: Any = Sentinel  # which is not typed, as
 _parsed: Any = parse_url
@@ -75,16 +75,16 @@ def pools(url: str, connect_within_s: float | None = None, answer_within_s: floa
         "decode_responses": True,
         "encoding_errors": "surrogateescape",  # what is not UTF-8 is somebody else's, and has to be read all the same
     }
-    kind = urls.kind_of(url)
+    kind = redis_urls.kind_of(url)
     if not kind:
         return [ConnectionPool.from_url(url, **options)]
-    servers = urls.parse(url)
-    if kind == urls.SENTINEL:
+    servers = redis_urls.parse(url)
+    if kind == redis_urls.SENTINEL:
         return [_of_sentinels(servers, options)]
     return [ConnectionPool.from_url(servers.url_of(*host), **options) for host in servers.hosts]
 
 
-def _of_sentinels(servers: urls.Servers, options: dict[str, Any]) -> ConnectionPool:
+def _of_sentinels(servers: redis_urls.Servers, options: dict[str, Any]) -> ConnectionPool:
     """Return what connects to the server that the first Sentinel which answers names as the primary."""
     of_redis: dict[str, Any] = {**_parsed(servers.url_of("redis", 0)), **options}
     for name in ("host", "port", "connection_class"):
@@ -96,7 +96,7 @@ def _of_sentinels(servers: urls.Servers, options: dict[str, Any]) -> ConnectionP
 
 
 def _node(host: str, port: int) -> ConnectionPool:
-    pool: ConnectionPool = pools(urls.parse(settings.REDIS_URL).url_of(host, port))[0]
+    pool: ConnectionPool = pools(redis_urls.parse(settings.REDIS_URL).url_of(host, port))[0]
     return pool
 
 

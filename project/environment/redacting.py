@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from project.environment import urls
+from weir.conf.texts import relay_urls
 from weir.logs.redacting import Redactor
-from weir.workers.mail.transports import relay_urls
 
 # Where a password stands as such, whatever it is: in a URL, and behind its name.
 _PLACES = (re.compile(r"(://[^\s/@:]*:)[^\s@]+(?=@)"), re.compile(r"(\bpassword=)(?:'[^']*'|[^\s'&]+)", re.IGNORECASE))

@@ -16,7 +16,7 @@ from kombu.transport import TRANSPORT_ALIASES
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from weir.notifications.link import urls as several
+from weir.conf.texts import redis_urls as several
 
 EXAMPLES = {
     "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",

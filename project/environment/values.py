@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from project.environment.urls import malformed
-from weir.ratelimit.rates import parse_duration, parse_rate
-from weir.workers.fetches.addresses import ports
-from weir.workers.mail.transports import kind_routes, relay_urls
+from weir.conf.texts import kind_routes, relay_urls
+from weir.conf.texts.networks import ports
+from weir.conf.texts.rates import parse_duration, parse_rate
 
 TRUE = {"true", "yes", "on", "1"}
 FALSE = {"false", "no", "off", "0"}

@@ -27,8 +27,8 @@ from tests.acceptance import networks
 from tests.forked import Forked
 from tests.servers import database_url
 from tests.waiting import wait_for
+from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
-from weir.ratelimit.rates import parse_rate
 from weir.workers.fetches.models import Fetch
 
 ALLOW_NETS = "127.1.0.0/16"

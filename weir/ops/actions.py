@@ -13,10 +13,10 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from weir.conf.texts.rates import parse_duration
 from weir.notifications import user_keys
 from weir.ops.filters import Chosen
 from weir.ratelimit.changing.statuses import parse_statuses, written
-from weir.ratelimit.rates import parse_duration
 from weir.ratelimit.site_settings import DEFAULT
 from weir.workers.audit.acting import Action, Actor
 from weir.workers.fetches.actions import fetches, sites

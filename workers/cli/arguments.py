@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
+from weir.conf.texts.rates import parse_duration
 from weir.ratelimit.changing.statuses import parse_statuses
-from weir.ratelimit.rates import parse_duration
 from weir.workers.cli.suggestions import no_such_word
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer

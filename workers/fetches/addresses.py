@@ -15,15 +15,13 @@ port of every server that a request could harm: browsers' own (https://fetch.spe
 mail, chat and files, and lets 6379 (Redis), 11211 (memcached) and 9200 (Elasticsearch) pass.
 """
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from django.conf import settings
 
-Network = IPv4Network | IPv6Network
+from weir.conf.texts.networks import Network, networks, ports
 
 # What a translator makes an IPv4 address of, so that the host there is the one at that address: NAT64 (RFC 6052, by
 # which it is as globally reachable as the other), and the operating system itself, of IPv4-mapped ones (RFC 4291).
@@ -49,9 +47,6 @@ _NOT_GLOBAL = tuple(
 _SWITCHES = {"loopback": ", as `make up ARGS=--allow-loopback` does"}
 
 NOT_GLOBAL = "not globally routable"
-
-_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
-HIGHEST_PORT = 65_535
 
 
 class AddressRefused(OSError):
@@ -97,23 +92,6 @@ def _allowed(network_texts: tuple[str, ...], port_texts: tuple[str, ...]) -> All
 
 def _refused_port(port: int) -> str:
     return f"port {port} is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"
-
-
-def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return the networks that the setting names; raises ValueError for a text that is no network."""
-    return tuple(ip_network(text.strip()) for text in texts if text.strip())
-
-
-def ports(texts: Iterable[str]) -> frozenset[int]:
-    """Return the ports that the setting names, each `443` or `8000-8099`; raises ValueError for a text that is none."""
-    found: set[int] = set()
-    for text in filter(None, map(str.strip, texts)):
-        match = _PORTS.fullmatch(text)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
-        if not 0 < first <= last <= HIGHEST_PORT:
-            raise ValueError(f"{text!r} is neither a port nor a range of ports")
-        found.update(range(first, last + 1))
-    return frozenset(found)
 
 
 def check_address(text: str, allowed: tuple[Network, ...]) -> None:

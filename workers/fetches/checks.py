@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
-from weir.workers.fetches.addresses import networks, ports
+from weir.conf.texts.networks import networks, ports
 from weir.workers.fetches.robots.user_agent import has_contact
 
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import can_ada
 
+from weir.conf.texts.networks import HIGHEST_PORT
 from weir.ratelimit.site_names import InvalidHost, host_name
-from weir.workers.fetches.addresses import HIGHEST_PORT, AddressRefused, Allowed
+from weir.workers.fetches.addresses import AddressRefused, Allowed
 
 MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}

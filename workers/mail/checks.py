@@ -10,11 +10,12 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from django.core.mail import get_connection
 from django.utils.module_loading import import_string
 
+from weir.conf.texts import relay_urls
+from weir.conf.texts.rates import InvalidRate, parse_rate
 from weir.ratelimit import site_names
-from weir.ratelimit.rates import InvalidRate, parse_rate
 from weir.workers.mail import kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten, from_address
-from weir.workers.mail.transports import relay_urls, relays
+from weir.workers.mail.transports import relays
 
 TIMES = (
     "WEIR_MAIL_LEASE",

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.db import Error
 
 from project.doctor.findings import Check, Level, Verdict, good, warning
+from weir.conf.texts.networks import ports
 from weir.ratelimit.models import Site
-from weir.workers.fetches.addresses import TRANSLATED, ports
+from weir.workers.fetches.addresses import TRANSLATED
 
 DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"

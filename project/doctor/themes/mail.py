@@ -10,7 +10,8 @@ from django.utils.module_loading import import_string
 
 from project.doctor.findings import Check, Level, Verdict, good, not_checked, warning, wrong
 from project.environment.variables import Variables
-from weir.workers.mail.transports import relay_urls, relays
+from weir.conf.texts import relay_urls
+from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.base import Unreachable
 from weir.workers.mail.transports.relays import Relay
 

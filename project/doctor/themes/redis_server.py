@@ -13,8 +13,9 @@ from django.conf import settings
 
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
 from project.environment.urls import REDIS_SCHEMES
+from weir.conf.texts import redis_urls
 from weir.notifications import counters
-from weir.notifications.link import places, urls
+from weir.notifications.link import places
 from weir.notifications.link.keys import keys
 from weir.workers import broker_link, schedule
 
@@ -98,7 +99,7 @@ class _Server:
         In a cluster that is the node with our keys, which the first node that answers names.
         """
         self._client = self._first_that_answers()
-        if urls.kind_of(self._url) == urls.CLUSTER:
+        if redis_urls.kind_of(self._url) == redis_urls.CLUSTER:
             self._follow()
         with suppress(redis.exceptions.NoPermissionError):
             self.info = self._client.info("all")
@@ -120,7 +121,7 @@ class _Server:
             with suppress(counters.Unreachable):
                 self._client.get(keys().epoch)
         except redis.exceptions.AskError as moved:  # or MovedError
-            url = urls.parse(self._url).url_of(moved.host, moved.port)
+            url = redis_urls.parse(self._url).url_of(moved.host, moved.port)
             timeout_s = ANSWER_WITHIN_S / 4
             self._client = _answering(places.pools(url, timeout_s, timeout_s)[0])
 

@@ -27,8 +27,8 @@ from tests.acceptance.conftest import all_ended, states
 from tests.acceptance.fault_chain import Chain
 from tests.acceptance.faults import faults
 from tests.acceptance.faults.faults import Fault
+from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
-from weir.ratelimit.rates import parse_rate
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, State

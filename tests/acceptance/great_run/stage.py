@@ -26,8 +26,8 @@ from tests.acceptance.faults import faults
 from tests.acceptance.great_run.crowd import TABLE, Crowd, Place
 from tests.own_servers import Server
 from tests.valkeys import Valkey, free_port, valkeys
+from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
-from weir.ratelimit.rates import parse_rate
 
 NAMES = (
     *("worker", "ticks", "maintenance", "fetcher-1", "fetcher-2", "fetcher-3", "mailer-1", "mailer-2"),

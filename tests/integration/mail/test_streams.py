@@ -24,6 +24,7 @@ from tests.integration.conftest import Eventually
 from tests.integration.mail.shipments import MARKS, sending_meanwhile, state
 from tests.integration.mail.stream_servers import Manner, StreamServer, dead_port, stream_server
 from tests.waiting import in_time
+from weir.conf.texts import kind_routes
 from weir.ratelimit import site_settings
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.kinds import Content
@@ -34,7 +35,7 @@ from weir.workers.mail.reports.why import goes_by
 from weir.workers.mail.sending import crews, leases, policy, routes, runner
 from weir.workers.mail.sending.sender import Sender
 from weir.workers.mail.sending.source import Allowance, Source
-from weir.workers.mail.transports import kind_routes, relays
+from weir.workers.mail.transports import relays
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
 SOON_S = 10.0

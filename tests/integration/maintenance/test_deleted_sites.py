@@ -21,9 +21,9 @@ from django.urls import reverse
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import rows_read
 from tests.integration.robots.conftest import known
+from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import DeletedSite, Site
-from weir.ratelimit.rates import parse_rate
 from weir.ratelimit.site_settings import SiteBusy
 from weir.ratelimit.sites import LOCK, UnknownSite, create_sites
 from weir.workers.fetches.dispatch import dispatch

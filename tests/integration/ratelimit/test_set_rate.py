@@ -9,9 +9,9 @@ import pytest
 
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+from weir.conf.texts.rates import InvalidRate
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
-from weir.ratelimit.rates import InvalidRate
 from weir.ratelimit.site_settings import DEFAULT
 from weir.ratelimit.sites import UnknownSite
 

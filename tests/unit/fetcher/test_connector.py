@@ -11,7 +11,8 @@ import pytest
 import trustme
 
 from tests.unit.wire.pairs import until
-from weir.workers.fetches.addresses import Allowed, networks
+from weir.conf.texts.networks import networks
+from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import connector, descriptors
 from weir.workers.fetches.fetcher.http.connector import TOGETHER, Connector
 from weir.workers.fetches.fetcher.http.faults import SocketAddress

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_for
-from weir.workers.fetches.addresses import AddressRefused, Allowed, networks
+from weir.conf.texts.networks import networks
+from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.fetcher.http import descriptors, lookup_shares, resolver
 from weir.workers.fetches.fetcher.http.faults import LookupTimedOut
 from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp

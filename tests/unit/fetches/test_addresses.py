@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from weir.workers.fetches.addresses import AddressRefused, Allowed, check_address, networks, ports
+from weir.conf.texts.networks import networks, ports
+from weir.workers.fetches.addresses import AddressRefused, Allowed, check_address
 
 PUBLIC = (
     "1.1.1.1",

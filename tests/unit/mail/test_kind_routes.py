@@ -8,8 +8,9 @@ from django.core.checks import run_checks
 
 from project import environment
 from project.environment import UnreadableVariables
+from weir.conf.texts import kind_routes
 from weir.workers.mail import kinds
-from weir.workers.mail.transports import kind_routes, relays
+from weir.workers.mail.transports import relays
 
 SECRET = "hunter2Secret"  # noqa: S105  a test's own
 URLS = ["main=smtp://a.example", "bulk=smtp://b.example:26", "smtp://c.example", "resend://key@[::1]"]

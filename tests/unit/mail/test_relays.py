@@ -10,7 +10,8 @@ from pydantic import SecretStr
 
 from project import environment
 from project.environment import UnreadableVariables, redacting
-from weir.workers.mail.transports import relay_urls, relays
+from weir.conf.texts import relay_urls
+from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.any_backend import AnyBackend
 from weir.workers.mail.transports.resend import Resend
 from weir.workers.mail.transports.smtp import EmailBackend

@@ -7,7 +7,7 @@ import pytest
 from kombu.utils.url import parse_url
 
 from project.environment import urls
-from weir.notifications.link import urls as several
+from weir.conf.texts import redis_urls as several
 
 BARE = {
     "ENGINE": "django.db.backends.postgresql",

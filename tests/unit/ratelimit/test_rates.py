@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from weir.ratelimit.rates import FASTEST, SLOWEST, InvalidRate, format_rate, parse_duration, parse_rate, rate_text
+from weir.conf.texts.rates import FASTEST, SLOWEST, InvalidRate, format_rate, parse_duration, parse_rate, rate_text
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MICROSECOND = timedelta(microseconds=1)

@@ -18,10 +18,10 @@ from weir.api.schemas import sites as schemas
 from weir.api.schemas.values import Host
 from weir.api.tokens import scopes
 from weir.api.tokens.models import SITE_PREFIX
+from weir.conf.texts.rates import parse_duration, rate_text
 from weir.ops.snapshots import Snapshot
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
-from weir.ratelimit.rates import parse_duration, rate_text
 from weir.ratelimit.site_settings import DEFAULT
 from weir.workers.cursors import BadCursor
 from weir.workers.fetches.actions import sites

@@ -15,7 +15,7 @@ from pydantic import (
     StrictStr,
 )
 
-from weir.ratelimit.rates import SLOWEST
+from weir.conf.texts.rates import SLOWEST
 
 LARGEST_ID: Final = 2**63 - 1
 LONGEST_REASON: Final = 2_000

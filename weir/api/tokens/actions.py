@@ -10,9 +10,9 @@ from django.db.models.functions import Now
 from weir.api.tokens import scopes as known
 from weir.api.tokens import secret as secrets
 from weir.api.tokens.models import LONGEST_NAME, Token
+from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import MOST_SLOTS
-from weir.ratelimit.rates import parse_rate
 from weir.workers.audit.acting import Action, Actor, NotPermitted, State
 from weir.workers.cursors import is_text
 

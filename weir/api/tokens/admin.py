@@ -13,8 +13,8 @@ from django.template.defaultfilters import pluralize
 from weir.api.tokens import actions
 from weir.api.tokens.models import LONGEST_NAME, Token
 from weir.api.tokens.scopes import SCOPES
+from weir.conf.texts.rates import parse_rate
 from weir.postgres.admin import ActionsAdmin
-from weir.ratelimit.rates import parse_rate
 from weir.workers.audit import acting
 from weir.workers.audit.acting_admin import ActingAdmin
 from weir.workers.audit.models import Door

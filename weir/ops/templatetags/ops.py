@@ -11,10 +11,10 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from weir.conf.texts.rates import rate_text
 from weir.ops.filters import Chosen
 from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER
-from weir.ratelimit.rates import rate_text
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.site_list import SiteStatus
 from weir.workers.overview import problems

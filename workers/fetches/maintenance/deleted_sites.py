@@ -19,12 +19,12 @@ from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
+from weir.conf.texts.rates import parse_rate
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
-from weir.ratelimit.rates import parse_rate
 from weir.ratelimit.site_settings import SiteBusy, Within
 from weir.ratelimit.sites import LOCK, SitesLocked, unknown_site
 from weir.workers.cli import terminal

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
+from weir.conf.texts.rates import rate_text
 from weir.ratelimit.changing.statuses import written
 from weir.ratelimit.models import PAUSED_FOREVER, Site, held_state
-from weir.ratelimit.rates import rate_text
 from weir.workers.cli import terminal
 from weir.workers.fetches.management import forecast_text
 from weir.workers.fetches.management.forecast_text import WHEN

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
+from weir.conf.texts.rates import parse_duration
 from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER, Site
-from weir.ratelimit.rates import parse_duration
 from weir.ratelimit.sites import unknown_site
 from weir.workers import cursors
 from weir.workers.cli.suggestions import no_such_word

@@ -20,10 +20,10 @@ from typing import NamedTuple, TypedDict
 
 from django.conf import settings
 
+from weir.conf.texts.rates import parse_rate, rate_text, spelled
 from weir.postgres import statements
 from weir.ratelimit import round_trips, site_names
 from weir.ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
-from weir.ratelimit.rates import parse_rate, rate_text, spelled
 from weir.ratelimit.sites import known_sites
 from weir.workers import task_names
 from weir.workers.fetches.dispatch import LONGEST_RUN, Horizon, horizon

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
 
+from weir.conf.texts.rates import rate_text
 from weir.postgres import statements
-from weir.ratelimit.rates import rate_text
 
 _query = partial(statements.run_within, "weir.workers.fetches.reports")
 

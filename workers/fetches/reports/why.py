@@ -18,9 +18,9 @@ from functools import partial
 from django.conf import settings
 from django.template.defaultfilters import pluralize
 
+from weir.conf.texts.rates import rate_text
 from weir.postgres import statements
 from weir.ratelimit.models import PAUSED_FOREVER, held_state
-from weir.ratelimit.rates import rate_text
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span

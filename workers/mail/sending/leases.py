@@ -23,6 +23,7 @@ from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
+from weir.conf.texts import kind_routes
 from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.postgres.texts import storable
@@ -31,7 +32,6 @@ from weir.workers.mail import addresses, suppression
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import State
 from weir.workers.mail.sending.outcomes import Outcome
-from weir.workers.mail.transports import kind_routes
 from weir.workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000

@@ -15,10 +15,10 @@ from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 from pydantic import SecretStr
 
-from weir.workers.mail.transports import kind_routes, relay_urls
+from weir.conf.texts import kind_routes, relay_urls
+from weir.conf.texts.relay_urls import RelayURL
 from weir.workers.mail.transports.any_backend import AnyBackend
 from weir.workers.mail.transports.base import Transport
-from weir.workers.mail.transports.relay_urls import RelayURL
 from weir.workers.mail.transports.resend import Resend
 from weir.workers.mail.transports.smtp import EmailBackend
 
