@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import connection
 from honcho.environ import parse_procfile
+from pytest_django import Settings
 
 from demo.fakes import site_log, sites
 from demo.fakes.children import die_with_parent
@@ -134,7 +134,7 @@ class Cluster:
 def cluster(
     transactional_db: None,  # noqa: ARG001  must come first
     tmp_path: Path,
-    settings: LazySettings,
+    settings: Settings,
 ) -> Iterator[Cluster]:
     """A cluster with a broker, and no process yet, on the test database; this process may ask for what it may fetch."""
     settings.WEIR_FETCH_ALLOW_NETS = [ALLOW_NETS, networks.ALLOW_NETS]

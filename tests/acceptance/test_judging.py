@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo.fakes.mail_server import ACCEPTED, Event
 from demo.fakes.site_log import Arrival
@@ -35,7 +35,7 @@ class Run:
 
 
 @pytest.fixture
-def run(transactional_db: None, settings: LazySettings) -> Run:  # noqa: ARG001  there must be tables
+def run(transactional_db: None, settings: Settings) -> Run:  # noqa: ARG001  there must be tables
     """All was done that was committed."""
     settings.WEIR_FETCH_ALLOW_NETS = [ALLOW_NETS]
     committed = Committed()

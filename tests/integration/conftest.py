@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from django.conf import LazySettings, settings
+from django.conf import settings
 from django.db import connection, connections
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
 from demo.fakes import mail_server, sites
 from demo.fakes.mail_server import MailServer
@@ -96,7 +96,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 
 
 @pytest.fixture
-def long_lookahead(settings: LazySettings) -> None:
+def long_lookahead(settings: Settings) -> None:
     """Have dispatch reserve a minute ahead, so that no slot passes while a test is held up."""
     settings.WEIR_LOOKAHEAD = 60.0
 
@@ -134,7 +134,7 @@ def mail_server_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mai
 def mail(
     mail_server_of_all: MailServer,
     transactional_db: None,  # noqa: ARG001  who uses it sends what is in the database
-    settings: LazySettings,
+    settings: Settings,
 ) -> Iterator[MailServer]:
     """Return the mail server, which behaves as addresses say; the settings name it, and the circuit is closed."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
@@ -290,7 +290,7 @@ def running_sites(tmp_path: Path) -> Iterator[sites.Sites]:
 
 
 @pytest.fixture
-def fetcher(settings: LazySettings) -> Iterator[Fetcher]:
+def fetcher(settings: Settings) -> Iterator[Fetcher]:
     """Return a fetcher that may connect to the fake sites only."""
     settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
     settings.WEIR_FETCH_TIMEOUT = 2.0

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests import rabbitmqs
@@ -21,7 +21,7 @@ DOCTOR = "from django.core import management; management.execute_from_command_li
 
 
 @pytest.fixture
-def broker(cluster: Cluster, settings: LazySettings) -> Iterator[RabbitMQ]:
+def broker(cluster: Cluster, settings: Settings) -> Iterator[RabbitMQ]:
     """A RabbitMQ, which the cluster uses; unread numbers stay in its Redis."""
     settings.REDIS_URL = cluster.environment["REDIS_URL"]
     all_jobs.forget()

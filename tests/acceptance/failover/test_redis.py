@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.acceptance import all_jobs, under_load
@@ -30,7 +30,7 @@ def servers(tmp_path: Path) -> Iterator[Valkeys]:
         yield started
 
 
-def use(cluster: Cluster, settings: LazySettings, url: str) -> None:
+def use(cluster: Cluster, settings: Settings, url: str) -> None:
     """Have the cluster and this process use a Redis, with our prefix."""
     cluster.environment |= {"REDIS_URL": url, "WEIR_REDIS_PREFIX": PREFIX}
     settings.REDIS_URL, settings.WEIR_REDIS_PREFIX = url, PREFIX
@@ -52,7 +52,7 @@ def refused(server: Valkey) -> list[object]:
 
 @pytest.mark.faults
 def test_all_jobs_with_few_rights_by_tls(
-    cluster: Cluster, servers: Valkeys, mails: MailServer, settings: LazySettings, tmp_path: Path
+    cluster: Cluster, servers: Valkeys, mails: MailServer, settings: Settings, tmp_path: Path
 ) -> None:
     """The server is killed and comes back empty; its user may use keys and channels with the prefix only."""
     server = servers.start(config=f"user {USER}\n")
@@ -77,7 +77,7 @@ def test_all_jobs_with_few_rights_by_tls(
 
 @pytest.mark.faults
 def test_all_jobs_go_on_after_each_fail_over(
-    cluster: Cluster, servers: Valkeys, mails: MailServer, settings: LazySettings
+    cluster: Cluster, servers: Valkeys, mails: MailServer, settings: Settings
 ) -> None:
     """Three Sentinels promote the replica, which may lack the last changes."""
     both = [servers.start(config=f"user {USER}\n") for _ in range(2)]

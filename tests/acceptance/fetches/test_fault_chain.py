@@ -15,11 +15,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Coalesce
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
 from demo.fakes import judge, site_log, sites
 from tests.acceptance import fault_chain, networks
@@ -94,7 +93,7 @@ def home() -> Iterator[Path]:
 
 
 def test_work_goes_on_after_every_fault(
-    home: Path, tmp_path: Path, django_db_blocker: DjangoDbBlocker, settings: LazySettings
+    home: Path, tmp_path: Path, django_db_blocker: DjangoDbBlocker, settings: Settings
 ) -> None:
     """Cables, stopped processes, servers that refuse, freeze or die, ceilings, and a split, in one run."""
     settings.WEIR_FETCH_ALLOW_NETS = [networks.ALLOW_NETS]

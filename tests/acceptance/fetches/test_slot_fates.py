@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
+from pytest_django import Settings
 
 from demo.fakes import site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
@@ -117,7 +117,7 @@ def expected(trace: Trace, site: Site) -> set[str]:
 
 @pytest.mark.faults
 def test_every_slot_of_the_timeline_has_its_fate(
-    cluster: Cluster, tmp_path: Path, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No slot is used without a request, but those of fetchers that were killed; and no request has another fate."""
     settings.WEIR_FETCH_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_DNS_TIMEOUT = 3.0, 2.0, 1.0

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.utils import timezone
+from pytest_django import Settings
 
 from benchmarks.once import published as published_shipped_email
 from demo.fakes import mail_server
@@ -52,7 +52,7 @@ def chance() -> random.Random:
 
 
 @pytest.fixture
-def server(tmp_path: Path, settings: LazySettings) -> Iterator[MailServer]:
+def server(tmp_path: Path, settings: Settings) -> Iterator[MailServer]:
     """A mail server, which the settings name, and times that are short."""
     with mail_server.running(tmp_path) as running:
         settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"

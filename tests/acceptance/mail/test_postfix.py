@@ -11,9 +11,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.db.models import Max
+from pytest_django import Settings
 
 from tests import postfix
 from tests.acceptance.mail import mail_processes as roles
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(bool(postfix.why_not()), reason=postfix.why_not(
 
 
 @pytest.fixture
-def server(settings: LazySettings) -> Iterator[Postfix]:
+def server(settings: Settings) -> Iterator[Postfix]:
     """A Postfix, which the settings name, and times that are short. Its queue ids never come again."""
     with postfix.running("enable_long_queue_ids = yes\n") as running:
         settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
@@ -93,7 +93,7 @@ def test_postfix_and_mailers_are_killed_nothing_is_accepted_twice_and_the_log_se
     )
 
 
-def test_what_postfix_returns_is_bounced(processes: Processes, server: Postfix, settings: LazySettings) -> None:
+def test_what_postfix_returns_is_bounced(processes: Processes, server: Postfix, settings: Settings) -> None:
     """Accepted for a host that does not exist, returned to the sender's Maildir, read from there."""
     settings.DEFAULT_FROM_EMAIL = "Shop <shop@example.com>"
     orders = [

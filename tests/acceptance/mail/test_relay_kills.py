@@ -9,7 +9,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes import mail_provider, mail_server
 from demo.fakes.mail_provider import MailProvider
@@ -170,7 +170,7 @@ def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  #
         made.close()
 
 
-def use(settings: LazySettings, *relays: str) -> None:
+def use(settings: Settings, *relays: str) -> None:
     """Name the relays, and times that are short."""
     settings.WEIR_MAIL_RELAYS = list(relays)
     for name, value in MAIL_SETTINGS.items():
@@ -179,7 +179,7 @@ def use(settings: LazySettings, *relays: str) -> None:
 
 @pytest.mark.faults
 def test_whoever_is_killed_a_provider_accepts_no_email_twice_and_none_stays_unknown(
-    processes: Processes, provider: MailProvider, settings: LazySettings, chance: random.Random
+    processes: Processes, provider: MailProvider, settings: Settings, chance: random.Random
 ) -> None:
     """Its answers are lost, late, cut, wrong; asking again by the key settles all."""
     use(settings, provider.url)
@@ -204,7 +204,7 @@ def test_what_a_mail_server_may_have_accepted_never_goes_by_the_second_relay(
     processes: Processes,
     provider: MailProvider,
     coming_and_going: ComingAndGoing,
-    settings: LazySettings,
+    settings: Settings,
     chance: random.Random,
 ) -> None:
     """The mail server is killed, comes back, refuses us; the provider takes what it has certainly not accepted."""

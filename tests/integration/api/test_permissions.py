@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.utils import timezone
+from pytest_django import Settings
 
 from project.checkout import CHECKOUT
 from tests.programs import Program, World, token
@@ -48,7 +48,7 @@ def _revoke() -> None:
     actions.revoke(acting.of_shell("pat"), "shop")
 
 
-def statuses(name: str, scope: str, world: World, settings: LazySettings) -> dict[str, int]:
+def statuses(name: str, scope: str, world: World, settings: Settings) -> dict[str, int]:
     """Return what the operation answers to each kind of token, those that may not first."""
     example = world.examples()[name]
 
@@ -71,7 +71,7 @@ def statuses(name: str, scope: str, world: World, settings: LazySettings) -> dic
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_is_for_those_with_its_scope(name: str, world: World, settings: LazySettings) -> None:
+def test_an_operation_is_for_those_with_its_scope(name: str, world: World, settings: Settings) -> None:
     """The page of reference has the same table; `WEIR_WRITE_TABLES=1` writes it."""
     method, path, words = OPERATIONS[name]
     example = world.examples()[name]

@@ -7,11 +7,11 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import DataError, IntegrityError, connection
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads
 from weir.notifications.inbox import notify
@@ -127,7 +127,7 @@ def test_only_one_who_may(site: str) -> None:
     assert not Entry.objects.exists()
 
 
-def test_read_only_is_for_everybody(site: str, settings: LazySettings) -> None:
+def test_read_only_is_for_everybody(site: str, settings: Settings) -> None:
     settings.WEIR_OPS_READ_ONLY = True
     with pytest.raises(acting.ReadOnly):
         sites.pause(ADA, site)
@@ -226,7 +226,7 @@ def test_nobody_edits_it(site: str, statement: str) -> None:
     assert Entry.objects.count() == 1
 
 
-def test_old_entries_are_deleted_and_young_ones_never(site: str, settings: LazySettings) -> None:
+def test_old_entries_are_deleted_and_young_ones_never(site: str, settings: Settings) -> None:
     settings.WEIR_AUDIT_RETENTION = 1.0
     for days in (0, 29, 31, 400):
         entry = Entry(actor="ada", door=Door.API, action="sites.set", target=site, at=Now() - timedelta(days=days))
@@ -250,7 +250,7 @@ def test_a_corrected_address_is_not_in_the_trail() -> None:
     assert "new@example.com" not in last().why
 
 
-def test_numbers_are_reconciled_by_hand_with_an_entry(settings: LazySettings) -> None:
+def test_numbers_are_reconciled_by_hand_with_an_entry(settings: Settings) -> None:
     notify(7, "news", "Hello")
     call_command("flush_unread", verbosity=0)
     UnreadCount.objects.update(unread_count=6)

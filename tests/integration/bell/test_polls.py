@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from django.conf import LazySettings, settings
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
+from pytest_django import Settings
 
 from tests.integration.bell.conftest import Costs, Tab, flushed
 from tests.integration.notifications.unread import make_wrong, redis_out_of_reach, unread_rows
@@ -274,7 +275,7 @@ def test_flushall_is_no_change(kim: Tab, costs: Costs) -> None:
     assert kim.unread == 5
 
 
-def test_a_redis_that_came_back_older_is_not_asked(tab: Tabs, tmp_path: Path, settings: LazySettings) -> None:
+def test_a_redis_that_came_back_older_is_not_asked(tab: Tabs, tmp_path: Path, settings: Settings) -> None:
     """All keys are as they were before the change, also the open epoch; but no script is there."""
     with valkeys(tmp_path / "valkeys") as started:
         server = started.start("--save", "3600 1")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth import get_user_model
 from django.template import Context, Template
 from django.test import Client, RequestFactory
+from pytest_django import Settings
 
 from tests.integration.bell.conftest import Costs, Tab, refused
 from weir.notifications import flush, inbox
@@ -194,7 +194,7 @@ def test_numbers_of_a_thousand_users_are_one_call(costs: Costs) -> None:
     assert Notification.objects.count() == 1_000
 
 
-def test_an_account_is_not_the_user_of_the_same_key(tab: Tabs, settings: LazySettings) -> None:
+def test_an_account_is_not_the_user_of_the_same_key(tab: Tabs, settings: Settings) -> None:
     """Where users live elsewhere, an operator's account has the key of somebody else."""
     opened = tab()
     inbox.notify(opened.user, "news", "Not for the operator")

@@ -4,10 +4,10 @@ import io
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
+from pytest_django import Settings
 
 from benchmarks import tabs
 from benchmarks.tabs.size import Size
@@ -17,7 +17,7 @@ SMALL = Size(tabs=2, rounds=1, calm_s=2.5, sites=1, paced_s=2, warm_up_s=0.1)
 
 @pytest.mark.usefixtures("valkey")
 def test_tabs_are_answered_and_fetchers_fetch_beside_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     """Nobody is refused, most answers of a calm page are those that were given before, and the users are gone."""
     database = connection.settings_dict

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo import programs, warehouse
 from demo.fakes import mail_server
@@ -123,7 +123,7 @@ def test_an_email_that_is_sent_and_was_never_received_is_found_at_the_end(
 
 
 @pytest.mark.usefixtures("messages")
-def test_what_weir_sends_is_received_once(shipments: Shipments, server: MailServer, settings: LazySettings) -> None:
+def test_what_weir_sends_is_received_once(shipments: Shipments, server: MailServer, settings: Settings) -> None:
     """Weir's own mailer and the mail server's list agree."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port

@@ -10,9 +10,9 @@ from typing import cast
 
 import pytest
 import redis
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import connection
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from project import embedded
@@ -146,7 +146,7 @@ def test_the_mail_server_is_asked_and_gets_nothing(mail: MailServer) -> None:
     assert mail.received() == before
 
 
-def test_each_relay_is_asked_and_gets_nothing(mail: MailServer, settings: LazySettings) -> None:
+def test_each_relay_is_asked_and_gets_nothing(mail: MailServer, settings: Settings) -> None:
     """What EMAIL_HOST names is none of them; no sentence has a password."""
     settings.EMAIL_HOST = "not-asked.invalid"
     settings.WEIR_MAIL_RELAYS = [

@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connections, transaction
 from django.db.models import F
 from django.db.transaction import TransactionManagementError
+from pytest_django import Settings
 
 from tests.integration.conftest import (
     Eventually,
@@ -90,7 +90,7 @@ def test_a_run_may_be_used_until_its_end_whatever_was_measured_since(monkeypatch
     assert job.run.start_until == job.run.use_until
 
 
-def test_a_lease_outlasts_every_deadline(settings: LazySettings) -> None:
+def test_a_lease_outlasts_every_deadline(settings: Settings) -> None:
     """No fetcher that keeps its deadlines loses its lease."""
     settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT = 7, 11, 13
     assert longest_hold_s() > 7 + 11 + 13
@@ -348,7 +348,7 @@ def test_a_repeated_message_does_not_claim_a_successor() -> None:
     assert not Slot.objects.filter(released_at__isnull=False).exists(), "its start lies within the other's run"
 
 
-def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settings: LazySettings) -> None:
+def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settings: Settings) -> None:
     """The site would say that nothing has changed since a body that is gone by then; one that is referred to stays."""
     settings.WEIR_FETCH_RETENTION = 600
     [first] = reserved(1)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
+from pytest_django import Settings
 
 from demo.fakes import judge, site_log, sites
 from tests.integration.conftest import Eventually, database_now
@@ -108,7 +108,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     assert not opened
 
 
-def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
     told = threading.Event()
     monkeypatch.setattr(lookup_shares, "MOST_LOOKUPS", 1)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import OperationalError
+from pytest_django import Settings
 
 from demo.fakes import judge, site_log, sites
 from tests.integration.conftest import Eventually
@@ -329,7 +329,7 @@ def test_a_run_has_no_more_in_flight_than_it_may(running_sites: sites.Sites, fet
 
 
 def test_a_site_that_hangs_uses_up_its_share_only(
-    running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
+    running_sites: sites.Sites, fetcher: Fetcher, settings: Settings
 ) -> None:
     """Of two fifths of what a process may hold a fifth may be unanswered requests to one site; others go on."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 50
@@ -346,7 +346,7 @@ def test_a_site_that_hangs_uses_up_its_share_only(
 
 
 def test_sites_that_hang_keep_no_message_from_being_taken(
-    fetcher: Fetcher, settings: LazySettings, tmp_path: Path, eventually: Eventually
+    fetcher: Fetcher, settings: Settings, tmp_path: Path, eventually: Eventually
 ) -> None:
     """Nine sites take all that they can, and a message for a tenth is taken and fetched while they hang."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 100

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes import site_log, sites
 from tests.bypass_forms import ANSWERS, FORMS
@@ -113,7 +113,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.fixture
-def fetch_all(settings: LazySettings, messages: list[Message], eventually: Eventually) -> Iterator[FetchAll]:
+def fetch_all(settings: Settings, messages: list[Message], eventually: Eventually) -> Iterator[FetchAll]:
     """Return a function that fetches URLs as the workers do, and returns how each ended.
 
     Its fetcher may connect to public addresses only, and to those that a test allows before it calls this.
@@ -151,14 +151,14 @@ def fetch_all(settings: LazySettings, messages: list[Message], eventually: Event
 
 
 @pytest.fixture(params=[False, True], ids=["pages", "robots.txt first"])
-def _robots(request: pytest.FixtureRequest, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _robots(request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have robots.txt asked for before a page, and not."""
     settings.WEIR_OBEY_ROBOTS = request.param
     monkeypatch.setattr(robots_gate, "WAIT", 0.05)
 
 
 @pytest.fixture
-def origin(settings: LazySettings, fetch_all: FetchAll, tmp_path: Path) -> Iterator[sites.Sites]:  # noqa: ARG001  its settings come first
+def origin(settings: Settings, fetch_all: FetchAll, tmp_path: Path) -> Iterator[sites.Sites]:  # noqa: ARG001  its settings come first
     """Return the one site on this host that may be fetched from; it redirects to wherever it is asked to."""
     with sites.running(1, tmp_path) as running:
         settings.WEIR_FETCH_ALLOW_NETS = [f"{running.hosts[0]}/32"]
@@ -166,7 +166,7 @@ def origin(settings: LazySettings, fetch_all: FetchAll, tmp_path: Path) -> Itera
 
 
 def test_what_is_allowed_is_noticed(
-    settings: LazySettings, fetch_all: FetchAll, listener: Listener, connected_to: list[str], names: dict[str, Any]
+    settings: Settings, fetch_all: FetchAll, listener: Listener, connected_to: list[str], names: dict[str, Any]
 ) -> None:
     """Where this host is allowed, its addresses and its names are connected to, and that is seen at both ends."""
     settings.WEIR_FETCH_ALLOW_NETS = ["127.0.0.0/8", "::1/128"]
@@ -180,7 +180,7 @@ def test_what_is_allowed_is_noticed(
 
 @pytest.mark.usefixtures("names", "_robots")
 def test_no_form_gets_through(
-    settings: LazySettings, fetch_all: FetchAll, listener: Listener, connected_to: list[str]
+    settings: Settings, fetch_all: FetchAll, listener: Listener, connected_to: list[str]
 ) -> None:
     """Each form ends refused, with the reason that it should have, and no connection is tried at all."""
     ended = fetch_all(form.at(listener.server_port) for form in FORMS)
@@ -226,7 +226,7 @@ def test_no_answer_of_a_name_server_gets_through(
 
 
 def test_the_port_of_a_public_address_is_checked_where_it_is_connected_to(
-    settings: LazySettings, fetch_all: FetchAll, connected_to: list[str], names: dict[str, Any]
+    settings: Settings, fetch_all: FetchAll, connected_to: list[str], names: dict[str, Any]
 ) -> None:
     """Also of a name, whose address was not known when it was asked for. An allowed network may use any port."""
     settings.WEIR_FETCH_ALLOW_NETS = ["10.0.0.0/8"]

@@ -3,8 +3,8 @@
 import signal
 
 import pytest
-from django.conf import LazySettings
 from django.db.models import F
+from pytest_django import Settings
 
 from demo.fakes import sites
 from tests.integration.conftest import StartPython, database_now
@@ -71,7 +71,7 @@ def be_lost() -> None:
     ("dies_in", "deaths"), [("writer", SUSPECT_LOSSES + 2), ("loop", UNCOUNTED_LOSSES + 2)], ids=["writer", "loop"]
 )
 def test_what_a_fetcher_dies_of_counts_against_that_fetch_alone(
-    dies_in: str, deaths: int, running_sites: sites.Sites, start_python: StartPython, settings: LazySettings
+    dies_in: str, deaths: int, running_sites: sites.Sites, start_python: StartPython, settings: Settings
 ) -> None:
     """Those beside it are lost as often, at the same moments, and are done when it has ended."""
     settings.WEIR_DEFAULT_RATE = "200/s"

@@ -10,8 +10,8 @@ from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from django.conf import LazySettings
 from django.db.models import Q
+from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from tests.integration.conftest import Eventually
@@ -188,7 +188,7 @@ def test_a_redirect_is_followed_when_its_time_is_over(serving: Serving, fetcher:
 
 
 def test_no_site_closes_itself_for_longer_than_the_longest_retry_after(
-    serving: Serving, fetcher: Fetcher, settings: LazySettings
+    serving: Serving, fetcher: Fetcher, settings: Settings
 ) -> None:
     """A hostile quota is cut as a Retry-After is."""
     settings.WEIR_RETRY_AFTER_MAX = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes import sites
 from tests.integration.conftest import Eventually
@@ -51,9 +51,7 @@ def test_a_slow_name_server_costs_no_attempt(
     assert (fetch.state, fetch.attempts) == (State.DONE, 1), fetch.error
 
 
-def test_a_message_does_not_wait_for_a_host_that_does_not_answer(
-    settings: LazySettings, eventually: Eventually
-) -> None:
+def test_a_message_does_not_wait_for_a_host_that_does_not_answer(settings: Settings, eventually: Eventually) -> None:
     """Its thread is free when the slot is over; the fetcher itself goes on to connect, and counts the attempt."""
     settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
     settings.WEIR_FETCH_CONNECT_TIMEOUT = 1.5

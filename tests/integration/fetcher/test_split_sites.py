@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.db import connections, transaction
+from pytest_django import Settings
 
 from demo.fakes import site_log, sites
 from tests.integration.conftest import Eventually, InThreads, Message
@@ -130,7 +130,7 @@ def test_a_host_that_gets_a_rate_of_its_own_is_never_asked_faster(
 
 
 def test_hosts_that_are_covered_no_more_are_each_asked_at_the_default_rate(
-    shop: sites.Sites, fetcher: Fetcher, messages: list[Message], eventually: Eventually, settings: LazySettings
+    shop: sites.Sites, fetcher: Fetcher, messages: list[Message], eventually: Eventually, settings: Settings
 ) -> None:
     """They get sites of their own, whose clocks begin where the old one ended."""
     settings.WEIR_DEFAULT_RATE = "1/s"

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connections, transaction
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, Message, WaitersOf, database_now
 from tests.integration.fetching import running
@@ -108,7 +108,7 @@ def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
-    keep: bool, settings: LazySettings, messages: list[Message]
+    keep: bool, settings: Settings, messages: list[Message]
 ) -> None:
     """It fails all the same, and `on_done` is told at the end, when the row has all of it."""
     settings.WEIR_FETCH_KEEP_INCOMPLETE = keep

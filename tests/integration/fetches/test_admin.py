@@ -1,11 +1,11 @@
 """The operators' admin: its pages render, its actions act, and nothing can be edited by accident."""
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.admin.utils import quote
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
@@ -143,7 +143,7 @@ def test_a_robots_files_page_shows_it_but_has_no_form(admin_client: Client) -> N
     assert admin_client.get(reverse(f"{ROBOTS}_add")).status_code == 403
 
 
-def test_robots_files_are_asked_for_again_by_an_action(admin_client: Client, settings: LazySettings) -> None:
+def test_robots_files_are_asked_for_again_by_an_action(admin_client: Client, settings: Settings) -> None:
     """The chosen ones count no more, and are on their way; the others stay as they are."""
     settings.WEIR_OBEY_ROBOTS = True
     chosen, other = known("https://a.example"), known("https://b.example")

@@ -5,9 +5,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connections, transaction
 from django.db.transaction import TransactionManagementError
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, Message, WaitersOf, claim
 from tests.integration.fetching import reserve_all
@@ -93,7 +93,7 @@ def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
 
 
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["on its way", "held by a fetcher"])
-def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: LazySettings, is_claimed: bool) -> None:
+def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: Settings, is_claimed: bool) -> None:
     """The best of those that wait takes its place in the run, with its lease; the fetcher learns of it."""
     settings.WEIR_LOOKAHEAD = 2.0
     site_settings.set_rate("site.example", "1/s")
@@ -115,7 +115,7 @@ def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: La
         assert job.slot_id == chosen.slot_id
 
 
-def test_a_held_slot_without_a_successor_is_left_empty(settings: LazySettings) -> None:
+def test_a_held_slot_without_a_successor_is_left_empty(settings: Settings) -> None:
     """It is not given back: a reservation might take it before its fetcher knows."""
     settings.WEIR_LOOKAHEAD = 2.0
     site_settings.set_rate("site.example", "1/s")

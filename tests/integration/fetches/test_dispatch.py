@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from django.conf import LazySettings
 from django.db import connection
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
 from weir.ratelimit import site_settings, slots
@@ -34,7 +34,7 @@ LOOKAHEAD = 2.0
 
 
 @pytest.fixture(autouse=True)
-def _lookahead(settings: LazySettings) -> None:
+def _lookahead(settings: Settings) -> None:
     settings.WEIR_LOOKAHEAD = LOOKAHEAD
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 from celery import shared_task
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import transaction
+from pytest_django import Settings
 
 from project.celery import app
 from tests.integration.conftest import (
@@ -294,7 +294,7 @@ def test_a_url_goes_to_its_own_site_or_the_nearest_that_covers_it(url: str, site
     assert site_of(url) == site
 
 
-def test_a_new_site_has_the_default_rate(settings: LazySettings) -> None:
+def test_a_new_site_has_the_default_rate(settings: Settings) -> None:
     """A site need not be set up before its URLs are asked for."""
     settings.WEIR_DEFAULT_RATE = "1/7s"
     request_fetch(URL)

@@ -5,10 +5,10 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models import F
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from weir.ratelimit import site_settings
@@ -103,7 +103,7 @@ def test_what_stays_failed_is_told_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["by its id", "among others"])
-def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: LazySettings) -> None:
+def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: Settings) -> None:
     """Weir asks for it again by itself; an operator can have it asked for sooner in the list of robots.txt files."""
     settings.WEIR_OBEY_ROBOTS = True
     request_fetch("http://a.example/")

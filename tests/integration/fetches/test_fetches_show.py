@@ -5,9 +5,9 @@ from datetime import timedelta
 from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from pytest_django import Settings
 
 from tests.integration.conftest import claim, database_now
 from weir.ratelimit.models import Slot
@@ -141,7 +141,7 @@ def test_the_body_is_written_as_it_is_and_nothing_else(done: int) -> None:
     assert written.getvalue() == BODY
 
 
-def test_what_has_no_body_is_refused_with_the_reason(done: int, settings: LazySettings) -> None:
+def test_what_has_no_body_is_refused_with_the_reason(done: int, settings: Settings) -> None:
     """It has not come, or is kept elsewhere; and one is not written as JSON."""
     settings.WEIR_OBEY_ROBOTS = True
     waiting = request_fetch("http://b.example/").pk

@@ -4,8 +4,8 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.plans import plan_of
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def large_backlog(settings: LazySettings) -> None:
+def large_backlog(settings: Settings) -> None:
     """Have 200,000 queued fetches at 1,000 sites, and as many that have ended; dispatch reserves two seconds ahead."""
     settings.WEIR_LOOKAHEAD = 2.0
     now = database_now()

@@ -6,9 +6,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connection, connections, transaction
 from django.db.transaction import TransactionManagementError
+from pytest_django import Settings
 
 from project.celery import app
 from tests.integration.conftest import (
@@ -199,7 +199,7 @@ def test_a_robots_txt_is_left_alone() -> None:
     assert states(fetch, robots.pk) == [State.QUEUED, State.FAILED]
 
 
-def test_the_robots_txt_of_its_origin_is_asked_for_as_that_of_a_new_one(settings: LazySettings) -> None:
+def test_the_robots_txt_of_its_origin_is_asked_for_as_that_of_a_new_one(settings: Settings) -> None:
     """It goes first, so that the retried fetch need not wait for it with a slot in hand."""
     failed()
     settings.WEIR_OBEY_ROBOTS = True

@@ -9,10 +9,10 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
@@ -272,7 +272,7 @@ def test_a_covered_host_is_refused_with_the_site_that_it_shares(arguments: list[
 # --- show ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_site_is_shown_on_one_screen(settings: LazySettings) -> None:
+def test_a_site_is_shown_on_one_screen(settings: Settings) -> None:
     """How it is set, its state and until when, its backlog, robots.txt, the last error of what waits, the forecast."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate("a.example", "1/2s", burst=3, max_concurrency=2)
@@ -338,7 +338,7 @@ def test_a_rate_comes_back_as_it_was_written(written: str) -> None:
     assert json.loads(sites("forecast", "a.example", "--json"))["rate"] == spelled
 
 
-def test_a_site_of_a_fetch_has_the_default_rate_as_that_is_written(settings: LazySettings) -> None:
+def test_a_site_of_a_fetch_has_the_default_rate_as_that_is_written(settings: Settings) -> None:
     """Also where the forecast speaks of a site that is not there yet."""
     settings.WEIR_DEFAULT_RATE = "2/20s"
     assert sites("forecast", "a.example").startswith("a.example: 2/20s, no site yet")
@@ -437,7 +437,7 @@ def test_a_forecast_says_what_it_rests_on(arrange: Callable[[], object], sentenc
         assert sentence in told
 
 
-def test_a_forecast_names_the_site_and_whether_it_exists(settings: LazySettings) -> None:
+def test_a_forecast_names_the_site_and_whether_it_exists(settings: Settings) -> None:
     """A host may be covered by another, or have no site yet; asking creates none."""
     site_settings.set_rate("a.example", "1/10s", covers_subdomains=True)
     assert sites("forecast", "www.a.example").startswith("a.example (which covers www.a.example): 1/10s, 0 queued. ")
@@ -477,7 +477,7 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
     assert (told["held_for_s"], told["starts_in_s"], told["clears_in_s"]) == (None, None, None)
 
 
-def test_a_forecast_says_when_robots_txt_is_in_the_way(settings: LazySettings) -> None:
+def test_a_forecast_says_when_robots_txt_is_in_the_way(settings: Settings) -> None:
     """Which one, why, and when it is asked for again: for people and for machines."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate("a.example", "1/10s")

@@ -5,10 +5,10 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.integration.history.conftest import Past, recounted
 from tests.integration.mail.notes import note, note_kind
@@ -124,7 +124,7 @@ def test_an_unknown_email_that_stays_unknown_has_one_end() -> None:
     assert Email.objects.get().ended_at < Email.objects.get().created_at  # type: ignore[operator]
 
 
-def test_ends_are_counted_by_state(past: Past, settings: LazySettings) -> None:
+def test_ends_are_counted_by_state(past: Past, settings: Settings) -> None:
     """In the minute of the end, which is not that of the queueing."""
     settings.WEIR_SLOT_RETENTION = 86_400.0
     for number, state in enumerate(("sent", "sent", "failed", "suppressed")):
@@ -143,7 +143,7 @@ def test_ends_are_counted_by_state(past: Past, settings: LazySettings) -> None:
     assert (seen.emails_sent, seen.emails_failed, seen.emails_unknown) == (2, 1, 0)
 
 
-def test_sent_ones_are_counted_by_kind_and_long_names_together(past: Past, settings: LazySettings) -> None:
+def test_sent_ones_are_counted_by_kind_and_long_names_together(past: Past, settings: Settings) -> None:
     """A label has forty characters; no two kinds are taken for one of them."""
     settings.WEIR_SLOT_RETENTION = 86_400.0
     for number, kind in enumerate(("a" * 40, "a" * 41, "a" * 42, "note")):

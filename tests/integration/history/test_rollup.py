@@ -7,10 +7,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.db.models import Sum
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, StartPython, database_now
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
@@ -130,7 +130,7 @@ def test_the_first_rollup_begins_with_the_present() -> None:
     assert (totals(), Minute.objects.count()) == ({}, 0)
 
 
-def test_it_trails_until_all_outcomes_are_known(past: Past, settings: LazySettings) -> None:
+def test_it_trails_until_all_outcomes_are_known(past: Past, settings: Settings) -> None:
     """A minute is left alone while an outcome may come: an answer may take as long as the time-outs say."""
     before = rollup.trail_s()
     settings.WEIR_FETCH_TIMEOUT += 600.0
@@ -212,7 +212,7 @@ def test_fetches_that_end_meanwhile_are_counted_once(
 
 @pytest.mark.parametrize(("spare_s", "is_whole"), [(0.0, True), (-60.0, False)])
 def test_what_is_kept_for_as_long_as_it_needs_is_counted_whole(
-    past: Past, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, spare_s: float, *, is_whole: bool
+    past: Past, settings: Settings, monkeypatch: pytest.MonkeyPatch, spare_s: float, *, is_whole: bool
 ) -> None:
     """A rollup in time finds all of the minute; where it is kept for less, the minute gets no row."""
     minute = past.at(39)
@@ -244,7 +244,7 @@ def test_a_retry_takes_back_an_end_that_is_not_counted_yet(past: Past, ends: int
     assert totals()["fetches_ended", "failed"] == ends
 
 
-def test_one_that_is_late_by_hours_catches_up(past: Past, settings: LazySettings) -> None:
+def test_one_that_is_late_by_hours_catches_up(past: Past, settings: Settings) -> None:
     """Call by call, a bounded number of minutes each; of what may have been purged, the rest counts."""
     settings.WEIR_SLOT_RETENTION = 3 * 3600.0
     past = began_ago(timedelta(hours=5))
@@ -259,7 +259,7 @@ def test_one_that_is_late_by_hours_catches_up(past: Past, settings: LazySettings
     assert Minute.objects.count() == (Watermark.objects.get().rolled_until - first) // MINUTE
 
 
-def test_one_that_is_late_by_weeks_begins_where_history_does(past: Past, settings: LazySettings) -> None:
+def test_one_that_is_late_by_weeks_begins_where_history_does(past: Past, settings: Settings) -> None:
     """Minutes that would be deleted at once are passed over."""
     settings.WEIR_HISTORY_RETENTION = 600.0
     rollup.roll_up()
@@ -283,7 +283,7 @@ def test_a_minute_has_no_time_limit(past: Past, monkeypatch: pytest.MonkeyPatch)
     assert limits == {"next_minute": "1min", "rollup": "0"}
 
 
-def test_old_minutes_are_deleted(past: Past, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_minutes_are_deleted(past: Past, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """In short batches; totals stay."""
     past.fill(40, 2)
     roll_up_all()

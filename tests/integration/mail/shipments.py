@@ -8,8 +8,8 @@ from datetime import timedelta
 from itertools import count, pairwise
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
+from pytest_django import Settings
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
@@ -111,7 +111,7 @@ class ConnectedTransport:
 
 
 @contextmanager
-def scripted_server(settings: LazySettings, *connections: list[bytes]) -> Iterator[list[bytes]]:
+def scripted_server(settings: Settings, *connections: list[bytes]) -> Iterator[list[bytes]]:
     """Run a mail server that says these lines to each connection in turn; then it ends the connection.
 
     The first line is the greeting, each further one answers a command; the content counts as one, with its dot. Yields

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core import mail as django_mail
+from pytest_django import Settings
 
 from demo.fakes import mail_provider, mail_server
 from demo.fakes.mail_provider import MailProvider
@@ -39,7 +39,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailProvider]
 
 
 @pytest.fixture
-def anymail(provider: MailProvider, settings: LazySettings) -> Iterator[AnyBackend]:
+def anymail(provider: MailProvider, settings: Settings) -> Iterator[AnyBackend]:
     """Return django-anymail's backend for Resend, which asks the provider."""
     settings.ANYMAIL = {
         "RESEND_API_KEY": API_KEY,
@@ -52,7 +52,7 @@ def anymail(provider: MailProvider, settings: LazySettings) -> Iterator[AnyBacke
 
 
 @pytest.fixture
-def smtp(mail_server_of_all: MailServer, settings: LazySettings) -> Iterator[AnyBackend]:
+def smtp(mail_server_of_all: MailServer, settings: Settings) -> Iterator[AnyBackend]:
     """Return Django's own backend for SMTP, which asks the mail server."""
     settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, mail_server_of_all.port
     made = AnyBackend(django_mail.get_connection(SMTP))
@@ -107,7 +107,7 @@ def test_a_refusal_by_smtp_is_certain(
     ],
 )
 def test_each_reply_by_smtp_is_judged_by_what_it_is_about(
-    settings: LazySettings, replies: list[bytes], error: type[Exception], words: str
+    settings: Settings, replies: list[bytes], error: type[Exception], words: str
 ) -> None:
     """What is said to MAIL concerns us, not the e-mail, unless that is too large; and so does later what names us."""
     settings.EMAIL_TIMEOUT = 5.0
@@ -147,7 +147,7 @@ def test_a_connection_that_was_cut_meanwhile_breaks_off_before_anything_begins(
     assert accepted.count(sent.recipient) == 1
 
 
-def test_who_cannot_be_reached_by_smtp_has_begun_nothing(settings: LazySettings) -> None:
+def test_who_cannot_be_reached_by_smtp_has_begun_nothing(settings: Settings) -> None:
     """No connection and no such host; a login that is refused concerns us."""
     settings.EMAIL_TIMEOUT = 5.0
     for host, port in ((HOST, free_port()), ("no-such-host.invalid", 25)):
@@ -257,7 +257,7 @@ def test_anymail_gets_the_whole_email(anymail: AnyBackend, provider: MailProvide
     }
 
 
-def test_smtp_transmits_what_was_written(settings: LazySettings) -> None:
+def test_smtp_transmits_what_was_written(settings: Settings) -> None:
     """To the byte, by Django's own backend, too."""
     sent = letter()
     replies = [*HELLO, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"250 OK\r\n", b"221 Bye\r\n"]
@@ -271,7 +271,7 @@ def test_smtp_transmits_what_was_written(settings: LazySettings) -> None:
 
 @pytest.mark.parametrize("name", ["console", "filebased", "locmem", "dummy"])
 def test_djangos_other_backends_take_an_email(
-    name: str, settings: LazySettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And write what was written, where they write."""
     settings.EMAIL_FILE_PATH = str(tmp_path / "mails")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.mail import shipments
 from tests.unit.mail.bounces import written
@@ -192,7 +192,7 @@ class TestEnvelopeSender:
     """The address that reports are sent to."""
 
     @pytest.fixture(autouse=True)
-    def _verp(self, settings: LazySettings) -> None:
+    def _verp(self, settings: Settings) -> None:
         settings.WEIR_MAIL_ENVELOPE_SENDER = "bounces+{id}@shop.example"
 
     def test_each_e_mail_has_one_of_its_own(self, email: Email) -> None:
@@ -209,7 +209,7 @@ class TestEnvelopeSender:
             ("bounces@B\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example", "bounces@xn--bcher-kva.example"),
         ],
     )
-    def test_all_may_have_the_same(self, email: Email, settings: LazySettings, wanted: str, sender: str) -> None:
+    def test_all_may_have_the_same(self, email: Email, settings: Settings, wanted: str, sender: str) -> None:
         """A setting; without it, bounces go where answers go."""
         settings.DEFAULT_FROM_EMAIL = "Shop <orders@shop.example>"
         settings.WEIR_MAIL_ENVELOPE_SENDER = wanted
@@ -222,7 +222,7 @@ class TestEnvelopeSender:
         assert handled(report(email, headers=f"{header}: <{own}>\n")).bounced
         assert suppression.reasons([email.recipient])
 
-    def test_its_domain_may_have_any_letters(self, email: Email, settings: LazySettings) -> None:
+    def test_its_domain_may_have_any_letters(self, email: Email, settings: Settings) -> None:
         """Servers are told the one in ASCII, and so are we."""
         settings.WEIR_MAIL_ENVELOPE_SENDER = "{id}.bounces@B\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"
         own = renderings.envelope_sender(email)
@@ -230,7 +230,7 @@ class TestEnvelopeSender:
         assert handled(report(email, headers=f"To: {own}\n")).bounced
 
     @pytest.mark.parametrize("change", ["id", "code", "domain", "recipient", "key"])
-    def test_a_forged_one_suppresses_nobody(self, email: Email, settings: LazySettings, change: str) -> None:
+    def test_a_forged_one_suppresses_nobody(self, email: Email, settings: Settings, change: str) -> None:
         """Whoever got one e-mail knows one address, and cannot make that of another."""
         own = renderings.envelope_sender(email)
         victim = email
@@ -251,9 +251,7 @@ class TestEnvelopeSender:
         assert not suppression.reasons([victim.recipient])
         assert shipments.state(victim)[0] == State.SENT
 
-    def test_a_key_that_was_replaced_counts_for_what_was_sent_before(
-        self, email: Email, settings: LazySettings
-    ) -> None:
+    def test_a_key_that_was_replaced_counts_for_what_was_sent_before(self, email: Email, settings: Settings) -> None:
         """Reports come days later."""
         own = renderings.envelope_sender(email)
         settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another"
@@ -276,7 +274,7 @@ class TestEnvelopeSender:
             "x" * 40 + "{id}@shop.example",
         ],
     )
-    def test_what_is_no_address_is_told_by_a_check(self, settings: LazySettings, wanted: str) -> None:
+    def test_what_is_no_address_is_told_by_a_check(self, settings: Settings, wanted: str) -> None:
         """Before the first e-mail; and no e-mail is to blame for it."""
         assert envelope_sender_is_an_address() == []
         settings.WEIR_MAIL_ENVELOPE_SENDER = wanted

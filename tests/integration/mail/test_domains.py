@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
+from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from demo.fakes.mail_server import MailServer
@@ -95,7 +95,7 @@ def test_a_domain_recovers_by_itself() -> None:
     assert domains.paced([recipient]) == {recipient: "busy.example:25"}, "a person has set it"
 
 
-def test_a_domain_gets_no_more_than_its_rate(mail: MailServer, settings: LazySettings) -> None:
+def test_a_domain_gets_no_more_than_its_rate(mail: MailServer, settings: Settings) -> None:
     """By the mail server's own list; an e-mail whose turn is far away comes back then."""
     settings.WEIR_MAIL_DOMAIN_RATE = "10/s"
     emails = shipped_to(*["slow.example"] * 5)
@@ -122,7 +122,7 @@ def test_a_domain_can_be_paused_by_hand(domain: str) -> None:
 
 @pytest.mark.parametrize(("of_settings", "rate"), [("", "1/s"), ("10/m", "10/m")])
 def test_a_domain_that_has_refused_gets_a_rate_and_waits_longer_each_time(
-    of_settings: str, rate: str, settings: LazySettings
+    of_settings: str, rate: str, settings: Settings
 ) -> None:
     """By the settings, or as large providers want it; with others to the same domain, however that is written."""
     settings.WEIR_MAIL_DOMAIN_RATE = of_settings
@@ -137,7 +137,7 @@ def test_a_domain_that_has_refused_gets_a_rate_and_waits_longer_each_time(
     assert Site.objects.count() == 1
 
 
-def test_the_rate_that_somebody_has_set_for_a_domain_stays(settings: LazySettings) -> None:
+def test_the_rate_that_somebody_has_set_for_a_domain_stays(settings: Settings) -> None:
     """The settings and refusals leave it; other domains get that of the settings."""
     settings.WEIR_MAIL_DOMAIN_RATE = "10/s"
     site_settings.set_rate("slow.example:25", "1/m")
@@ -164,7 +164,7 @@ def test_a_domain_whose_row_is_locked_is_backed_off_by_the_next_refusal(
     assert Site.objects.get().backed_off_until is not None
 
 
-def test_an_address_whose_domain_cannot_be_a_site_is_not_paced(settings: LazySettings) -> None:
+def test_an_address_whose_domain_cannot_be_a_site_is_not_paced(settings: Settings) -> None:
     """Its e-mail is sent all the same."""
     settings.WEIR_MAIL_DOMAIN_RATE = "1/s"
     recipient = "kim@[IPv6:::1]"

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import ClassVar, NoReturn
 
 import pytest
-from django.conf import LazySettings
 from django.db.models import Value
 from django.db.models.functions import Concat, Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
 from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, OK, shipped
@@ -72,7 +72,7 @@ def states() -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize("step", [[OK], [OK, OK], GO_AHEAD], ids=["RCPT", "DATA", "dot"])
 def test_one_odd_email_fails_when_it_is_refused_again_and_holds_up_nobody(
-    settings: LazySettings, step: list[bytes]
+    settings: Settings, step: list[bytes]
 ) -> None:
     """It waits for a minute; operators see no relay that is held."""
     bad, other = ship(), ship()
@@ -118,7 +118,7 @@ def test_a_relay_that_refuses_all_in_odd_words_costs_no_email(
     assert not RelayHold.objects.exists()
 
 
-def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: LazySettings, asked: list[str]) -> None:
+def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: Settings, asked: list[str]) -> None:
     """While it takes others: each is asked about few times, and no other waits behind them."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 3
     shipped([f"bad{number}@out.example" for number in range(20)])
@@ -162,7 +162,7 @@ def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest
     assert asked.count("bad@in.example") == 2
 
 
-def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: LazySettings, asked: list[str]) -> None:
+def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: Settings, asked: list[str]) -> None:
     """Nothing tells whether the relay takes others: each time is an attempt."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 4
     bad = ship("bad")

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from demo.fakes import mail_server
 from tests.integration.conftest import Message
@@ -126,7 +126,7 @@ def test_unknown_ones_are_listed_oldest_first_with_what_is_known() -> None:
 
 
 def test_what_a_mail_server_leaves_unknown_is_listed(
-    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a real one that accepts the e-mail and cuts the connection: listed until somebody says that it arrived."""
     monkeypatch.setattr("weir.workers.mail.sending.routes._breakers", {})

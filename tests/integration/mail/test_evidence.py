@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from pytest_django import Settings
 
 from tests.integration.mail import shipments
 from weir.workers.mail import resolving
@@ -130,7 +130,7 @@ def test_what_certainly_was_not_accepted_expires_if_its_time_is_over(log: Path) 
     assert in_time.expires_at == ends_at
 
 
-def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: LazySettings) -> None:
+def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: Settings) -> None:
     """Without a word on it they are those of the relay that the settings name, if it is a mail server."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
@@ -153,7 +153,7 @@ def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settin
     ],
 )
 def test_logs_of_a_mail_server_say_nothing_of_what_went_to_an_api(
-    log: Path, settings: LazySettings, relays: list[str], relay: str
+    log: Path, settings: Settings, relays: list[str], relay: str
 ) -> None:
     """Also where no other relay is named; what a log has is a proof all the same."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import InThreads
@@ -58,7 +58,7 @@ def claimed() -> Email:
 
 
 def test_one_that_is_due_and_has_expired_is_not_tried(
-    mail: MailServer, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    mail: MailServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No relay is asked, and none need be there; it takes no turn from the others, which are sent."""
     email = code()
@@ -77,7 +77,7 @@ def test_one_that_is_due_and_has_expired_is_not_tried(
 
 
 def test_one_that_expires_while_it_waits_for_its_turn(
-    mail: MailServer, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    mail: MailServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The relay's rate lets it go at last: nobody connects for it."""
     settings.WEIR_MAIL_RATE = "100/s"
@@ -291,7 +291,7 @@ def asked(key: str = "17", key_lifetime: timedelta = 24 * HOUR) -> Email:
     return email
 
 
-def test_a_relay_is_asked_no_longer_than_the_email_may_be_sent(settings: LazySettings) -> None:
+def test_a_relay_is_asked_no_longer_than_the_email_may_be_sent(settings: Settings) -> None:
     """To ask is to transmit it again; where the relay forgets sooner, that counts."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 60.0
     longer, shorter = asked("1"), asked("2", timedelta(minutes=30))

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Message
@@ -209,9 +209,7 @@ def test_a_kind_is_shown_with_arguments_and_nothing_is_stored() -> None:
         (["999999999"], "There is no e-mail 999999999."),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_a_sentence(
-    arguments: list[str], sentence: str, settings: LazySettings
-) -> None:
+def test_what_cannot_be_shown_is_refused_in_a_sentence(arguments: list[str], sentence: str, settings: Settings) -> None:
     settings.LANGUAGES = [("en", "English"), ("de", "German")]
     assert sentence in refused("preview", *arguments)
 

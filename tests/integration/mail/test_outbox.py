@@ -8,9 +8,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import IntegrityError, connection, connections, transaction
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf, database_now
@@ -117,9 +117,7 @@ def test_what_is_sent_is_what_was_said_at_the_call(mail: MailServer) -> None:
 
 
 @pytest.mark.usefixtures("messages")
-def test_each_attempt_transmits_the_bytes_that_are_stored(
-    monkeypatch: pytest.MonkeyPatch, settings: LazySettings
-) -> None:
+def test_each_attempt_transmits_the_bytes_that_are_stored(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """Under the same key; what comes back goes to the address that is set now."""
     tried: list[Transmitted] = []
 
@@ -194,7 +192,7 @@ def test_what_is_bad_is_refused_in_a_sentence_and_nothing_is_stored(
     assert messages == []
 
 
-def test_a_language_is_one_of_the_projects(settings: LazySettings) -> None:
+def test_a_language_is_one_of_the_projects(settings: Settings) -> None:
     """Not any that Django knows; a variant is that which the project has."""
     settings.LANGUAGES = [("en", "English"), ("de", "German"), ("pt-br", "Brazilian Portuguese")]
     with pytest.raises(CannotBeWritten, match="no language 'fr': write one of LANGUAGES, such as en"):

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import ClassVar, NoReturn
 
 import pytest
-from django.conf import LazySettings
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import (
@@ -64,7 +64,7 @@ def ship_many(number: int) -> None:
 
 @pytest.mark.parametrize("status", ["550-5-4-5", "452-4-3-1", "450-4-7-1", "550-5-7-1"])
 def test_a_sender_who_is_refused_costs_no_email_and_no_attempt(
-    mail: MailServer, settings: LazySettings, status: str
+    mail: MailServer, settings: Settings, status: str
 ) -> None:
     """All wait, but for one that is tried from time to time; each round says why. Then all are sent."""
     ship_many(299)
@@ -89,7 +89,7 @@ def test_a_sender_who_is_refused_costs_no_email_and_no_attempt(
     assert runner.send_due().sent == 300
 
 
-def test_an_email_that_meets_the_refusal_goes_behind_those_that_wait(settings: LazySettings) -> None:
+def test_an_email_that_meets_the_refusal_goes_behind_those_that_wait(settings: Settings) -> None:
     """One that the relay would refuse for ever, such as to a domain that it does not relay to, stops no other.
 
     They go over the same connection.
@@ -103,7 +103,7 @@ def test_an_email_that_meets_the_refusal_goes_behind_those_that_wait(settings: L
     assert "Relay access denied" in first.last_reply
 
 
-def test_a_refusal_of_us_after_the_dot_is_certain_too(settings: LazySettings) -> None:
+def test_a_refusal_of_us_after_the_dot_is_certain_too(settings: Settings) -> None:
     """The e-mail is pending again, not left in `sending`."""
     email = ship()
     talk = [*HELLO, *GO_AHEAD, b"550 5.4.5 Daily sending quota exceeded\r\n", b"221 Bye\r\n"]
@@ -116,7 +116,7 @@ def test_a_refusal_of_us_after_the_dot_is_certain_too(settings: LazySettings) ->
 @pytest.mark.parametrize("before", [[], [OK], [OK, OK]])
 @pytest.mark.parametrize("said", [b"421 too many messages in this connection\r\n", b"421 4.7.0 Limit reached\r\n"])
 def test_a_server_that_leaves_after_some_emails_costs_no_attempt(
-    settings: LazySettings, before: list[bytes], said: bytes
+    settings: Settings, before: list[bytes], said: bytes
 ) -> None:
     """421 on a connection that has carried one: the e-mail goes over the next one, at once, and slows no domain."""
     emails = [ship(), ship()]
@@ -130,7 +130,7 @@ def test_a_server_that_leaves_after_some_emails_costs_no_attempt(
 
 @pytest.mark.parametrize("before", [[OK], [OK, OK]])
 def test_a_server_that_leaves_at_the_first_recipient_costs_that_one_an_attempt(
-    settings: LazySettings, before: list[bytes]
+    settings: Settings, before: list[bytes]
 ) -> None:
     """Some mean the recipient by 421; no other waits for it."""
     email = ship()
@@ -140,7 +140,7 @@ def test_a_server_that_leaves_at_the_first_recipient_costs_that_one_an_attempt(
     assert not Site.objects.exists()
 
 
-def test_a_server_that_leaves_at_once_costs_no_attempt(settings: LazySettings) -> None:
+def test_a_server_that_leaves_at_once_costs_no_attempt(settings: Settings) -> None:
     """421 in reply to the first MAIL of a connection: all wait."""
     email = ship()
     with scripted_server(settings, [*HELLO, b"421 4.3.2 Service shutting down\r\n"]):
@@ -148,7 +148,7 @@ def test_a_server_that_leaves_at_once_costs_no_attempt(settings: LazySettings) -
     assert state(email) == (State.PENDING, 0)
 
 
-def test_an_email_that_is_too_large_fails_alone(settings: LazySettings) -> None:
+def test_an_email_that_is_too_large_fails_alone(settings: Settings) -> None:
     """By the server's reply to MAIL; the next one is sent over the same connection."""
     large, small = ship(), ship()
     talk = [*HELLO, b"552 5.3.4 Message size exceeds fixed limit\r\n", OK, *GO_AHEAD, OK, b"221 Bye\r\n"]
@@ -157,7 +157,7 @@ def test_an_email_that_is_too_large_fails_alone(settings: LazySettings) -> None:
     assert [state(large), state(small)] == [(State.FAILED, 1), (State.SENT, 1)]
 
 
-def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, settings: LazySettings) -> None:
+def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, settings: Settings) -> None:
     """Three e-mails are an attempt poorer, and not all that are due; operators see why the others wait."""
     emails = [ship() for _ in range(10)]
     port = settings.EMAIL_PORT
@@ -216,7 +216,7 @@ def due_since(email: Email, minutes: int) -> None:
 
 @pytest.mark.parametrize("after_dot", [False, True])
 def test_an_email_that_is_refused_while_others_are_accepted_fails_in_the_end(
-    monkeypatch: pytest.MonkeyPatch, settings: LazySettings, after_dot: bool
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, after_dot: bool
 ) -> None:
     """Whatever the words are: each refusal since is an attempt, and the others go on in the same round."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 2
@@ -261,7 +261,7 @@ def test_emails_that_are_refused_with_all_others_cost_no_attempt(monkeypatch: py
     ],
 )
 def test_a_refusal_may_be_the_recipients_once_the_server_knows_that(
-    settings: LazySettings, talk: list[bytes], attempts: int
+    settings: Settings, talk: list[bytes], attempts: int
 ) -> None:
     """A server that has accepted another e-mail since it was asked about this one."""
     bad = ship()

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state
@@ -218,7 +218,7 @@ def test_one_that_is_asked_about_waits_for_no_relay_that_refuses_its_kind(use: C
     assert routes.waits_s(relays.relays(), email) == 0.0
 
 
-def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., None], settings: LazySettings) -> None:
+def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., None], settings: Settings) -> None:
     """It would be a second e-mail: the last one is asked so long before as a submission can take."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 3_600.0
     longer, too_short = timedelta(hours=2), timedelta(hours=1)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 import trustme
-from django.conf import LazySettings
 from pydantic import SecretStr
+from pytest_django import Settings
 
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
@@ -40,7 +40,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailProvider]
 
 
 @pytest.fixture(autouse=True)
-def _short_waits(settings: LazySettings) -> None:
+def _short_waits(settings: Settings) -> None:
     settings.EMAIL_TIMEOUT, settings.WEIR_MAIL_REPLY_TIMEOUT = 5.0, 0.5
 
 
@@ -257,7 +257,7 @@ def test_a_key_that_the_provider_does_not_know_is_named_nowhere(provider: MailPr
     assert key not in repr(raised.value) + repr(made) + repr(vars(made))
 
 
-def test_an_email_that_is_still_in_flight_is_unknown(settings: LazySettings, provider: MailProvider) -> None:
+def test_an_email_that_is_still_in_flight_is_unknown(settings: Settings, provider: MailProvider) -> None:
     """The first attempt may be accepted in the end; so the e-mail must not leave by another relay."""
     sent = letter("late-800")
     first, second = (Resend(HOST, provider.port, SecretStr(API_KEY), is_tls=False) for _ in range(2))
@@ -454,7 +454,7 @@ def test_begin_is_called_once_after_the_connection_and_before_the_first_byte() -
     assert heard[0].startswith(b"POST /emails HTTP/1.1\r\n")
 
 
-def test_a_request_that_cannot_be_written_as_a_whole_was_not_accepted(settings: LazySettings) -> None:
+def test_a_request_that_cannot_be_written_as_a_whole_was_not_accepted(settings: Settings) -> None:
     """Nobody reads it: what the kernel does not take, no server has."""
     settings.EMAIL_TIMEOUT = 0.5
     big = replace(letter(), content=b"From: orders@shop.example\r\n\r\n" + b"x" * 30_000_000)

@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, waiting_for_nobody
 from tests.integration.mail.shipments import MARKS, ship
@@ -36,7 +36,7 @@ WAITING = (State.PENDING, State.CLAIMED, State.SENDING)
 
 
 @pytest.fixture(autouse=True)
-def _retention(settings: LazySettings) -> None:
+def _retention(settings: Settings) -> None:
     settings.WEIR_MAIL_CONTENT_RETENTION = 30 * 86_400.0
 
 

@@ -6,10 +6,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from pytest_django import Settings
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture(autouse=True)
-def _smtp(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _smtp(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send by SMTP to a port where nobody listens; this process has not tried it before."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
@@ -34,7 +34,7 @@ def _smtp(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(settings: LazySettings, tmp_path: Path) -> Iterator[MailServer]:
+def server(settings: Settings, tmp_path: Path) -> Iterator[MailServer]:
     """Run the demo's mail server, and send there."""
     with mail_server.running(tmp_path) as running:
         settings.EMAIL_PORT = running.port
@@ -102,7 +102,7 @@ def test_a_mail_server_that_cannot_be_reached_is_an_error_that_says_what_to_do()
     assert set(Email.objects.values_list("attempts", flat=True)) == {0}
 
 
-def test_a_rate_that_is_used_up_is_said_too(settings: LazySettings, server: MailServer) -> None:
+def test_a_rate_that_is_used_up_is_said_too(settings: Settings, server: MailServer) -> None:
     """What was sent before is said; the error names the setting that holds up the rest."""
     settings.WEIR_MAIL_RATE = "1/h"
     ship("a@example.com", "b@example.com")

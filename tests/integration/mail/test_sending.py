@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, database_now
@@ -97,7 +97,7 @@ def test_what_the_server_does_decides_what_becomes_of_it(
     assert accepted(mail, email) == {State.SENT: 1, State.FAILED: 0}.get(in_the_end, int(word == "cut-accepted"))
 
 
-def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settings: LazySettings) -> None:
+def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settings: Settings) -> None:
     """One second later, then two; then it has failed, and says why."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 3
     email = ship("greylist-9")
@@ -111,7 +111,7 @@ def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settin
     assert email.last_reply == "Given up after 3 attempts: 451 4.7.1 Come back later"
 
 
-def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: MailServer, settings: LazySettings) -> None:
+def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: MailServer, settings: Settings) -> None:
     """With the reason; the mail server need not even be there."""
     bad = Order.objects.create(number="9\nBcc: all@customers.example", customer_email="kim@customers.example")
     shipping.ship(bad.pk)
@@ -180,7 +180,7 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
 
 
 def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything goes back; after a few failures it is left alone for a while; then everything is sent."""
     monkeypatch.setattr(relays, "server_name", lambda: "mail.example:25")
@@ -200,7 +200,7 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
     assert runner.send_due().sent == 60
 
 
-def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reached(settings: LazySettings) -> None:
+def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reached(settings: Settings) -> None:
     """No e-mail is to blame. Of a kind, one is tried."""
     emails = [ship(), ship()]
     with scripted_server(settings, [*GREETING, b"530 5.7.0 Authentication required\r\n"]):
@@ -210,7 +210,7 @@ def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reac
     assert {state(email) for email in emails} == {(State.PENDING, 0)}
 
 
-def test_a_connection_that_ends_between_two_emails_costs_no_attempt(settings: LazySettings) -> None:
+def test_a_connection_that_ends_between_two_emails_costs_no_attempt(settings: Settings) -> None:
     """The next one goes over a new connection."""
     emails = [ship(), ship()]
     one = [*GREETING, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"250 OK\r\n"]
@@ -233,7 +233,7 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
     assert accepted(mail, email) == 1
 
 
-def test_a_worker_that_is_slow_to_begin_renews_its_lease(mail: MailServer, settings: LazySettings) -> None:
+def test_a_worker_that_is_slow_to_begin_renews_its_lease(mail: MailServer, settings: Settings) -> None:
     """So that nobody takes the e-mail back while the mail server thinks about its recipient."""
     settings.WEIR_MAIL_LEASE = 1.0
     email = ship("stall-2500")
@@ -265,7 +265,7 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
 
 
 def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_itself(
-    mail: MailServer, settings: LazySettings
+    mail: MailServer, settings: Settings
 ) -> None:
     """After WEIR_MAIL_UNKNOWN_AFTER, with what is known; an operator's log has it."""
     email = ship()
@@ -352,7 +352,7 @@ def test_what_became_of_an_email_is_written_also_where_postgres_was_away_for_a_m
     assert state(email) == (State.SENT, 1)
 
 
-def test_a_mail_server_of_another_kind_can_be_used(settings: LazySettings, tmp_path: Path) -> None:
+def test_a_mail_server_of_another_kind_can_be_used(settings: Settings, tmp_path: Path) -> None:
     """Django's own backends send, too."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = str(tmp_path / "sent")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
@@ -17,7 +17,7 @@ pytestmark = MARKS
 
 
 @pytest.fixture
-def provider(tmp_path_factory: pytest.TempPathFactory, settings: LazySettings) -> Iterator[MailProvider]:
+def provider(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[MailProvider]:
     """Return the provider that the settings name as the only relay."""
     with mail_provider.running(tmp_path_factory.mktemp("provider")) as running:
         settings.WEIR_MAIL_RELAYS = [running.url]

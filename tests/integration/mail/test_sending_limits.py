@@ -5,8 +5,8 @@ from itertools import pairwise
 from threading import Lock
 
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
@@ -43,7 +43,7 @@ def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
     assert {state(email) for email in emails} == {(State.SENT, 1)}
 
 
-def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: LazySettings) -> None:
+def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: Settings) -> None:
     """By the server's own list, however many send."""
     settings.WEIR_MAIL_RATE = "2/s"
     routes.site.cache_clear()
@@ -56,7 +56,7 @@ def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, set
     assert min(later - earlier for earlier, later in pairwise(began)) >= 0.475e9
 
 
-def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -> None:
+def test_an_email_whose_turn_is_far_away_is_given_back(settings: Settings) -> None:
     """Nobody sits on it meanwhile."""
     settings.WEIR_MAIL_RATE = "1/min"
     routes.site.cache_clear()
@@ -68,7 +68,7 @@ def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -
 
 
 def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers end connections that idle, with a reply that may look as if they refused us."""
     monkeypatch.setattr(routes, "LONGEST_IDLE_S", 0.1)
@@ -83,7 +83,7 @@ def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
 
 
 def test_the_turn_is_waited_for_before_the_connection_is_opened(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WEIR_MAIL_RATE = "2/s"
     routes.site.cache_clear()

@@ -9,9 +9,9 @@ from email.message import EmailMessage
 from typing import Any, NoReturn
 
 import pytest
-from django.conf import LazySettings
 from django.db import InterfaceError, InternalError, OperationalError
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, Message
@@ -111,7 +111,7 @@ def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("reply", [b"250 OK\0queued\r\n", b"550 5.6.0 no\0no\r\n", b"451 \xff\xfelater\r\n"])
-def test_what_a_server_says_can_always_be_stored(settings: LazySettings, reply: bytes) -> None:
+def test_what_a_server_says_can_always_be_stored(settings: Settings, reply: bytes) -> None:
     """Also what PostgreSQL would not take; and the next e-mail is sent."""
     email, next_one = ship(), ship()
     talk = [*GREETING, OK, OK, b"354 Go ahead\r\n", reply]
@@ -197,7 +197,7 @@ def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail
     assert {accepted(mail, email) for email in emails} == {1}
 
 
-def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: LazySettings) -> None:
+def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: Settings) -> None:
     """It is us who are refused, so it fails not; but it goes behind the others."""
     bad, good = ship(), ship()
     refusing = [*GREETING, OK, b"530 5.7.1 Log in to relay\r\n", b"221 Bye\r\n"]
@@ -208,7 +208,7 @@ def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings:
     assert state(good) == (State.SENT, 1)
 
 
-def test_a_login_that_is_wanted_again_and_again_is_asked_for_ever_more_seldom(settings: LazySettings) -> None:
+def test_a_login_that_is_wanted_again_and_again_is_asked_for_ever_more_seldom(settings: Settings) -> None:
     """That it can be connected to is no success."""
     ship()
     with scripted_server(settings, [*GREETING, b"530 5.7.0 Authentication required\r\n"]) as heard:
@@ -218,7 +218,7 @@ def test_a_login_that_is_wanted_again_and_again_is_asked_for_ever_more_seldom(se
     assert len([line for line in heard if line.startswith(b"mail")]) == 1
 
 
-def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: LazySettings) -> None:
+def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Settings) -> None:
     """They wait until the setting is put right."""
     email = ship()
     right, settings.DEFAULT_FROM_EMAIL = settings.DEFAULT_FROM_EMAIL, "the shop"
@@ -335,7 +335,7 @@ def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: int, settings: LazySettings) -> None:
+def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: int, settings: Settings) -> None:
     """The second one, for speed, is no condition."""
     with few_connections(most) as (settings.EMAIL_PORT, served):
         emails = [ship() for _ in range(200)]
@@ -346,7 +346,7 @@ def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: in
 
 
 def test_where_the_only_connection_hangs_the_others_go_back_at_once(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """Other processes may send them; nobody waits for the one that hangs."""
     email, *others = [ship() for _ in range(4)]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NoReturn
 
 import pytest
-from django.conf import LazySettings
 from django.core import mail as django_mail
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import MARKS, accepted, message, scripted_server, ship
@@ -68,7 +68,7 @@ def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
 
 @pytest.mark.parametrize(("status", "slows"), [("4.7.28", True), ("4.2.1", False)])
 def test_a_refusal_tells_whether_it_is_the_recipients_domain_that_takes_no_more(
-    settings: LazySettings, status: str, *, slows: bool
+    settings: Settings, status: str, *, slows: bool
 ) -> None:
     """Then others to that domain need not be tried."""
     email = ship()
@@ -130,7 +130,7 @@ def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
     ],
 )
 def test_only_a_clear_reply_to_the_dot_says_what_became_of_it(
-    settings: LazySettings, reply: bytes, error: type[Exception]
+    settings: Settings, reply: bytes, error: type[Exception]
 ) -> None:
     """Whatever else the server says, or leaves unsaid, nobody knows."""
     farewells = [b"250 OK\r\n"] if error in {Refused, RelayRefuses} else []
@@ -139,7 +139,7 @@ def test_only_a_clear_reply_to_the_dot_says_what_became_of_it(
         submit(email)
 
 
-def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
+def test_no_reply_in_time_is_unknown(settings: Settings) -> None:
     """The reply to the dot has a time-out of its own, and the steps before it theirs."""
     settings.WEIR_MAIL_REPLY_TIMEOUT = 0.2
     with pytest.raises(OutcomeUnknown, match="timed out") as raised:
@@ -167,14 +167,14 @@ def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
         [b""],
     ],
 )
-def test_a_server_that_does_not_let_us_in_is_unreachable(settings: LazySettings, connection: list[bytes]) -> None:
+def test_a_server_that_does_not_let_us_in_is_unreachable(settings: Settings, connection: list[bytes]) -> None:
     """No e-mail is to blame."""
     email = ship()
     with scripted_server(settings, connection), pytest.raises(Unreachable):
         submit(email)
 
 
-def test_a_login_that_fails_is_unreachable(settings: LazySettings) -> None:
+def test_a_login_that_fails_is_unreachable(settings: Settings) -> None:
     """A wrong password, or a server that has no login to offer."""
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "shop", "secret"
     email = ship()
@@ -190,7 +190,7 @@ def test_a_login_that_fails_is_unreachable(settings: LazySettings) -> None:
         submit(email)
 
 
-def test_tls_that_fails_is_unreachable(settings: LazySettings) -> None:
+def test_tls_that_fails_is_unreachable(settings: Settings) -> None:
     """A server without it, and one that says it has it and has not."""
     settings.EMAIL_USE_TLS = True
     email = ship()
@@ -201,7 +201,7 @@ def test_tls_that_fails_is_unreachable(settings: LazySettings) -> None:
         submit(email)
 
 
-def test_nobody_listens_is_unreachable(settings: LazySettings) -> None:
+def test_nobody_listens_is_unreachable(settings: Settings) -> None:
     """Nor is there a host of that name."""
     email = ship()
     settings.EMAIL_PORT = 1
@@ -209,7 +209,7 @@ def test_nobody_listens_is_unreachable(settings: LazySettings) -> None:
         submit(email)
 
 
-def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazySettings) -> None:
+def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: Settings) -> None:
     """And none of them ends the e-mail."""
     written = replace(message(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
     with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
@@ -220,7 +220,7 @@ def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazyS
     assert heard[4] == b"Subject: x\r\n\r\n..\r\n...\r\n..end\r\n.\r\n"
 
 
-def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazySettings) -> None:
+def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: Settings) -> None:
     """MAIL, RCPT and DATA cost one round trip then (RFC 2920); the content waits for the go-ahead."""
     with scripted_server(settings, [*PIPELINE, b"", b"", b"".join(GO_AHEAD), b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
         assert submit(ship()) == "250 OK"
@@ -246,7 +246,7 @@ def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazyS
     ],
 )
 def test_what_is_refused_at_once_is_refused_as_if_one_by_one(
-    settings: LazySettings, replies: list[bytes], error: type[Exception], words: str
+    settings: Settings, replies: list[bytes], error: type[Exception], words: str
 ) -> None:
     """The first refusal counts, and nothing is begun."""
     begun: list[bool] = []
@@ -256,7 +256,7 @@ def test_what_is_refused_at_once_is_refused_as_if_one_by_one(
     assert begun == []
 
 
-def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings: LazySettings) -> None:
+def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings: Settings) -> None:
     """Whatever we said next would be that content."""
     email = ship()
     settings.EMAIL_TIMEOUT = 2.0
@@ -292,7 +292,7 @@ def test_it_is_djangos_backend_for_all_other_emails() -> None:
         django_mail.send_mail("Hello", "there", None, ["refuse.other@customers.example"])
 
 
-def test_another_backend_is_asked_to_send_and_its_refusal_is_certain(settings: LazySettings) -> None:
+def test_another_backend_is_asked_to_send_and_its_refusal_is_certain(settings: Settings) -> None:
     """What its errors say is in test_any_backend.py."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     begun: list[bool] = []

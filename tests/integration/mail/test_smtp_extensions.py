@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
@@ -25,7 +25,7 @@ LARGE = replace(EMAIL, content=EMAIL.content + b"x" * 1_000)
 
 
 @contextmanager
-def connected(settings: LazySettings, received: Received, **options: Any) -> Iterator[EmailBackend]:
+def connected(settings: Settings, received: Received, **options: Any) -> Iterator[EmailBackend]:
     """Run a mail server with these options, and yield a connection to it."""
     with tls_servers.running(received, **options) as port:
         settings.EMAIL_HOST, settings.EMAIL_PORT = HOST, port
@@ -44,7 +44,7 @@ def refused(mailer: EmailBackend, message: Message) -> CannotTake:
     return raised.value
 
 
-def test_addresses_and_headers_of_any_letters_arrive_as_they_were_written(settings: LazySettings) -> None:
+def test_addresses_and_headers_of_any_letters_arrive_as_they_were_written(settings: Settings) -> None:
     """Where the server offers SMTPUTF8; an e-mail of ASCII over the same connection asks for none of it."""
     received = Received()
     with connected(settings, received, enable_SMTPUTF8=True, decode_data=False) as mailer:
@@ -56,7 +56,7 @@ def test_addresses_and_headers_of_any_letters_arrive_as_they_were_written(settin
     assert announced == [["BODY=8BITMIME", "SMTPUTF8"], [], ["BODY=8BITMIME"]]
 
 
-def test_a_server_without_smtputf8_is_not_asked(settings: LazySettings) -> None:
+def test_a_server_without_smtputf8_is_not_asked(settings: Settings) -> None:
     """That one e-mail fails, with a sentence; the connection serves the next one."""
     received = Received()
     with connected(settings, received) as mailer:
@@ -65,7 +65,7 @@ def test_a_server_without_smtputf8_is_not_asked(settings: LazySettings) -> None:
     assert received.emails == [EMAIL.content]
 
 
-def test_a_server_that_refuses_these_letters_at_last_refuses_one_email(settings: LazySettings) -> None:
+def test_a_server_that_refuses_these_letters_at_last_refuses_one_email(settings: Settings) -> None:
     """RFC 6531, 3.5: by 550 or 553 in reply to MAIL, which would be about us without them."""
     hello = [b"220 mail.example\r\n", b"250-mail.example\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n"]
     with scripted_server(settings, [*hello, b"553 Not these\r\n", b"250 OK\r\n", b"221 Bye\r\n"]):
@@ -76,7 +76,7 @@ def test_a_server_that_refuses_these_letters_at_last_refuses_one_email(settings:
         mailer.close()
 
 
-def test_a_server_without_8bitmime_is_not_asked(settings: LazySettings) -> None:
+def test_a_server_without_8bitmime_is_not_asked(settings: Settings) -> None:
     """Nor is it sent bytes that it may strip."""
     with scripted_server(settings, [b"220 mail.example\r\n", b"250 mail.example\r\n", b"221 Bye\r\n"]) as heard:
         mailer = EmailBackend()
@@ -86,7 +86,7 @@ def test_a_server_without_8bitmime_is_not_asked(settings: LazySettings) -> None:
     assert [line.split()[0].lower() for line in heard] == [b"ehlo", b"quit"]
 
 
-def test_an_email_beyond_the_servers_limit_is_not_offered_to_it(settings: LazySettings) -> None:
+def test_an_email_beyond_the_servers_limit_is_not_offered_to_it(settings: Settings) -> None:
     """The limit that it announces is compared before MAIL; the next e-mail is sent over the same connection."""
     received = Received()
     with connected(settings, received, data_size_limit=len(EMAIL.content)) as mailer:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
-from django.conf import LazySettings
 from django.core import mail as django_mail
 from django.core.mail.utils import DNS_NAME
+from pytest_django import Settings
 
 from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
@@ -39,7 +39,7 @@ def no_token(user: str, host: str) -> NoReturn:
 
 
 @pytest.fixture(autouse=True)
-def _by_token(settings: LazySettings) -> None:
+def _by_token(settings: Settings) -> None:
     settings.EMAIL_HOST_USER = "shop@example.com"
     settings.WEIR_MAIL_XOAUTH2_TOKEN = f"{__name__}.token"
     asked.clear()
@@ -50,7 +50,7 @@ def said(line: bytes) -> str:
     return base64.b64decode(line.split()[-1]).decode()
 
 
-def test_a_login_by_token_asks_for_one_and_says_it(settings: LazySettings) -> None:
+def test_a_login_by_token_asks_for_one_and_says_it(settings: Settings) -> None:
     """As Google and Microsoft describe it; a new one for each connection, and no password."""
     settings.EMAIL_HOST_PASSWORD = PASSWORD
     with scripted_server(settings, *[[*HELLO, WELCOME, *SENT]] * 2) as heard:
@@ -61,7 +61,7 @@ def test_a_login_by_token_asks_for_one_and_says_it(settings: LazySettings) -> No
     assert asked == [("shop@example.com", HOST)] * 2
 
 
-def test_djangos_own_emails_log_in_by_token_too(settings: LazySettings) -> None:
+def test_djangos_own_emails_log_in_by_token_too(settings: Settings) -> None:
     """The backend is one for all."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     with scripted_server(settings, [*HELLO, WELCOME, *SENT]) as heard:
@@ -69,7 +69,7 @@ def test_djangos_own_emails_log_in_by_token_too(settings: LazySettings) -> None:
     assert any(line.startswith(b"AUTH XOAUTH2") for line in heard)
 
 
-def test_a_token_that_is_refused_holds_all_emails_and_the_reason_is_told(settings: LazySettings) -> None:
+def test_a_token_that_is_refused_holds_all_emails_and_the_reason_is_told(settings: Settings) -> None:
     """The challenge with the reason is answered by an empty line; then comes the refusal."""
     refusing = [*HELLO, b"334 " + CHALLENGE + b"\r\n", b"535 5.7.8 Username and Password not accepted\r\n"]
     with scripted_server(settings, refusing) as heard, pytest.raises(RelayRefuses) as raised:
@@ -80,7 +80,7 @@ def test_a_token_that_is_refused_holds_all_emails_and_the_reason_is_told(setting
     assert "token-1" not in str(raised.value)
 
 
-def test_a_login_that_fails_for_now_makes_the_server_unreachable(settings: LazySettings) -> None:
+def test_a_login_that_fails_for_now_makes_the_server_unreachable(settings: Settings) -> None:
     """RFC 4954, 6: 454."""
     failing = [*HELLO, b"454 4.7.0 Temporary authentication failure\r\n"]
     with scripted_server(settings, failing), pytest.raises(Unreachable, match=r"454 4\.7\.0") as raised:
@@ -96,9 +96,7 @@ def test_a_login_that_fails_for_now_makes_the_server_unreachable(settings: LazyS
         ("nowhere", "gave no token: ImportError"),
     ],
 )
-def test_a_function_that_gives_no_token_makes_the_server_unreachable(
-    settings: LazySettings, path: str, words: str
-) -> None:
+def test_a_function_that_gives_no_token_makes_the_server_unreachable(settings: Settings, path: str, words: str) -> None:
     """Whatever it raises: the sentence names the function. No connection is opened."""
     settings.WEIR_MAIL_XOAUTH2_TOKEN = path
     with pytest.raises(Unreachable, match=words) as raised:
@@ -113,14 +111,14 @@ def test_a_function_that_gives_no_token_makes_the_server_unreachable(
         ([*HELLO, b"334 A\r\n"], "base64"),
     ],
 )
-def test_a_server_without_xoauth2_gets_no_token(settings: LazySettings, connection: list[bytes], words: str) -> None:
+def test_a_server_without_xoauth2_gets_no_token(settings: Settings, connection: list[bytes], words: str) -> None:
     """Nor does one that answers nonsense make more of it."""
     with scripted_server(settings, connection), pytest.raises(Unreachable, match=words):
         submit()
 
 
 @contextmanager
-def password_server(settings: LazySettings, received: Received) -> Iterator[None]:
+def password_server(settings: Settings, received: Received) -> Iterator[None]:
     """Run a server that wants a login by password; the settings name it."""
     settings.WEIR_MAIL_XOAUTH2_TOKEN = ""
     settings.EMAIL_HOST_USER = "shop"
@@ -129,7 +127,7 @@ def password_server(settings: LazySettings, received: Received) -> Iterator[None
         yield
 
 
-def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: LazySettings) -> None:
+def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: Settings) -> None:
     """As Django's backend does it."""
     received = Received()
     with password_server(settings, received):
@@ -143,7 +141,7 @@ def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: LazySetti
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN", "CRAM-MD5"])
-def test_a_password_beyond_ascii_is_said_in_utf_8(settings: LazySettings, mechanism: str) -> None:
+def test_a_password_beyond_ascii_is_said_in_utf_8(settings: Settings, mechanism: str) -> None:
     """RFC 4616; and so is the user."""
     user, password = "jörg", f"{PASSWORD}\N{SNOWMAN}"
     settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "", user, password
@@ -164,7 +162,7 @@ def test_a_password_beyond_ascii_is_said_in_utf_8(settings: LazySettings, mechan
     assert base64.b64decode(last.split()[-1]) == expected[mechanism].encode()
 
 
-def test_no_sentence_has_a_character_of_a_password(settings: LazySettings) -> None:
+def test_no_sentence_has_a_character_of_a_password(settings: Settings) -> None:
     """Half a character, as a URL may name one, can be sent in no way."""
     settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER = "", "shop"
     settings.EMAIL_HOST_PASSWORD = "s\udcff3cret"  # noqa: S105  of the test's own server
@@ -176,7 +174,7 @@ def test_no_sentence_has_a_character_of_a_password(settings: LazySettings) -> No
     assert not any(isinstance(cause, UnicodeError) for cause in causes)
 
 
-def test_the_name_that_ehlo_says_is_that_of_the_settings(settings: LazySettings) -> None:
+def test_the_name_that_ehlo_says_is_that_of_the_settings(settings: Settings) -> None:
     """That of the host, as Django finds it, where they name none."""
     settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER = "", ""
     for name, said in (("out.shop.example", b"out.shop.example"), ("", DNS_NAME.get_fqdn().encode())):

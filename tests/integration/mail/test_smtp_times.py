@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
@@ -27,7 +27,7 @@ Serve = Callable[[socket.socket], object]
 
 
 @contextmanager
-def server(settings: LazySettings, serve: Serve) -> Iterator[None]:
+def server(settings: Settings, serve: Serve) -> Iterator[None]:
     """Run a mail server for one connection; the settings name it."""
 
     def accept() -> None:
@@ -80,7 +80,7 @@ def submit(content: bytes = EMAIL.content) -> None:
     ],
 )
 def test_a_reply_that_trickles_in_does_not_hold_a_sender(
-    settings: LazySettings, replies: list[bytes], setting: str, error: type[Exception], phase: Phase | None
+    settings: Settings, replies: list[bytes], setting: str, error: type[Exception], phase: Phase | None
 ) -> None:
     """Each step has its time as a whole, however often a byte comes."""
     setattr(settings, setting, 0.4)
@@ -96,7 +96,7 @@ def test_a_reply_that_trickles_in_does_not_hold_a_sender(
     ("refusal", "error"), [(b"550 5.4.5 Daily limit\r\n", RelayRefuses), (b"552 5.3.4 Too large\r\n", Refused)]
 )
 def test_a_farewell_that_trickles_in_does_not_hold_a_sender(
-    settings: LazySettings, refusal: bytes, error: type[Exception]
+    settings: Settings, refusal: bytes, error: type[Exception]
 ) -> None:
     """The refusal is known, and waits to be recorded, while QUIT or RSET is answered."""
     settings.WEIR_MAIL_COMMAND_TIMEOUT = 0.4
@@ -122,7 +122,7 @@ def _talk_then_read_slowly(peer: socket.socket) -> None:
 
 @pytest.mark.parametrize("is_tls", [False, True])
 def test_a_server_that_takes_the_content_in_sips_does_not_hold_a_sender(
-    settings: LazySettings, tmp_path: Path, *, is_tls: bool
+    settings: Settings, tmp_path: Path, *, is_tls: bool
 ) -> None:
     """The e-mail is certainly not accepted, as its dot was not sent."""
     AUTHORITY.cert_pem.write_to_path(tmp_path / "authority.pem")
@@ -145,7 +145,7 @@ def test_a_server_that_takes_the_content_in_sips_does_not_hold_a_sender(
     assert raised.value.phase == Phase.BEFORE_DOT
 
 
-def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(settings: LazySettings) -> None:
+def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(settings: Settings) -> None:
     """RFC 5321, 4.5.3.2: five minutes, not EMAIL_TIMEOUT."""
     assert settings.WEIR_MAIL_COMMAND_TIMEOUT == 300.0
     settings.EMAIL_TIMEOUT = 0.3
@@ -165,7 +165,7 @@ def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(se
     ("reply", "words"),
     [(b"250 OK", "closed"), (b"250-Yes\r\n250", "closed"), (b"250-Yes\r\n" * 20_000, "longer than 65536")],
 )
-def test_a_reply_without_an_end_is_none(settings: LazySettings, reply: bytes, words: str) -> None:
+def test_a_reply_without_an_end_is_none(settings: Settings, reply: bytes, words: str) -> None:
     """One that is cut, or goes on for longer than any reply."""
     with (
         scripted_server(settings, [*HELLO, *GO_AHEAD, reply]),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
@@ -39,7 +39,7 @@ def submit() -> str:
 
 @contextmanager
 def server(
-    settings: LazySettings, way: str, certificate: trustme.LeafCert, *, asks_client: bool = False
+    settings: Settings, way: str, certificate: trustme.LeafCert, *, asks_client: bool = False
 ) -> Iterator[Received]:
     """Run a server that asks for TLS in this way; the settings name it."""
     setattr(settings, way, True)
@@ -51,7 +51,7 @@ def server(
 
 
 @pytest.fixture(autouse=True)
-def authority(settings: LazySettings, tmp_path: Path) -> None:
+def authority(settings: Settings, tmp_path: Path) -> None:
     """Trust the test's own authority."""
     path = tmp_path / "authority.pem"
     AUTHORITY.cert_pem.write_to_path(path)
@@ -59,7 +59,7 @@ def authority(settings: LazySettings, tmp_path: Path) -> None:
 
 
 @WAYS
-def test_a_server_whose_certificate_is_good_gets_the_email(settings: LazySettings, way: str) -> None:
+def test_a_server_whose_certificate_is_good_gets_the_email(settings: Settings, way: str) -> None:
     """Over TLS, by an authority that WEIR_MAIL_CA_FILE names."""
     with server(settings, way, GOOD) as received:
         assert submit() == "250 OK"
@@ -77,7 +77,7 @@ def test_a_server_whose_certificate_is_good_gets_the_email(settings: LazySetting
     ],
 )
 def test_a_server_whose_certificate_is_not_good_gets_nothing(
-    settings: LazySettings, way: str, certificate: trustme.LeafCert, cause: str
+    settings: Settings, way: str, certificate: trustme.LeafCert, cause: str
 ) -> None:
     """The sentence names the host, and what is wrong."""
     with server(settings, way, certificate) as received, pytest.raises(Unreachable) as raised:
@@ -87,7 +87,7 @@ def test_a_server_whose_certificate_is_not_good_gets_nothing(
 
 
 @WAYS
-def test_an_authority_that_the_system_does_not_know_must_be_named(settings: LazySettings, way: str) -> None:
+def test_an_authority_that_the_system_does_not_know_must_be_named(settings: Settings, way: str) -> None:
     """Without WEIR_MAIL_CA_FILE the system's authorities count."""
     settings.WEIR_MAIL_CA_FILE = ""
     with server(settings, way, GOOD), pytest.raises(Unreachable, match="unable to get local issuer certificate"):
@@ -95,7 +95,7 @@ def test_an_authority_that_the_system_does_not_know_must_be_named(settings: Lazy
 
 
 @WAYS
-def test_a_server_that_wants_a_clients_certificate_gets_it(settings: LazySettings, way: str, tmp_path: Path) -> None:
+def test_a_server_that_wants_a_clients_certificate_gets_it(settings: Settings, way: str, tmp_path: Path) -> None:
     """And its own is looked at all the same, which Django's backend cannot do."""
     client = AUTHORITY.issue_cert("shop.example")
     settings.EMAIL_SSL_CERTFILE, settings.EMAIL_SSL_KEYFILE = tls_servers.write_pem(tmp_path, client)
@@ -108,7 +108,7 @@ def test_a_server_that_wants_a_clients_certificate_gets_it(settings: LazySetting
 
 
 @pytest.mark.parametrize("name", ["EMAIL_SSL_CERTFILE", "EMAIL_SSL_KEYFILE", "WEIR_MAIL_CA_FILE"])
-def test_a_file_that_is_not_there_makes_the_server_unreachable(settings: LazySettings, name: str) -> None:
+def test_a_file_that_is_not_there_makes_the_server_unreachable(settings: Settings, name: str) -> None:
     """No e-mail is to blame."""
     with server(settings, "EMAIL_USE_TLS", GOOD):
         setattr(settings, name, "/nowhere.pem")
@@ -116,7 +116,7 @@ def test_a_file_that_is_not_there_makes_the_server_unreachable(settings: LazySet
             submit()
 
 
-def test_a_server_without_starttls_hears_no_secret_and_no_email(settings: LazySettings) -> None:
+def test_a_server_without_starttls_hears_no_secret_and_no_email(settings: Settings) -> None:
     """Where EMAIL_USE_TLS asks for it, nothing goes in the clear."""
     settings.EMAIL_USE_TLS = True
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "shop", "secret"
@@ -134,7 +134,7 @@ FORGED = b"250-mail.example\r\n250 AUTH PLAIN\r\n235 Welcome\r\n"
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.2])
-def test_what_follows_the_reply_to_starttls_in_the_clear_is_no_reply(settings: LazySettings, pause_s: float) -> None:
+def test_what_follows_the_reply_to_starttls_in_the_clear_is_no_reply(settings: Settings, pause_s: float) -> None:
     """Somebody on the way may have put it there (RFC 3207, 6): the connection ends, with no secret said."""
     settings.EMAIL_USE_TLS = True
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "shop", "secret"
@@ -148,7 +148,7 @@ def test_what_follows_the_reply_to_starttls_in_the_clear_is_no_reply(settings: L
 
 
 @contextmanager
-def _forging_server(settings: LazySettings, pause_s: float, heard: list[bytes]) -> Iterator[None]:
+def _forging_server(settings: Settings, pause_s: float, heard: list[bytes]) -> Iterator[None]:
     """Run a server whose TLS is good, behind somebody who adds replies in the clear to that of STARTTLS."""
 
     def serve() -> None:
@@ -179,7 +179,7 @@ def _forging_server(settings: LazySettings, pause_s: float, heard: list[bytes]) 
         assert not thread.is_alive()
 
 
-def test_a_server_that_speaks_no_tls_is_unreachable(settings: LazySettings) -> None:
+def test_a_server_that_speaks_no_tls_is_unreachable(settings: Settings) -> None:
     """Where EMAIL_USE_SSL asks for it from the first byte."""
     settings.EMAIL_USE_SSL = True
     with scripted_server(settings, [b"220 mail.example\r\n"]), pytest.raises(Unreachable, match=r"SSL|reset"):

@@ -11,12 +11,12 @@ from itertools import count
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import connection
 from django.db.models import Count
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
@@ -43,7 +43,7 @@ _numbers = count(1)
 
 
 @pytest.fixture
-def app_kinds(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
+def app_kinds(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """Have an app registered three kinds, and mailers wait long for a server that is silent."""
     settings.EMAIL_TIMEOUT = 50.0
     monkeypatch.setattr(kinds, "_kinds", {})
@@ -64,7 +64,7 @@ def bulk() -> Iterator[StreamServer]:
 
 
 @pytest.fixture
-def two_streams(main: StreamServer, bulk: StreamServer, settings: LazySettings) -> None:
+def two_streams(main: StreamServer, bulk: StreamServer, settings: Settings) -> None:
     """Have newsletters go by `bulk`, and all else by `main`."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
     settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main"]}
@@ -118,7 +118,7 @@ def test_each_kind_goes_by_its_own_relay(main: StreamServer, bulk: StreamServer)
 @pytest.mark.parametrize("bad", ["dead", Manner.REFUSES, Manner.SILENT, Manner.SLOW, Manner.LOSES])
 @pytest.mark.usefixtures("two_streams")
 def test_whatever_one_relay_does_the_others_emails_leave(
-    bad: Manner | str, main: StreamServer, bulk: StreamServer, settings: LazySettings, eventually: Eventually
+    bad: Manner | str, main: StreamServer, bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
     """Those that are due when the round begins, and those that come while one relay keeps it from ending."""
     if isinstance(bad, Manner):
@@ -171,7 +171,7 @@ def test_a_relay_that_refuses_a_kind_is_held_and_the_others_are_not(main: Stream
 
 
 def test_a_stream_that_stopped_is_tried_again_while_another_keeps_the_round_from_ending(
-    bulk: StreamServer, settings: LazySettings, eventually: Eventually
+    bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
     """For up to ten minutes: a connection that failed once must not cost it these."""
     port = dead_port()
@@ -188,7 +188,7 @@ def test_a_stream_that_stopped_is_tried_again_while_another_keeps_the_round_from
 
 @pytest.mark.parametrize("first", ["dead", Manner.REFUSES])
 def test_relays_of_a_route_are_used_in_its_order(
-    first: Manner | str, main: StreamServer, bulk: StreamServer, settings: LazySettings
+    first: Manner | str, main: StreamServer, bulk: StreamServer, settings: Settings
 ) -> None:
     """By all other kinds `main`, and `bulk` for what that has certainly not accepted; newsletters never by `main`."""
     port = main.port if isinstance(first, Manner) else dead_port()
@@ -206,7 +206,7 @@ def test_relays_of_a_route_are_used_in_its_order(
 def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
     main: StreamServer,
     bulk: StreamServer,
-    settings: LazySettings,
+    settings: Settings,
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -227,7 +227,7 @@ def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
 
 
 def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_second_is_down(
-    main: StreamServer, settings: LazySettings
+    main: StreamServer, settings: Settings
 ) -> None:
     """It waits for the one that can be tried first, and the round says why."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{dead_port()}"]
@@ -245,7 +245,7 @@ def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_seco
 
 
 def test_a_process_has_not_ten_senders_for_each_of_many_streams(
-    settings: LazySettings, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each has a connection to PostgreSQL, too: one provider's trouble would use up all. Each stream has two."""
     looks, decide = count(), policy.another_sender
@@ -291,7 +291,7 @@ def claimed_elsewhere(kind: str, relay: str = "") -> Email:
 
 
 def test_emails_in_each_state_when_the_routes_change(
-    main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: LazySettings
+    main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: Settings
 ) -> None:
     """What may have been accepted is asked about where it went, or unknown. All else goes as the routes say now."""
     settings.WEIR_MAIL_RELAYS = [
@@ -321,7 +321,7 @@ def test_emails_in_each_state_when_the_routes_change(
 
 
 def test_whose_relay_is_gone_it_is_unknown_whatever_has_its_name_now(
-    main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: LazySettings
+    main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: Settings
 ) -> None:
     """A name of the project's own may stand for another relay later, which would send the e-mail a second time."""
     settings.WEIR_MAIL_RELAYS = [f"tx={provider.url}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
@@ -336,7 +336,7 @@ def test_whose_relay_is_gone_it_is_unknown_whatever_has_its_name_now(
 
 
 def test_one_that_is_asked_at_another_relay_holds_up_no_other(
-    main: StreamServer, bulk: StreamServer, settings: LazySettings, eventually: Eventually
+    main: StreamServer, bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
     """Though that relay accepts connections, and does not greet."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
@@ -360,9 +360,7 @@ def test_a_limit_is_that_of_all_streams_together(main: StreamServer, bulk: Strea
 
 
 @pytest.mark.usefixtures("two_streams")
-def test_a_turn_that_is_over_ends_in_all_streams(
-    main: StreamServer, bulk: StreamServer, settings: LazySettings
-) -> None:
+def test_a_turn_that_is_over_ends_in_all_streams(main: StreamServer, bulk: StreamServer, settings: Settings) -> None:
     """A stream that is always busy does not keep another one, and so the call, from ending."""
     settings.WEIR_MAIL_RATE = "2/s"  # both wait for their turns
     resets(40)
@@ -398,7 +396,7 @@ def test_a_turn_that_is_over_goes_on_while_a_slow_relay_keeps_the_call_from_endi
 
 
 def test_an_email_that_began_after_the_end_of_a_turn_keeps_no_other_stream_from_ending(
-    main: StreamServer, settings: LazySettings, eventually: Eventually
+    main: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
     """Else two streams that are always busy would keep each other from it."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}"]

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.integration.mail.shipments import MARKS, ship, unrendered
 from weir.ratelimit import site_settings
@@ -107,7 +107,7 @@ def test_a_held_relay_counts_where_there_is_no_other(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("mailer")
-def test_a_paused_site_counts_where_e_mails_are_paced(settings: LazySettings) -> None:
+def test_a_paused_site_counts_where_e_mails_are_paced(settings: Settings) -> None:
     settings.WEIR_MAIL_RATE = "10/s"
     site_settings.set_rate(relays.server_name(), "10/s")
     site_settings.pause(relays.server_name())
@@ -116,7 +116,7 @@ def test_a_paused_site_counts_where_e_mails_are_paced(settings: LazySettings) ->
     assert blockers(email()) == ["turn"]
 
 
-def test_what_a_mailer_has_in_hand_is_said_with_its_end(settings: LazySettings) -> None:
+def test_what_a_mailer_has_in_hand_is_said_with_its_end(settings: Settings) -> None:
     """Claimed: when the lease is over. Sending: when it becomes unknown. Unknown: what to type."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 900.0
     held = {"claim_token": uuid4(), "claimed_by": "host:7"}

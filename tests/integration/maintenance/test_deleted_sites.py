@@ -10,13 +10,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, connections, transaction
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import rows_read
@@ -42,7 +42,7 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def _settings(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _settings(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEIR_DEFAULT_RATE = "100/s"
     settings.WEIR_SITE_RETENTION = 30 * 86_400.0
     monkeypatch.setattr(deleted_sites, "PATIENCE_S", 0.02)
@@ -158,7 +158,7 @@ def test_a_flag_that_no_fetch_stands_behind_keeps_no_site() -> None:
 
 
 @pytest.mark.parametrize("slow", ["own", "default", "covering"])
-def test_the_longest_of_the_intervals_that_may_count_next_is_waited_for(slow: str, settings: LazySettings) -> None:
+def test_the_longest_of_the_intervals_that_may_count_next_is_waited_for(slow: str, settings: Settings) -> None:
     """The host's next site has a clock of its own, which knows nothing of the last start."""
     create(next_start=ago(seconds=30))
     if slow == "own":
@@ -195,7 +195,7 @@ def test_a_site_that_exists_and_comes_to_cover_the_host_keeps_its_interval() -> 
     assert site(SHOP).next_start >= last + timedelta(hours=1)
 
 
-def test_a_new_site_at_a_slower_default_rate_keeps_its_interval(settings: LazySettings) -> None:
+def test_a_new_site_at_a_slower_default_rate_keeps_its_interval(settings: Settings) -> None:
     """The setting may have changed since."""
     last = ago(minutes=5)
     create(next_start=last)

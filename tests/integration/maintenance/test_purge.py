@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now, waiting_for_nobody
 from weir.ratelimit.models import Site, Slot
@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def _retention(settings: LazySettings) -> None:
+def _retention(settings: Settings) -> None:
     settings.WEIR_FETCH_RETENTION = 30 * 86_400.0
     settings.WEIR_SLOT_RETENTION = 3_600.0
 

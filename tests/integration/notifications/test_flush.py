@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_out_of_reach, with_deltas
@@ -264,7 +264,7 @@ def test_a_flush_that_postgresql_refuses_loses_nothing(monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def _old_and_young(settings: LazySettings) -> None:
+def _old_and_young(settings: Settings) -> None:
     """Have rows of user 1: five read long ago, one read just now, one unread for long."""
     settings.WEIR_NOTIFICATION_RETENTION = 60.0
     Notification.objects.bulk_create(

@@ -10,12 +10,12 @@ from threading import Event
 
 import pytest
 import redis
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.integration.conftest import StartPython
 from tests.integration.notifications.unread import assert_exact, lost, reconciled, redis_out_of_reach, sql
@@ -96,7 +96,6 @@ def test_a_deleted_user_leaves_nothing(valkey: redis.Redis) -> None:
 
 OTHER_MODELS = """
 import json
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import connection, connections, models, router
 from weir.notifications import inbox
@@ -180,7 +179,7 @@ def test_many_notifications_go_bit_by_bit(monkeypatch: pytest.MonkeyPatch, valke
 
 
 def test_a_deletion_of_many_reads_each_once(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, valkey: redis.Redis
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, valkey: redis.Redis
 ) -> None:
     """With a foreign key all go in one transaction, whose batches do not go through those before them."""
     settings.WEIR_USER_FOREIGN_KEY = True

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from project.checkout import CHECKOUT
 from tests.integration.conftest import Eventually
@@ -43,7 +43,7 @@ def server(tmp_path: Path) -> Iterator[Valkey]:
 
 
 @pytest.mark.parametrize("kind", WITH)
-def test_a_user_with_the_stated_rights_can_do_everything(server: Valkey, kind: str, settings: LazySettings) -> None:
+def test_a_user_with_the_stated_rights_can_do_everything(server: Valkey, kind: str, settings: Settings) -> None:
     """Add, peek, seal, read, drop, a flush, a pass; also with scripts that the server has forgotten."""
     if kind == "with a prefix":
         settings.WEIR_REDIS_PREFIX = "weir2"

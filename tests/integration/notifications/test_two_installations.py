@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from django.conf import LazySettings
 from django.db import OperationalError, connection
+from pytest_django import Settings
 from redis.crc import key_slot
 
 from tests.integration.notifications.unread import (
@@ -102,7 +102,7 @@ def test_a_copy_counts_rows_until_it_trusts_keys_of_its_own(copy: str) -> None:
         assert_exact()
 
 
-def test_another_prefix_has_other_keys(settings: LazySettings, valkey: redis.Redis) -> None:
+def test_another_prefix_has_other_keys(settings: Settings, valkey: redis.Redis) -> None:
     """For copies that cannot be told apart, such as a snapshot of the server's disk."""
     inbox.notify(1, "news", "Hello")
     settings.WEIR_REDIS_PREFIX = "staging"

@@ -3,11 +3,11 @@
 from uuid import uuid4
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db.models.functions import Now
 from django.test import Client
+from pytest_django import Settings
 
 from weir.notifications.inbox.writing import notify
 from weir.notifications.models import UnreadCount
@@ -88,7 +88,7 @@ def test_a_forged_form_is_refused() -> None:
     assert not Entry.objects.exists()
 
 
-def test_read_only(settings: LazySettings) -> None:
+def test_read_only(settings: Settings) -> None:
     settings.WEIR_OPS_READ_ONLY = True
     answer = signed_in("ratelimit.change_site").post(f"/sites/{HOST}/pause/")
     assert answer.status_code == 403

@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth import get_user_model
 from django.template import Context, Template
 from django.test import Client, RequestFactory
+from pytest_django import Settings
 
 from project.logins import links
 from weir.notifications.models import Notification
@@ -23,7 +23,7 @@ LOCAL = re.compile(r' (?:d|height|max|value|viewBox|width|x|y|data-every)="[^"]*
 
 
 @pytest.fixture(autouse=True)
-def german(settings: LazySettings) -> None:
+def german(settings: Settings) -> None:
     settings.LANGUAGE_CODE = "de"
     settings.USE_THOUSAND_SEPARATOR = True
 

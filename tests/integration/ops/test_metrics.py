@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
@@ -19,6 +18,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
@@ -51,7 +51,7 @@ Series = dict[tuple[str, tuple[str, ...]], float]
 
 
 @pytest.fixture
-def token(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def token(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have a token, and no scrape of another test."""
     settings.WEIR_METRICS_TOKEN = SecretStr(TOKEN)
     monkeypatch.setattr(views, "_scraper", scrape.Scraper())
@@ -99,7 +99,7 @@ def test_with_the_token_everybody_may_ask_and_nobody_may_keep_the_answer() -> No
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_a_token_may_have_other_letters_than_those_of_ascii(settings: LazySettings) -> None:
+def test_a_token_may_have_other_letters_than_those_of_ascii(settings: Settings) -> None:
     """Clients send it as UTF-8; a header is read as Latin-1."""
     settings.WEIR_METRICS_TOKEN = SecretStr("schlüssel")
     assert ask("Bearer " + "schlüssel".encode().decode("latin-1")).status_code == 200
@@ -112,7 +112,7 @@ def test_a_token_may_have_other_letters_than_those_of_ascii(settings: LazySettin
      (False, "127.0.0.1", 404)],
 )  # fmt: skip
 def test_without_a_token_only_the_embedded_servers_answer_and_only_this_host(
-    embedded: bool, address: str, status: int, settings: LazySettings
+    embedded: bool, address: str, status: int, settings: Settings
 ) -> None:
     """Behind a proxy each client seems to be on this host; `make up` has none."""
     settings.WEIR_METRICS_TOKEN = SecretStr("")
@@ -244,7 +244,7 @@ def test_a_closed_gate_and_a_recovery_are_told() -> None:
     assert 299 < _anew()["weir_recovery_age_seconds", ()] < 330
 
 
-def test_named_sites_have_series_of_their_own_and_no_others(settings: LazySettings) -> None:
+def test_named_sites_have_series_of_their_own_and_no_others(settings: Settings) -> None:
     """By the spelling under which they are stored; at most a hundred."""
     site_settings.set_rate("a.example", "1/s")
     site_settings.set_rate("b.example", "1/s")

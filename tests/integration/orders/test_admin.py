@@ -4,12 +4,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from tests.integration.fetches.test_admin import act, page
@@ -90,9 +90,7 @@ def test_the_address_of_an_email_that_was_not_accepted_can_be_put_right(
     assert (entry.actor, entry.door, entry.action) == ("admin", "admin", "emails.redirect")
 
 
-def test_an_address_is_not_put_right_while_operators_change_nothing(
-    admin_client: Client, settings: LazySettings
-) -> None:
+def test_an_address_is_not_put_right_while_operators_change_nothing(admin_client: Client, settings: Settings) -> None:
     """The order is left alone, too: it and its e-mail have one address."""
     order = shipped("A-1")
     settings.WEIR_OPS_READ_ONLY = True

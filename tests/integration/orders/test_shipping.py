@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from django.conf import LazySettings
 from django.db import transaction
 from django.db.models import ProtectedError
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, place, ship
@@ -63,7 +63,7 @@ def test_an_order_that_does_not_exist_cannot_be_shipped() -> None:
 
 
 @pytest.mark.usefixtures("messages")
-def test_an_order_can_be_shipped_whatever_the_mail_settings_are(settings: LazySettings) -> None:
+def test_an_order_can_be_shipped_whatever_the_mail_settings_are(settings: Settings) -> None:
     """Nobody at the counter is to blame for them."""
     settings.DEFAULT_FROM_EMAIL = "nobody"
     assert ship().state == State.PENDING

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from weir.workers.processes import liveness
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, settings: LazySettings) -> Path:
+def folder(tmp_path: Path, settings: Settings) -> Path:
     """Return the folder of the files, which does not exist yet."""
     settings.WEIR_LIVENESS_DIR = str(tmp_path / "weir" / "alive")
     return tmp_path / "weir" / "alive"
@@ -46,7 +46,7 @@ def test_a_process_that_ends_in_order_leaves_no_file(folder: Path, monkeypatch: 
 
 
 def test_without_a_folder_nothing_is_written(
-    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which is the default; nor in the folder in which the process runs."""
     monkeypatch.chdir(tmp_path)
@@ -58,7 +58,7 @@ def test_without_a_folder_nothing_is_written(
 
 
 def test_a_folder_that_cannot_be_written_is_told_once(
-    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And stops no process."""
     monkeypatch.setattr(liveness, "EVERY_S", 0.0)
@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(
     assert [entry["event"] for entry in entries] == ["liveness_not_shown"]
 
 
-def test_the_end_of_a_process_without_a_file_is_no_news(folder: Path, settings: LazySettings) -> None:
+def test_the_end_of_a_process_without_a_file_is_no_news(folder: Path, settings: Settings) -> None:
     """Somebody may have removed it, or it was never written; where it cannot be removed, the process ends anyway."""
     with capture_logs() as entries:
         LivenessFile(name="worker@host").remove()

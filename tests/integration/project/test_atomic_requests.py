@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.handlers.base import BaseHandler
@@ -13,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pydantic import SecretStr
+from pytest_django import Settings
 
 from tests import programs
 from tests.conftest import ROOMS
@@ -75,7 +75,7 @@ def test_each_table_of_weirs_has_an_admin_that_is_weirs() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_each_page_answers_as_ever(path: str, client: Client, settings: LazySettings) -> None:
+def test_each_page_answers_as_ever(path: str, client: Client, settings: Settings) -> None:
     settings.WEIR_METRICS_TOKEN = SecretStr("word")
     site_settings.set_rate("a.example", "2/s")
     headers = {"authorization": "Bearer word"} if path == "/metrics" else None

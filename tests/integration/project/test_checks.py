@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from annotated_types import Gt
-from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
+from pytest_django import Settings
 
 from project.environment.variables import Variables
 from weir.workers import tracing
@@ -18,7 +18,7 @@ POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in f
 
 
 @pytest.fixture(autouse=True)
-def _backend_as_it_comes(settings: LazySettings) -> None:
+def _backend_as_it_comes(settings: Settings) -> None:
     """Name the backend that settings name: Django's test runner puts another in its place."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 
@@ -94,7 +94,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
     ],
 )
 def test_a_setting_that_cannot_work_is_an_error(
-    name: str, value: Any, check: str, words: str, settings: LazySettings
+    name: str, value: Any, check: str, words: str, settings: Settings
 ) -> None:
     """The error has its id, names the setting, and says what is wrong with its value."""
     setattr(settings, name, value)
@@ -105,7 +105,7 @@ def test_a_setting_that_cannot_work_is_an_error(
 
 
 @pytest.mark.parametrize("name", POSITIVE)
-def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: LazySettings) -> None:
+def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: Settings) -> None:
     """A zero that is refused in the environment is an error where another settings module has it."""
     setattr(settings, name, 0)
     [message] = weir_messages()
@@ -113,7 +113,7 @@ def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: Lazy
 
 
 @pytest.mark.parametrize("name", ["WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION", "WEIR_HISTORY_RETENTION"])
-def test_what_is_deleted_before_it_is_counted_is_warned_of(name: str, settings: LazySettings) -> None:
+def test_what_is_deleted_before_it_is_counted_is_warned_of(name: str, settings: Settings) -> None:
     """A minute is counted when each outcome of it is known: the warning says how long it has to be kept."""
     setattr(settings, name, math.ceil(needed_s()))
     assert weir_messages() == []
@@ -126,9 +126,7 @@ def test_what_is_deleted_before_it_is_counted_is_warned_of(name: str, settings: 
     assert [message.id for message in weir_messages()] == ["weir.W005"]
 
 
-def test_a_collector_without_what_sends_to_it_is_warned_of(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_collector_without_what_sends_to_it_is_warned_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The warning says what to install; without a collector nothing is missing."""
     monkeypatch.setitem(sys.modules, "weir.workers.tracing.recorder", None)  # as if its imports failed
     monkeypatch.delattr(tracing, "recorder", raising=False)
@@ -139,13 +137,13 @@ def test_a_collector_without_what_sends_to_it_is_warned_of(
     assert message.msg.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: ")
 
 
-def test_a_collector_that_can_be_sent_to_is_in_order(settings: LazySettings) -> None:
+def test_a_collector_that_can_be_sent_to_is_in_order(settings: Settings) -> None:
     """The extra is installed where tests run."""
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
     assert weir_messages() == []
 
 
-def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
+def test_every_wrong_setting_is_said_at_once(settings: Settings) -> None:
     """Five mistakes are learnt of by one start, not by five."""
     settings.WEIR_DEFAULT_RATE, settings.WEIR_FETCH_ALLOW_NETS, settings.WEIR_LOOKAHEAD = "often", ["x"], 0
     settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
@@ -160,26 +158,26 @@ def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
 
 
 @pytest.mark.parametrize("value", [[], [""], ["127.0.0.0/8", " fd00::/8 "]])
-def test_networks_that_can_be_read_are_in_order(value: list[str], settings: LazySettings) -> None:
+def test_networks_that_can_be_read_are_in_order(value: list[str], settings: Settings) -> None:
     """No networks, blank ones and spaces are no mistakes."""
     settings.WEIR_FETCH_ALLOW_NETS = value
     assert weir_messages() == []
 
 
 @pytest.mark.parametrize("look_ahead", [1.0, 60.0])
-def test_a_look_ahead_at_either_end_is_in_order(look_ahead: float, settings: LazySettings) -> None:
+def test_a_look_ahead_at_either_end_is_in_order(look_ahead: float, settings: Settings) -> None:
     """The bounds themselves are allowed."""
     settings.WEIR_LOOKAHEAD = look_ahead
     assert weir_messages() == []
 
 
-def test_a_rate_of_the_mail_server_that_can_be_read_is_in_order(settings: LazySettings) -> None:
+def test_a_rate_of_the_mail_server_that_can_be_read_is_in_order(settings: Settings) -> None:
     """One that is set is read; none is no mistake."""
     settings.WEIR_MAIL_RATE = "10/s"
     assert weir_messages() == []
 
 
-def test_unknown_begins_after_everything_that_a_transmission_can_take(settings: LazySettings) -> None:
+def test_unknown_begins_after_everything_that_a_transmission_can_take(settings: Settings) -> None:
     """The hint says how many seconds that is with these time-outs; more than that is in order."""
     settings.WEIR_MAIL_COMMAND_TIMEOUT, settings.WEIR_MAIL_REPLY_TIMEOUT = 10.0, 30.0
     settings.WEIR_MAIL_UNKNOWN_AFTER = 50.0
@@ -189,7 +187,7 @@ def test_unknown_begins_after_everything_that_a_transmission_can_take(settings: 
     assert weir_messages() == []
 
 
-def test_one_way_of_encryption_is_enough(settings: LazySettings) -> None:
+def test_one_way_of_encryption_is_enough(settings: Settings) -> None:
     """Either is in order; with both, Django's backend refuses to be made, so that is said before."""
     settings.EMAIL_USE_TLS = True
     assert weir_messages() == []
@@ -201,7 +199,7 @@ def test_one_way_of_encryption_is_enough(settings: LazySettings) -> None:
 
 
 @pytest.mark.parametrize("backend", ["smtp", "console", "dummy"])
-def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, settings: LazySettings) -> None:
+def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, settings: Settings) -> None:
     """Django's own work, but what they fail to send waits for a person; the hint names the one that does better."""
     settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
     [message] = weir_messages()
@@ -210,7 +208,7 @@ def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, sett
     assert message.hint == "For SMTP: weir.workers.mail.smtp.EmailBackend."
 
 
-def test_the_backend_of_djangos_test_runner_is_known(settings: LazySettings) -> None:
+def test_the_backend_of_djangos_test_runner_is_known(settings: Settings) -> None:
     """Each test run would warn of what no setting of the project says."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     assert weir_messages() == []
@@ -219,7 +217,7 @@ def test_the_backend_of_djangos_test_runner_is_known(settings: LazySettings) -> 
 @pytest.mark.parametrize(
     ("user_agent", "complaints"), [("Weir/0.1", 1), ("", 1), ("ShopBot/1.0 (+https://shop.example/bot)", 0)]
 )
-def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: int, settings: LazySettings) -> None:
+def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: int, settings: Settings) -> None:
     """A User-Agent without a contact is warned about, where it counts: in `check --deploy`."""
     settings.WEIR_FETCH_USER_AGENT = user_agent
     assert weir_messages() == []
@@ -234,7 +232,7 @@ def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: i
     [("EMAIL_HOST_PASSWORD", "secret"), ("WEIR_MAIL_XOAUTH2_TOKEN", "weir.workers.mail.smtp.EmailBackend")],
 )
 def test_a_secret_that_goes_over_a_network_in_the_clear_is_warned_about(
-    name: str, value: str, settings: LazySettings
+    name: str, value: str, settings: Settings
 ) -> None:
     """A password or a token; not where there is TLS, nor on this machine, nor without a login."""
     settings.EMAIL_HOST, settings.EMAIL_HOST_USER = "mail.example.com", "shop"
@@ -255,7 +253,7 @@ def test_a_secret_that_goes_over_a_network_in_the_clear_is_warned_about(
 
 
 def test_a_backend_whose_module_breaks_is_an_error(
-    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever importing it raises is said, and breaks no check."""
     (tmp_path / "broken_backend.py").write_text("raise RuntimeError('no licence')")
@@ -266,7 +264,7 @@ def test_a_backend_whose_module_breaks_is_an_error(
     assert message.msg.endswith("RuntimeError: no licence")
 
 
-def test_a_sender_with_a_name_or_a_domain_in_any_script_is_in_order(settings: LazySettings) -> None:
+def test_a_sender_with_a_name_or_a_domain_in_any_script_is_in_order(settings: Settings) -> None:
     """What e-mails can be sent from is accepted."""
     for sender in ("The shop <shop@example.com>", "shop@b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"):
         settings.DEFAULT_FROM_EMAIL = sender
@@ -282,7 +280,7 @@ def test_a_sender_with_a_name_or_a_domain_in_any_script_is_in_order(settings: La
         (["::ffff:10.0.0.0/119", "::ffff:10.0.0.0/120"], ["::ffff:10.0.0.0/119"]),
     ],
 )
-def test_networks_of_very_many_proxies_are_told(settings: LazySettings, networks: list[str], wide: list[str]) -> None:
+def test_networks_of_very_many_proxies_are_told(settings: Settings, networks: list[str], wide: list[str]) -> None:
     """weir.W008: each host of such a network is believed."""
     settings.WEIR_TLS_PROXIES = networks
     found = [message for message in run_checks(include_deployment_checks=True) if message.id == "weir.W008"]

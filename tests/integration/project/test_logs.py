@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from demo.fakes import sites
 from project.celery import app
@@ -67,7 +67,7 @@ def test_what_a_task_prints_is_a_line_with_its_name(procfile: Procfile, tmp_path
 
 
 def test_a_fetcher_logs_what_it_has_run_out_of(
-    procfile: Procfile, running_sites: sites.Sites, eventually: Eventually, settings: LazySettings
+    procfile: Procfile, running_sites: sites.Sites, eventually: Eventually, settings: Settings
 ) -> None:
     """It raises no alarm where nobody reads it: the line is there at the default level."""
     settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]

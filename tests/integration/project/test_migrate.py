@@ -12,9 +12,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, ProgrammingError, connection, connections
+from pytest_django import Settings
 
 from project.management.commands import migrate as migrate_command
 from tests.integration.conftest import Eventually, StartPython
@@ -77,7 +77,7 @@ def shelf(
     transactional_db: None,  # noqa: ARG001  asked for its effect
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    settings: LazySettings,
+    settings: Settings,
 ) -> Iterator[Path]:
     """Have an app with a table, and two more migrations; provide the folder that has it."""
     folder = tmp_path / "shelf" / "migrations"

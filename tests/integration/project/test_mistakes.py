@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import execute_from_command_line
 from django.db import connection
+from pytest_django import Settings
 
 from project import environment
 from project.doctor.themes import queues
@@ -264,7 +264,7 @@ CALLED: list[tuple[Callable[[], object], type[Exception], str]] = [
 
 
 @pytest.fixture(autouse=True)
-def _backend_as_it_comes(settings: LazySettings) -> None:
+def _backend_as_it_comes(settings: Settings) -> None:
     """Name the backend that settings name: commands warn of the one that Django's test runner puts in its place."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.conf import LazySettings
 from django.db import router
 from django.db.models import Model
 from django.db.utils import ConnectionRouter
 from django.utils.connection import ConnectionDoesNotExist
 from django.utils.functional import cached_property
+from pytest_django import Settings
 
 from project.checkout import CHECKOUT
 from project.logins import links
@@ -69,7 +69,7 @@ def test_each_table_of_weirs_is_read_and_made_where_it_is_written(model: type[Mo
     assert not router.allow_migrate_model("elsewhere", model)
 
 
-def test_a_test_that_sets_routers_of_its_own_has_weirs_before_them(settings: LazySettings) -> None:
+def test_a_test_that_sets_routers_of_its_own_has_weirs_before_them(settings: Settings) -> None:
     """Then, and when it has ended: Django makes the list anew."""
     settings.DATABASE_ROUTERS = [f"{__name__}.Greedy"]
     assert router.db_for_read(Order) == "default"

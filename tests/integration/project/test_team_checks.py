@@ -6,19 +6,19 @@ from types import ModuleType
 from typing import Any, cast
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, router
 from django.db.backends.postgresql.base import DatabaseWrapper
 from psycopg import IsolationLevel
+from pytest_django import Settings
 
 from project.errors import explain
 from tests.integration.project.test_checks import weir_messages
 
 
 @pytest.fixture(autouse=True)
-def _backend_as_it_comes(settings: LazySettings) -> None:
+def _backend_as_it_comes(settings: Settings) -> None:
     """Name the backend that settings name: Django's test runner puts another in its place."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 
@@ -34,7 +34,7 @@ class Late:
 
 
 def test_who_is_signed_in_should_not_be_read_from_a_replica(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The warning names what is; sessions that are in no table are none."""
     monkeypatch.setattr(router, "routers", [*router.routers, Late()])
@@ -49,7 +49,7 @@ def test_who_is_signed_in_should_not_be_read_from_a_replica(
     assert "sessions" not in message.msg
 
 
-def test_sessions_may_have_a_table_of_the_projects(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_may_have_a_table_of_the_projects(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the engine that knows it; Django's own need not be installed."""
 
     class SessionStore:
@@ -110,7 +110,7 @@ def test_rights_should_not_be_read_from_a_replica(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_cache_beside_the_queues_is_warned_of(
-    cache: dict[str, Any], broker: str | list[str], told: str | None, settings: LazySettings
+    cache: dict[str, Any], broker: str | list[str], told: str | None, settings: Settings
 ) -> None:
     """However the two are written; a database of its own, and a cache elsewhere, is in order."""
     settings.REDIS_URL = "redis://:word@h:6379/0"
@@ -135,7 +135,7 @@ def test_what_a_pool_needs_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert explain(refused.value) == "Error loading psycopg_pool module. Did you install psycopg[pool]?"
 
 
-def test_times_without_a_zone_are_refused(settings: LazySettings) -> None:
+def test_times_without_a_zone_are_refused(settings: Settings) -> None:
     """Beat, and whatever compares a time that it has read, would end with an error."""
     settings.USE_TZ = False
     [message] = weir_messages()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
@@ -73,7 +73,7 @@ def test_a_back_off_for_no_time_is_refused(stated: dict[str, Any], sentence: str
 
 
 @pytest.mark.parametrize("stated", [{"seconds": math.inf}, {"until": datetime(9999, 12, 31, tzinfo=UTC)}])
-def test_a_back_off_for_ever_is_cut_like_every_long_one(stated: dict[str, Any], settings: LazySettings) -> None:
+def test_a_back_off_for_ever_is_cut_like_every_long_one(stated: dict[str, Any], settings: Settings) -> None:
     """A site can ask for as much as it likes."""
     settings.WEIR_RETRY_AFTER_MAX = 600
     site_at()

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take
@@ -82,7 +82,7 @@ def test_quiet_forgives() -> None:
     assert Site.objects.get().backoff_level == 1
 
 
-def test_a_stated_time_is_cut(settings: LazySettings) -> None:
+def test_a_stated_time_is_cut(settings: Settings) -> None:
     """A site that says a hundred years is asked again after a day."""
     settings.WEIR_RETRY_AFTER_MAX = 86_400.0
     site_at()

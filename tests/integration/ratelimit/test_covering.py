@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import PAUSED_FOREVER, Site, Slot
@@ -69,7 +69,7 @@ def test_a_start_that_was_given_back_goes_to_any_host_of_the_site() -> None:
 
 
 @pytest.mark.usefixtures("messages")
-def test_fetches_and_reservations_of_a_host_have_one_site(settings: LazySettings) -> None:
+def test_fetches_and_reservations_of_a_host_have_one_site(settings: Settings) -> None:
     """Its own, or the nearest that covers it; with another port it is another site."""
     settings.WEIR_FETCH_ALLOW_NETS = ["127.0.0.1/32"]
     site_settings.set_rate(SITE, "10/s", covers_subdomains=True)
@@ -90,7 +90,7 @@ def test_fetches_and_reservations_of_a_host_have_one_site(settings: LazySettings
     assert {host: site and site.name for host, site in fetched.items()} == sites
 
 
-def test_a_host_that_is_covered_no_more_gets_a_site_of_its_own(settings: LazySettings) -> None:
+def test_a_host_that_is_covered_no_more_gets_a_site_of_its_own(settings: Settings) -> None:
     """A change of what a site covers holds for the next reservation."""
     settings.WEIR_DEFAULT_RATE = "7/s"
     site_settings.set_rate(SITE, "1/h", covers_subdomains=True)

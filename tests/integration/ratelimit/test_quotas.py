@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
@@ -101,7 +101,7 @@ def test_a_site_whose_quota_is_used_up_is_reached() -> None:
     assert (Site.objects.get().backoff_error, known()) == ("", (0, QUOTA, True))
 
 
-def test_a_rest_has_an_end(settings: LazySettings) -> None:
+def test_a_rest_has_an_end(settings: Settings) -> None:
     """A site closes itself for WEIR_RETRY_AFTER_MAX at most; without a time, or with one that is over, it does not."""
     settings.WEIR_RETRY_AFTER_MAX = 60.0
     site_at("100/s")

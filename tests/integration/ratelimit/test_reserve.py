@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, starts, take, wait_s
@@ -75,7 +75,7 @@ def test_a_site_that_was_idle_long_saves_nothing_up() -> None:
     assert wait_s(take()) > site.interval.total_seconds() - 1
 
 
-def test_a_site_is_created_at_the_default_rate(settings: LazySettings) -> None:
+def test_a_site_is_created_at_the_default_rate(settings: Settings) -> None:
     """No operator has to create a site before it is used."""
     settings.WEIR_DEFAULT_RATE = "1/7s"
     reservation = slots.reserve("new.example")

@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connections, transaction
+from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now
 from tests.integration.ratelimit.conftest import DAY
@@ -88,7 +88,7 @@ def test_a_crawl_delay_holds_until_it_is_settled() -> None:
     assert wait_s(A) > 3590
 
 
-def test_hosts_without_a_site_begin_where_the_site_that_covered_them_ended(settings: LazySettings) -> None:
+def test_hosts_without_a_site_begin_where_the_site_that_covered_them_ended(settings: Settings) -> None:
     """Their sites are created when somebody needs them: the old site keeps in mind what it had promised."""
     settings.WEIR_DEFAULT_RATE = "1/h"
     covering(SHOP, "10/s")

@@ -5,11 +5,11 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import accepted, ship
@@ -143,7 +143,7 @@ def test_who_has_lost_the_lease_opens_nothing(went: bool) -> None:
     assert KnownTimeline.objects.get().closed_because
 
 
-def test_a_site_that_is_created_after_a_loss_and_a_step_rests_as_long(settings: LazySettings) -> None:
+def test_a_site_that_is_created_after_a_loss_and_a_step_rests_as_long(settings: Settings) -> None:
     """The loss is as long ago as before, by the new clock, too."""
     settings.WEIR_DEFAULT_RATE = "1/h"
     went_back()

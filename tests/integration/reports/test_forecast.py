@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now, waiting_for_nobody
 from tests.integration.plans import plan_of
@@ -133,7 +133,7 @@ def test_starts_of_a_site_with_few_at_once_are_forecast(in_flight: bool, still_c
     assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
 
 
-def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings, still_clock: StillClock) -> None:
+def test_a_robots_txt_that_is_not_known_goes_first(settings: Settings, still_clock: StillClock) -> None:
     """It has a run of its own, and the first request comes with the next tick."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate(SITE, "10/s")
@@ -147,7 +147,7 @@ def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings, still
     assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
 
 
-def test_a_robots_txt_that_is_known_is_not_asked_for(settings: LazySettings) -> None:
+def test_a_robots_txt_that_is_known_is_not_asked_for(settings: Settings) -> None:
     """Of either scheme: which one a request will have is not said; nor is it where robots.txt does not count."""
     site_settings.set_rate("a.example", "1/s")
     assert not forecast("a.example").asks_robots
@@ -159,7 +159,7 @@ def test_a_robots_txt_that_is_known_is_not_asked_for(settings: LazySettings) -> 
 
 
 @pytest.mark.parametrize("scheme", ["https", "http"])
-def test_a_robots_txt_that_cannot_be_read_is_waited_for(scheme: str, settings: LazySettings) -> None:
+def test_a_robots_txt_that_cannot_be_read_is_waited_for(scheme: str, settings: Settings) -> None:
     """Nothing is fetched until it is asked for again, which takes a slot; what was put off so long is in the queue."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate(SITE, "1/10s")
@@ -179,7 +179,7 @@ def test_a_robots_txt_that_cannot_be_read_is_waited_for(scheme: str, settings: L
     assert forecast(SITE, add=3).clears_in_s == pytest.approx(told.clears_in_s + 3 * 10.25, abs=NEAR)
 
 
-def test_a_robots_txt_that_cannot_be_read_is_no_matter_where_it_does_not_count(settings: LazySettings) -> None:
+def test_a_robots_txt_that_cannot_be_read_is_no_matter_where_it_does_not_count(settings: Settings) -> None:
     """Another site's, one that is asked for again by now, and any where robots.txt is not obeyed."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate(SITE, "1/10s", obeys_robots=False)
@@ -305,7 +305,7 @@ def test_a_host_may_be_covered_by_another() -> None:
     assert (forecast("own.example.com").site, forecast("own.example.com").queued) == ("own.example.com", 0)
 
 
-def test_a_site_that_does_not_exist_is_forecast_at_the_default_rate_and_not_created(settings: LazySettings) -> None:
+def test_a_site_that_does_not_exist_is_forecast_at_the_default_rate_and_not_created(settings: Settings) -> None:
     """Asking changes nothing."""
     settings.WEIR_DEFAULT_RATE = "1/10s"
     told = forecast("new.example", add=11)
@@ -316,9 +316,7 @@ def test_a_site_that_does_not_exist_is_forecast_at_the_default_rate_and_not_crea
 
 
 @pytest.mark.parametrize("rate", ["1000/s", "3/s", "1/7s", "1/h"])
-def test_a_site_that_does_not_exist_is_forecast_like_one_that_was_just_created(
-    rate: str, settings: LazySettings
-) -> None:
+def test_a_site_that_does_not_exist_is_forecast_like_one_that_was_just_created(rate: str, settings: Settings) -> None:
     """Spacing and grace are those that its row would have."""
     settings.WEIR_DEFAULT_RATE = rate
     told = forecast("new.example", add=5_000)

@@ -6,9 +6,9 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 from django.db import connection
+from pytest_django import Settings
 
 from tests.integration.conftest import claim, database_now
 from tests.integration.fetching import queue_pages
@@ -150,7 +150,7 @@ def test_a_limit_of_concurrency_that_is_used_up_is_named(page: int) -> None:
 # --- robots.txt -----------------------------------------------------------------------------------------------------
 
 
-def test_a_robots_txt_that_is_not_known_is_named_with_the_fetch_that_asks_for_it(settings: LazySettings) -> None:
+def test_a_robots_txt_that_is_not_known_is_named_with_the_fetch_that_asks_for_it(settings: Settings) -> None:
     """And in which state that is; one that cannot be read, with its error and until when."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate(SITE, "1/10s")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import claim, database_now
 from tests.integration.reports.remedies import check_remedy
@@ -335,7 +335,7 @@ def check(made: Made, kind: str, words: str, name: str) -> None:
 
 @pytest.mark.parametrize(("make", "kind", "words"), SITUATIONS, ids=NAMES)
 def test_the_first_answer_is_what_is_in_the_way(
-    make: Callable[[], Made], kind: str, words: str, settings: LazySettings
+    make: Callable[[], Made], kind: str, words: str, settings: Settings
 ) -> None:
     """With the time at which that ends, if it does by itself, and a command that exists."""
     settings.WEIR_OBEY_ROBOTS = make in OBEYED

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import claim, database_now
 from weir.ratelimit import clock
@@ -28,7 +28,7 @@ Elapse = Callable[[float], None]
 
 
 @pytest.fixture(autouse=True)
-def _obeyed(settings: LazySettings) -> None:
+def _obeyed(settings: Settings) -> None:
     """Have robots.txt obeyed, which the settings of the tests do not."""
     settings.WEIR_OBEY_ROBOTS = True
 

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
 from django.db import transaction
+from pytest_django import Settings
 
 from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from tests.integration.robots.conftest import DAY, ORIGIN, PAGE, ROBOTS, answered, claimed, known, robots_fetches
@@ -87,14 +87,14 @@ def test_what_is_old_is_asked_for_again(expired: bool) -> None:
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
 
 
-def test_nothing_is_asked_where_robots_txt_is_not_obeyed(settings: LazySettings) -> None:
+def test_nothing_is_asked_where_robots_txt_is_not_obeyed(settings: Settings) -> None:
     """With the setting off no request is made but those that were asked for."""
     settings.WEIR_OBEY_ROBOTS = False
     request_fetch(PAGE)
     assert robots_fetches() == []
 
 
-def test_a_site_may_say_otherwise_than_the_setting(settings: LazySettings) -> None:
+def test_a_site_may_say_otherwise_than_the_setting(settings: Settings) -> None:
     """An API needs no robots.txt, and a crawl that ignores them may still respect one site's."""
     site_settings.set_rate("site.example", "1/s", obeys_robots=False)
     request_fetch(PAGE)

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, PAGE, answered, claimed, known
@@ -63,7 +63,7 @@ def test_it_falls_to_the_longest_that_still_counts(site: Site) -> None:
     assert delay() == SLOW
 
 
-def test_it_goes_where_robots_txt_is_obeyed_no_longer(settings: LazySettings) -> None:
+def test_it_goes_where_robots_txt_is_obeyed_no_longer(settings: Settings) -> None:
     """With the setting; a site that says otherwise keeps its own."""
     settings.WEIR_OBEY_ROBOTS = False
     site_settings.set_rate("site.example", "1/s", obeys_robots=True)
@@ -74,7 +74,7 @@ def test_it_goes_where_robots_txt_is_obeyed_no_longer(settings: LazySettings) ->
     assert delay() is None
 
 
-def test_an_answer_that_comes_when_robots_txt_is_obeyed_no_longer_brings_none(settings: LazySettings) -> None:
+def test_an_answer_that_comes_when_robots_txt_is_obeyed_no_longer_brings_none(settings: Settings) -> None:
     """A robots.txt that was in flight is noted, but slows nothing down."""
     RobotsFile.objects.all().delete()
     site_settings.set_crawl_delay(Site.objects.get().pk, None)

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from tests.integration.conftest import Eventually
@@ -180,7 +180,7 @@ def test_a_fetcher_that_only_gave_back_holds_nothing(site: SmallSite, fetcher: F
     assert set(Fetch.objects.values_list("state", flat=True)) == {State.FAILED}
 
 
-def test_with_the_setting_off_nothing_is_asked(site: SmallSite, fetcher: Fetcher, settings: LazySettings) -> None:
+def test_with_the_setting_off_nothing_is_asked(site: SmallSite, fetcher: Fetcher, settings: Settings) -> None:
     """The site sees the pages that were wanted, and nothing else."""
     settings.WEIR_OBEY_ROBOTS = False
     assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == State.DONE
@@ -197,7 +197,7 @@ def test_a_users_revalidation_of_a_robots_txt_does_not_rely_on_weirs_own(site: S
 
 
 @pytest.mark.parametrize(("user_agent", "warnings"), [("ShopBot/1.0", 1), ("ShopBot/1.0 (bot@shop.example)", 0)])
-def test_a_fetcher_without_a_contact_says_so_once(user_agent: str, warnings: int, settings: LazySettings) -> None:
+def test_a_fetcher_without_a_contact_says_so_once(user_agent: str, warnings: int, settings: Settings) -> None:
     """When it starts, and not with every request."""
     settings.WEIR_FETCH_USER_AGENT = user_agent
     with capture_logs() as entries:

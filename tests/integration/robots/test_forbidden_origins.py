@@ -4,7 +4,7 @@ import socket
 from dataclasses import replace
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import Message
 from tests.integration.fetching import fetched
@@ -23,7 +23,7 @@ REFUSAL = "site.example resolves to 10.0.0.1 is private; WEIR_FETCH_ALLOW_NETS c
 
 
 def test_a_name_that_resolves_to_a_forbidden_address_fails_in_its_first_attempt(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.WEIR_LOOKAHEAD = 3.0
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 443))]

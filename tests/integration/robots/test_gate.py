@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
@@ -58,7 +58,7 @@ def test_a_disallowed_fetch_fails_at_once(files: RobotsFiles) -> None:
     assert not Slot.objects.filter(released_at=None).exists()
 
 
-def test_the_group_that_names_weir_counts(files: RobotsFiles, settings: LazySettings) -> None:
+def test_the_group_that_names_weir_counts(files: RobotsFiles, settings: Settings) -> None:
     """Weir's product token is what WEIR_FETCH_USER_AGENT begins with."""
     settings.WEIR_FETCH_USER_AGENT = "ShopBot/2.0 (+https://shop.example/bot)"
     known(rules="User-agent: shopbot\nDisallow: /\n\nUser-agent: *\nAllow: /\n")
@@ -172,7 +172,7 @@ def test_a_successor_obeys_for_itself(first: str) -> None:
 
 
 @pytest.mark.parametrize("of", ["setting", "site"])
-def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, settings: LazySettings, of: str) -> None:
+def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, settings: Settings, of: str) -> None:
     """No look, no question: neither with the setting off, nor for a site that is set so."""
     known(rules="User-agent: *\nDisallow: /\n")
     if of == "setting":

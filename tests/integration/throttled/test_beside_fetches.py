@@ -4,7 +4,7 @@ from datetime import timedelta
 from random import Random
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from tests.integration.conftest import database_now
 from tests.integration.still_clock import stopped
@@ -85,7 +85,7 @@ def test_tasks_do_not_wait_for_fetches_that_are_not_there(broker: Broker) -> Non
 
 @pytest.mark.parametrize("lookahead", [1.0, 3.0])
 def test_a_site_that_dispatch_has_left_free_goes_to_tasks(
-    lookahead: float, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, broker: Broker
+    lookahead: float, settings: Settings, monkeypatch: pytest.MonkeyPatch, broker: Broker
 ) -> None:
     """A tick that leaves the site to dispatch publishes all the same where dispatch had its turn, and took nothing."""
     settings.WEIR_LOOKAHEAD = lookahead

@@ -11,11 +11,11 @@ import redis
 import structlog
 from celery import shared_task
 from celery.app.trace import build_tracer
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import path
+from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from demo.fakes.sites import Sites
@@ -64,7 +64,7 @@ def asks(_number: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _views(settings: LazySettings) -> None:
+def _views(settings: Settings) -> None:
     settings.ROOT_URLCONF = __name__
 
 
@@ -89,7 +89,7 @@ def asked(given: str | None, **query: Any) -> HttpResponse:
     return answer  # type: ignore[no-any-return]
 
 
-def test_a_request_names_rows_and_messages_and_its_answer(broker: redis.Redis, settings: LazySettings) -> None:
+def test_a_request_names_rows_and_messages_and_its_answer(broker: redis.Redis, settings: Settings) -> None:
     """Weir's own messages have no name: what they wake does the work of many."""
     settings.WEIR_OBEY_ROBOTS = True
     assert asked(ID).headers["X-Request-ID"] == ID
@@ -211,7 +211,7 @@ def test_lines_of_a_fetch_carry_its_id(fetcher: Fetcher, running_sites: Sites, e
 
 
 @pytest.mark.usefixtures("messages")
-def test_lines_of_an_email_carry_its_id(settings: LazySettings) -> None:
+def test_lines_of_an_email_carry_its_id(settings: Settings) -> None:
     """Here the one which says that it failed."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 1
     with correlation.bound(ID):

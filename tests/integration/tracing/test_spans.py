@@ -11,10 +11,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.http import HttpRequest, HttpResponse
 from django.test import AsyncClient, Client
 from django.urls import path
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from demo.fakes.sites import Sites
@@ -59,7 +59,7 @@ urlpatterns = [path("ask/<str:secret>", ask), path("look", look)]
 
 
 @pytest.fixture(autouse=True)
-def _views(settings: LazySettings) -> Iterator[None]:
+def _views(settings: Settings) -> Iterator[None]:
     settings.ROOT_URLCONF = __name__
     spans.stop()
     yield
@@ -67,7 +67,7 @@ def _views(settings: LazySettings) -> Iterator[None]:
 
 
 @pytest.fixture
-def collector(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+def collector(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     """Return a collector, which the settings name."""
     with collectors.running() as running:
         settings.OTEL_EXPORTER_OTLP_ENDPOINT = running.url
@@ -176,7 +176,7 @@ def test_passes_of_unread_numbers_are_spans(collector: Collector) -> None:
 
 
 def test_a_collector_that_is_away_holds_up_nothing(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, fetcher: Fetcher, running_sites: Sites
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, fetcher: Fetcher, running_sites: Sites
 ) -> None:
     """Neither fetches, nor a process that ends."""
     with socket.socket() as nobody:
@@ -210,7 +210,7 @@ def test_without_a_collector_nothing_is_imported_or_stored() -> None:
     assert told.stdout == "['', False]\n"
 
 
-def test_without_the_extra_a_line_says_so(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_a_line_says_so(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a process; work goes on."""
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
     monkeypatch.setitem(sys.modules, "weir.workers.tracing.recorder", None)

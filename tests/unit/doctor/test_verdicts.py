@@ -6,8 +6,8 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
+from pytest_django import Settings
 
 from project.doctor.findings import Level, Verdict
 from project.doctor.themes import (
@@ -255,7 +255,7 @@ def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(("given", "level"), [("localhost", "warning"), ("mail.example", "wrong")])
-def test_a_mail_server_that_does_not_let_us_in(given: str, level: str, settings: LazySettings) -> None:
+def test_a_mail_server_that_does_not_let_us_in(given: str, level: str, settings: Settings) -> None:
     """Is wrong where somebody has named it; where nobody has, e-mails wait until somebody does."""
     settings.EMAIL_HOST = given
     verdict = mail.server(f"{given}:25", "ConnectionRefusedError: [Errno 111] Connection refused")

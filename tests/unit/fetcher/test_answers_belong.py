@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 import uvloop
-from django.conf import LazySettings
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as property_test
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from tests.unit.fetcher.scripted_site import Script, ScriptedSite, Step
 from weir.ratelimit import clock
@@ -82,7 +82,7 @@ async def events_of(sites: list[ScriptedSite]) -> list[Event]:
 
 
 @pytest.fixture(autouse=True)
-def quick(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEIR_FETCH_TIMEOUT = 0.15
     monkeypatch.setattr(reachability, "EVIDENCE_S", 0.01)
 

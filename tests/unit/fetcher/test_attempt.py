@@ -5,7 +5,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from django.conf import LazySettings, settings
+from django.conf import settings
+from pytest_django import Settings
 
 from tests.unit.wire.pairs import pair
 from weir.ratelimit import clock
@@ -140,7 +141,7 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
 
 @pytest.mark.parametrize("room_after_s", [None, 0.8], ids=["none", "late"])
 def test_an_answer_that_waits_for_memory_is_given_up_while_it_can_be_stored(
-    room_after_s: float | None, settings: LazySettings
+    room_after_s: float | None, settings: Settings
 ) -> None:
     """Its time-out stands still, and its lease does not. Sweep would say that the fetcher died."""
     settings.WEIR_FETCH_MAX_MEMORY = 2**16
@@ -161,7 +162,7 @@ def hang(unanswered: Unanswered, site: int) -> int:
     return count
 
 
-def test_a_site_may_have_a_fifth_of_what_others_leave_of_two_fifths(settings: LazySettings) -> None:
+def test_a_site_may_have_a_fifth_of_what_others_leave_of_two_fifths(settings: Settings) -> None:
     """What was answered leaves its room to others."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
     unanswered = Unanswered()
@@ -171,7 +172,7 @@ def test_a_site_may_have_a_fifth_of_what_others_leave_of_two_fifths(settings: La
     assert hang(unanswered, 3) == 57
 
 
-def test_while_fewer_than_a_fifth_hang_the_next_site_has_room(settings: LazySettings) -> None:
+def test_while_fewer_than_a_fifth_hang_the_next_site_has_room(settings: Settings) -> None:
     """One after the other takes all it can; each has its first request at least, and takes what another loses."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
     unanswered = Unanswered()
@@ -184,7 +185,7 @@ def test_while_fewer_than_a_fifth_hang_the_next_site_has_room(settings: LazySett
         assert unanswered.has_room_for(199, f"address of {199}")
 
 
-def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
+def test_what_hangs_never_fills_a_process(settings: Settings) -> None:
     """However many sites hang, two fifths of what a process may hold are left to fetches that wait for their slots."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
     unanswered = Unanswered()
@@ -195,7 +196,7 @@ def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
     assert not unanswered.has_room_for(0, f"address of {0}"), "it has requests in flight, and others none"
 
 
-def test_a_process_that_may_hold_one_fetch_only_has_room_for_it(settings: LazySettings) -> None:
+def test_a_process_that_may_hold_one_fetch_only_has_room_for_it(settings: Settings) -> None:
     """The smallest setting works too."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 1
     unanswered = Unanswered()

@@ -1,7 +1,7 @@
 """The bytes of answers that a fetcher holds: never more than it may, and no site has all of them."""
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from weir.workers.fetches.fetcher.http import memory
 from weir.workers.fetches.fetcher.http.memory import FULL_FROM, AnswerMemory, Memory
@@ -10,7 +10,7 @@ from weir.workers.fetches.jobs import Reservation
 
 
 @pytest.fixture(autouse=True)
-def hundred_bytes(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def hundred_bytes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEIR_FETCH_MAX_MEMORY = 100
     monkeypatch.setattr(memory, "SMALL", 10)
 
@@ -77,7 +77,7 @@ def test_a_site_has_a_quarter_and_lets_others_pass() -> None:
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_a_site_whose_answers_stand_still_leaves_others_their_part(newest_first: bool, settings: LazySettings) -> None:
+def test_a_site_whose_answers_stand_still_leaves_others_their_part(newest_first: bool, settings: Settings) -> None:
     """What waits for the site's quarter keeps what it has: each could bring a little more, one after the other."""
     settings.WEIR_FETCH_MAX_MEMORY = 10_000
     answers = Answers()
@@ -177,7 +177,7 @@ def test_a_site_that_holds_nothing_is_asked_while_others_hold_all() -> None:
     assert (answers.memory.has_room_for(1), answers.memory.has_room_for(2)) == (False, True)
 
 
-def test_an_answer_reserves_no_more_than_what_it_has_once_more(settings: LazySettings) -> None:
+def test_an_answer_reserves_no_more_than_what_it_has_once_more(settings: Settings) -> None:
     """One that says little for long holds little, whatever it may come to."""
     settings.WEIR_FETCH_MAX_MEMORY = 2**20
     memory, reader = Memory(), AnswerReader(5 * 2**20)

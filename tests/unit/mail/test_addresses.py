@@ -1,7 +1,7 @@
 """Addresses as people write them, and the one form that is stored."""
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address, split
 
@@ -60,7 +60,7 @@ def test_a_name_cannot_add_a_header(text: str) -> None:
         split(text)
 
 
-def test_bounces_go_to_the_bare_address_of_the_setting(settings: LazySettings) -> None:
+def test_bounces_go_to_the_bare_address_of_the_setting(settings: Settings) -> None:
     """Without its name, in the form that mail servers take."""
     settings.DEFAULT_FROM_EMAIL = "The Shop <Orders@BÜCHER.example>"
     assert from_address() == "Orders@xn--bcher-kva.example"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.template import TemplateDoesNotExist
+from pytest_django import Settings
 
 from weir.workers.mail import kinds
 from weir.workers.mail.kinds import Content
@@ -14,7 +14,7 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def write(settings: LazySettings, tmp_path: Path) -> Write:
+def write(settings: Settings, tmp_path: Path) -> Write:
     """Return a function that writes templates, by their names' ends."""
     settings.TEMPLATES = [{**settings.TEMPLATES[0], "DIRS": [tmp_path]}]
 

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import pytest
-from django.conf import LazySettings
 from django.utils.translation import gettext_lazy
 from pydantic import SecretStr
+from pytest_django import Settings
 
 from tests.unit.mail import mail_reader
 from weir.workers.mail import addresses, kinds
@@ -29,7 +29,7 @@ HOSTILE = "=?utf-8?q?Hi=0D=0ABcc:_x@z.example?="
 
 
 @pytest.fixture(autouse=True)
-def _shop(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _shop(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DEFAULT_FROM_EMAIL = "The Shop <orders@shop.example>"
     monkeypatch.setattr(kinds, "_kinds", {})
 
@@ -483,7 +483,7 @@ def test_a_provider_gets_a_text_as_a_text() -> None:
         ("Shop <a@b.example>, b@c.example", "no e-mail address"),
     ],
 )
-def test_the_setting_is_one_address_that_each_server_takes(sender: str, words: str, settings: LazySettings) -> None:
+def test_the_setting_is_one_address_that_each_server_takes(sender: str, words: str, settings: Settings) -> None:
     """So that manage.py check says so, and no e-mail fails for it."""
     settings.DEFAULT_FROM_EMAIL = sender
     with pytest.raises(CannotBeWritten, match=words):
@@ -500,7 +500,7 @@ def test_the_setting_is_one_address_that_each_server_takes(sender: str, words: s
         ("a@b.example", "a@b.example"),
     ],
 )
-def test_the_sender_comes_as_the_setting_says(sender: str, written: str, settings: LazySettings) -> None:
+def test_the_sender_comes_as_the_setting_says(sender: str, written: str, settings: Settings) -> None:
     """With all of its name."""
     settings.DEFAULT_FROM_EMAIL = sender
     assert header("From") == written

@@ -7,10 +7,10 @@ from email.utils import unquote
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as property_test
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from tests.unit.mail import mail_reader
 from weir.workers.mail import addresses, kinds
@@ -45,7 +45,7 @@ ADDRESSES = st.sampled_from(["kim@customers.example", '"kim"@customers.example',
 
 
 @pytest.fixture(autouse=True)
-def _shop(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _shop(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DEFAULT_FROM_EMAIL = "The Shop <orders@shop.example>"
     monkeypatch.setattr(kinds, "_kinds", {})
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.core.checks import run_checks
+from pytest_django import Settings
 
 from project import environment
 from project.environment import UnreadableVariables
@@ -17,7 +17,7 @@ URLS = ["main=smtp://a.example", "bulk=smtp://b.example:26", "smtp://c.example",
 
 
 @pytest.fixture(autouse=True)
-def _configured(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _configured(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEIR_MAIL_RELAYS, settings.WEIR_MAIL_ROUTES = URLS, {}
     monkeypatch.setattr(kinds, "_kinds", dict.fromkeys(["newsletter.weekly", "password.reset"], None))
 
@@ -45,7 +45,7 @@ def test_the_longest_pattern_counts(kind: str, pattern: str) -> None:
     assert kind_routes.of_kind(kind, reversed(patterns)) == pattern
 
 
-def test_without_routes_each_kind_goes_by_all_relays_and_there_is_one_stream(settings: LazySettings) -> None:
+def test_without_routes_each_kind_goes_by_all_relays_and_there_is_one_stream(settings: Settings) -> None:
     [stream] = relays.streams()
     names = ["main=a.example:25", "bulk=b.example:26", "c.example:25", "resend:[::1]"]
     assert [relay.name for relay in stream.relays] == names
@@ -54,7 +54,7 @@ def test_without_routes_each_kind_goes_by_all_relays_and_there_is_one_stream(set
     assert len(relays.streams()) == 1
 
 
-def test_kinds_with_the_same_relays_in_the_same_order_are_one_stream(settings: LazySettings) -> None:
+def test_kinds_with_the_same_relays_in_the_same_order_are_one_stream(settings: Settings) -> None:
     settings.WEIR_MAIL_ROUTES = {
         "newsletter.*": ["bulk", "main"],
         "digest": ["bulk=b.example:26", "main=a.example:25"],
@@ -119,16 +119,14 @@ def test_what_means_nothing_is_refused_at_the_start(
         ({"*": ["a.example:25"]}, "* names the relay a.example:25, but"),
     ],
 )
-def test_routes_of_a_settings_module_are_checked(
-    routes: dict[str, list[str]], words: str, settings: LazySettings
-) -> None:
+def test_routes_of_a_settings_module_are_checked(routes: dict[str, list[str]], words: str, settings: Settings) -> None:
     settings.WEIR_MAIL_ROUTES = routes
     [sentence] = checked("weir.E020")
     assert words in sentence
     assert checked("weir.W007") == []
 
 
-def test_a_route_that_no_kind_takes_and_a_relay_that_none_goes_by_are_warned_about(settings: LazySettings) -> None:
+def test_a_route_that_no_kind_takes_and_a_relay_that_none_goes_by_are_warned_about(settings: Settings) -> None:
     settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "password.rest": ["main"], "*": ["main", "c.example:25"]}
     assert checked("weir.E020") == []
     assert checked("weir.W007") == [
@@ -139,7 +137,7 @@ def test_a_route_that_no_kind_takes_and_a_relay_that_none_goes_by_are_warned_abo
     assert checked("weir.W007") == []
 
 
-def test_two_accounts_at_one_host_need_names(settings: LazySettings) -> None:
+def test_two_accounts_at_one_host_need_names(settings: Settings) -> None:
     """Their names show the host, too: a name may stand for another one later."""
     settings.WEIR_MAIL_RELAYS = ["smtp://a:b@host", "smtp://c:d@host"]
     [sentence] = checked("weir.E017")
@@ -154,7 +152,7 @@ def test_two_accounts_at_one_host_need_names(settings: LazySettings) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a.b", "a:b", "a/b", "ä", "a" * 31])
-def test_a_name_that_is_none_is_refused(name: str, settings: LazySettings) -> None:
+def test_a_name_that_is_none_is_refused(name: str, settings: Settings) -> None:
     settings.WEIR_MAIL_RELAYS = [f"{name}=smtp://user:{SECRET}@host"]
     [sentence] = checked("weir.E017")
     assert "before its = there must be a name of up to 30 letters" in sentence

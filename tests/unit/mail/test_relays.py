@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core.checks import run_checks
 from pydantic import SecretStr
+from pytest_django import Settings
 
 from project import environment
 from project.environment import UnreadableVariables, redacting
@@ -21,7 +21,7 @@ SECRET = "hunter2Secret"  # noqa: S105  a test's own
 
 
 @pytest.fixture(autouse=True)
-def _email_settings(settings: LazySettings) -> None:
+def _email_settings(settings: Settings) -> None:
     """Name another server, of which nothing may get into the relays."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mail.shop.example", 2525
@@ -33,7 +33,7 @@ def checked(check_id: str) -> list[str]:
     return [message.msg for message in run_checks() if message.id == check_id]
 
 
-def test_without_relays_the_email_settings_name_one(settings: LazySettings) -> None:
+def test_without_relays_the_email_settings_name_one(settings: Settings) -> None:
     """As in any Django project."""
     [relay] = relays.relays()
     made = relay.new()
@@ -60,9 +60,7 @@ def test_without_relays_the_email_settings_name_one(settings: LazySettings) -> N
         ("smtp://[::1]", "[::1]:25", ("::1", 25, "", "", False, False)),
     ],
 )
-def test_a_url_of_smtp_says_all_of_a_server(
-    settings: LazySettings, url: str, name: str, expected: tuple[Any, ...]
-) -> None:
+def test_a_url_of_smtp_says_all_of_a_server(settings: Settings, url: str, name: str, expected: tuple[Any, ...]) -> None:
     """And what it does not say is not taken from the EMAIL_* settings, which are another server's."""
     settings.WEIR_MAIL_RELAYS = [url]
     [relay] = relays.relays()
@@ -82,7 +80,7 @@ def test_a_url_of_smtp_says_all_of_a_server(
         ("resend+http://re_key@localhost:8080", "resend:localhost:8080", "localhost:8080"),
     ],
 )
-def test_a_url_of_resend_says_where_and_with_which_key(settings: LazySettings, url: str, name: str, place: str) -> None:
+def test_a_url_of_resend_says_where_and_with_which_key(settings: Settings, url: str, name: str, place: str) -> None:
     """The key settles what is unknown, for a day."""
     settings.WEIR_MAIL_RELAYS = [SecretStr(url)]
     [relay] = relays.relays()
@@ -90,7 +88,7 @@ def test_a_url_of_resend_says_where_and_with_which_key(settings: LazySettings, u
     assert (relay.name, relay.place, relay.key_lifetime) == (name, place, Resend.key_lifetime)
 
 
-def test_a_url_of_django_names_any_backend(settings: LazySettings) -> None:
+def test_a_url_of_django_names_any_backend(settings: Settings) -> None:
     """One that is a transport is used as it is."""
     settings.WEIR_MAIL_RELAYS = [f"django://{DUMMY}", "django://weir.workers.mail.smtp.EmailBackend"]
     first, second = relays.relays()
@@ -99,7 +97,7 @@ def test_a_url_of_django_names_any_backend(settings: LazySettings) -> None:
     assert (first.name, first.place) == (f"django:{DUMMY}", "")
 
 
-def test_relays_are_used_in_their_order(settings: LazySettings) -> None:
+def test_relays_are_used_in_their_order(settings: Settings) -> None:
     """Each by its own URL; what is shown of them holds no secret."""
     settings.WEIR_MAIL_RELAYS = relay_urls.split(
         f" resend://{SECRET}@api.resend.com,smtp://two.example\n smtp://u:{SECRET}@three.example:26 , "
@@ -156,7 +154,7 @@ def test_a_url_that_names_no_relay_is_refused_at_the_start(
 
 
 @pytest.mark.parametrize(("text", "words"), MALFORMED)
-def test_a_url_that_names_no_relay_is_found_by_the_check(text: str, words: str, settings: LazySettings) -> None:
+def test_a_url_that_names_no_relay_is_found_by_the_check(text: str, words: str, settings: Settings) -> None:
     """Also where a settings module has it."""
     settings.WEIR_MAIL_RELAYS = relay_urls.split(text)
     [sentence] = checked("weir.E017")
@@ -164,7 +162,7 @@ def test_a_url_that_names_no_relay_is_found_by_the_check(text: str, words: str, 
     assert SECRET not in sentence
 
 
-def test_a_django_backend_among_the_relays_is_checked_as_the_only_one_is(settings: LazySettings) -> None:
+def test_a_django_backend_among_the_relays_is_checked_as_the_only_one_is(settings: Settings) -> None:
     """It must exist; one that cannot tell how far it came is told."""
     settings.EMAIL_BACKEND = "not.asked"
     settings.WEIR_MAIL_RELAYS = ["smtp://host", f"django://{DUMMY}", "django://no.such.Backend"]
@@ -188,7 +186,7 @@ def test_a_django_backend_among_the_relays_is_checked_as_the_only_one_is(setting
     ],
 )
 def test_a_password_of_a_relay_that_goes_in_the_clear_is_warned_about(
-    settings: LazySettings, url: str, warnings: int
+    settings: Settings, url: str, warnings: int
 ) -> None:
     """As one of the EMAIL_* settings is; the sentence names the relay, and no secret."""
     settings.WEIR_MAIL_RELAYS = ["smtp://first.example", url]

@@ -7,9 +7,9 @@ from email.message import EmailMessage
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
+from pytest_django import Settings
 
 from weir.workers.mail import kinds
 from weir.workers.mail.addresses import CannotBeWritten, canonical
@@ -23,7 +23,7 @@ PNG = b"\x89PNG\r\n\x1a\n\x00"
 
 
 @pytest.fixture(autouse=True)
-def _shop(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _shop(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the sender, and have an app registered `note`, which says what it is told."""
     settings.DEFAULT_FROM_EMAIL = "The Shop <orders@shop.example>"
     monkeypatch.setattr(kinds, "_kinds", {})
@@ -308,7 +308,7 @@ def test_nor_can_any_other_header(values: dict[str, Any]) -> None:
         render(email(values))
 
 
-def test_a_from_address_with_a_line_break_is_refused(settings: LazySettings) -> None:
+def test_a_from_address_with_a_line_break_is_refused(settings: Settings) -> None:
     """Nor can the shop's name add one."""
     settings.DEFAULT_FROM_EMAIL = "The Shop\r\nBcc: all@customers.example <orders@shop.example>"
     with pytest.raises(CannotBeWritten, match="line break"):
@@ -339,7 +339,7 @@ def test_a_message_id_has_no_character_that_would_end_it() -> None:
     assert re.fullmatch(r"<note-A_17______-[0-9a-f]{12}@shop\.example>", made)
 
 
-def test_an_email_can_be_queued_although_the_from_address_is_none(settings: LazySettings) -> None:
+def test_an_email_can_be_queued_although_the_from_address_is_none(settings: Settings) -> None:
     """The setting is to blame: rendering the e-mail says so, making its Message-ID does not fail."""
     settings.DEFAULT_FROM_EMAIL = "The Shop"
     assert message_id("note", "17").endswith("@localhost>")

@@ -1,7 +1,7 @@
 """The key by which a provider knows an e-mail."""
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from weir.workers.mail import renderings
 from weir.workers.mail.models import Email, Rendering
@@ -9,7 +9,7 @@ from weir.workers.mail.rendering import message_id
 
 
 @pytest.mark.parametrize("provider_id", ["", "accepted-before"])
-def test_a_key_is_never_longer_than_providers_take(settings: LazySettings, provider_id: str) -> None:
+def test_a_key_is_never_longer_than_providers_take(settings: Settings, provider_id: str) -> None:
     """However long kind, key and domain are: the same in each attempt, and another one for another content."""
     settings.DEFAULT_FROM_EMAIL = f"orders@{'d' * 60}.{'e' * 60}.example"
     identity = message_id("k" * 100, "x" * 100)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
+from pytest_django import Settings
 
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.models import Email
@@ -67,7 +67,7 @@ def test_an_orders_number_cannot_add_a_header(number: str, order: Order) -> None
 @pytest.mark.usefixtures("order")
 @pytest.mark.parametrize("template", ["{% if order %}", "{% load nothing %}", "{{ order.number }}{{ 1|add }}"])
 def test_a_template_that_cannot_be_rendered_is_refused_with_the_reason(
-    template: str, settings: LazySettings, tmp_path: Path
+    template: str, settings: Settings, tmp_path: Path
 ) -> None:
     """Whatever a template raises, this e-mail is to blame."""
     folder = tmp_path / "orders"
