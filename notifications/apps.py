@@ -1,5 +1,6 @@
 """The app `notifications`: notifications in the site, and unread numbers that equal their rows."""
 
+from weir.conf import hidden
 from weir.postgres import weir_apps
 
 
@@ -9,7 +10,8 @@ class NotificationsConfig(weir_apps.WeirApp):
     name = "weir.notifications"
 
     def ready(self) -> None:
-        """Do what needs loaded apps: import the checks, which registers them, and listen to users' deletion."""
+        """Import the checks, which registers them, hide passwords of settings, and listen to users' deletion."""
         from weir.notifications import checks, forgetting  # noqa: F401, PLC0415
 
+        hidden.hide()
         forgetting.connect_to_users()

@@ -1,13 +1,13 @@
 """System checks of the notification settings, and of the tables that were made with them."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Error, Tags
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from weir.conf import settings
+from weir.conf.checks import register
 from weir.notifications import user_keys
 from weir.notifications.models import Notification
 
@@ -20,15 +20,6 @@ NAMES = {
     "character varying": "text",
     "text": "text",
 }
-
-
-@register
-def retention_is_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E005: WEIR_NOTIFICATION_RETENTION must be positive, also where a settings module or a test sets it."""
-    if not 0 < settings.WEIR_NOTIFICATION_RETENTION < math.inf:  # which NaN is not
-        message = f"WEIR_NOTIFICATION_RETENTION must be greater than 0, but is {settings.WEIR_NOTIFICATION_RETENTION}."
-        return [Error(message, hint="Seconds that a read notification is kept.", id="weir.E005")]
-    return []
 
 
 @register(Tags.database)

@@ -17,9 +17,9 @@ doubt in the transaction of step 3.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db import transaction
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.notifications import counters, user_keys, watching
 from weir.postgres import bounded, statements

@@ -19,11 +19,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django.apps import apps
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import DEFAULT_DB_ALIAS, models, transaction
 from django.db.models.signals import class_prepared, pre_delete
 
+from weir.conf import settings
 from weir.notifications import changes, counters, user_keys
 from weir.notifications.link import watch
 from weir.notifications.user_keys import UserKey

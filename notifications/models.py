@@ -3,11 +3,11 @@
 import time
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.db import models, router, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from weir.conf import settings
 from weir.notifications import changes, user_keys
 from weir.notifications.django_private import InterceptedModel, RowSave
 from weir.notifications.querysets import COUNTED, Locked, NotificationQuerySet, is_computed

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 
+from weir.conf import settings as weir_settings
 from weir.postgres import statements
 
 # int, UUID or str, one of them in an installation: a union would have each caller ask which.
@@ -90,7 +91,7 @@ def _collation() -> str | None:
     A foreign key has that of the user model's key. Without one it is "C": bytes are compared, which is fast, and the
     same on every server.
     """
-    if settings.WEIR_USER_FOREIGN_KEY:
+    if weir_settings.WEIR_USER_FOREIGN_KEY:
         return getattr(_key_of(settings.AUTH_USER_MODEL), "db_collation", None)
     return "C"
 
@@ -114,7 +115,7 @@ KINDS = {
 
 def kind() -> Kind:
     """Return what the keys of this installation are. Raises ImproperlyConfigured where that cannot be known."""
-    name = settings.WEIR_USER_KEY or _name_of_key(settings.AUTH_USER_MODEL)
+    name = weir_settings.WEIR_USER_KEY or _name_of_key(settings.AUTH_USER_MODEL)
     if name not in KINDS:
         raise ImproperlyConfigured(f"WEIR_USER_KEY must be integer, uuid or text, but is {name!r}.")
     return KINDS[name]
@@ -152,7 +153,7 @@ def _name_of_key(user_model: str) -> str:
 
 def are_of_accounts() -> bool:
     """Return whether the users of notifications are those of AUTH_USER_MODEL."""
-    return bool(settings.WEIR_USER_FOREIGN_KEY or not settings.WEIR_USER_KEY)
+    return bool(weir_settings.WEIR_USER_FOREIGN_KEY or not weir_settings.WEIR_USER_KEY)
 
 
 def clean(value: object) -> UserKey:
@@ -184,7 +185,7 @@ def field(**options: Any) -> "models.Field[Any, Any]":
 
 def owner() -> str:
     """Return the name of the field of Notification that holds its user."""
-    return "user" if settings.WEIR_USER_FOREIGN_KEY else "user_id"
+    return "user" if weir_settings.WEIR_USER_FOREIGN_KEY else "user_id"
 
 
 def foreign_key() -> "models.ForeignKey[Any, Any]":

@@ -16,6 +16,7 @@ from psycopg import IsolationLevel
 
 from project import shared_redis
 from project.environment.unknown import unknown
+from weir.conf import settings as weir_settings
 from weir.workers.tracing import spans
 
 UNKNOWN_VARIABLE = "weir.W003"
@@ -33,7 +34,7 @@ def variables_are_known(**_kwargs: Any) -> list[CheckMessage]:
 @register
 def spans_can_be_exported(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W006: OTEL_EXPORTER_OTLP_ENDPOINT needs an extra, without which no span is recorded."""
-    if not settings.OTEL_EXPORTER_OTLP_ENDPOINT or not (lacks := spans.lacks()):
+    if not weir_settings.OTEL_EXPORTER_OTLP_ENDPOINT or not (lacks := spans.lacks()):
         return []
     message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: {lacks}."
     return [Warning(message, hint='Install the extra: pip install "django-weir[otel]"', id="weir.W006")]

@@ -24,7 +24,7 @@ from project import embedded
 from project.environment import UnreadableVariables
 from project.environment.redacting import without_secrets
 from project.environment.urls import REDIS_SCHEMES, SCHEMES, split_url
-from project.environment.values import TRUE
+from weir.conf.kinds import TRUE
 from weir.conf.texts import redis_urls as several
 from weir.notifications import counters
 

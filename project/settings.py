@@ -1,4 +1,4 @@
-"""Every setting of Django, Celery and Weir, made of environment variables (`project.environment` declares them).
+"""Every setting of Django, Celery and Weir, made of environment variables (`project.environment` reads them).
 
 Reading this module starts nothing and connects to nothing: where `DATABASE_URL` or `REDIS_URL` is unset it only
 computes where the embedded servers' sockets are (`project.embedded`). What the `manage.py up` of this folder has
@@ -12,14 +12,11 @@ collect_rarely()  # until `project.apps` has seen to what is imported now
 import sys
 from typing import Any
 
-from pydantic import SecretStr
-
 from project import embedded, environment
 from project.checkout import CHECKOUT, LOCAL
 from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
-from weir.conf.texts import kind_routes, relay_urls
 from weir.postgres import sessions
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
@@ -129,24 +126,20 @@ def _database() -> dict[str, Any]:
     }
 
 
-WEIR_TRANSACTION_POOLING = env.WEIR_TRANSACTION_POOLING
-
 DATABASES = {"default": _database()}
 DATABASES["default"]["OPTIONS"] = {
     **sessions.CLIENT,
     "connect_timeout": 5,
     # Django turns prepared statements off; ours are prepared (weir.postgres.statements), where a session is one.
-    "prepare_threshold": None if WEIR_TRANSACTION_POOLING else 5,
+    "prepare_threshold": None if env.WEIR_TRANSACTION_POOLING else 5,
     "application_name": "weir",
     **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL says wins
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
-DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = WEIR_TRANSACTION_POOLING
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = env.WEIR_TRANSACTION_POOLING
 
 # --- Redis/Valkey: a broker, may vanish ---------------------------------------------------------------------------
 REDIS_URL = env.REDIS_URL.get_secret_value() or f"unix://{embedded.valkey_socket(EMBEDDED_HOME)}"
-
-WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX or "weir"
 
 # --- Celery ---------------------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = urls.verified(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL)
@@ -191,60 +184,14 @@ EMAIL_FILE_PATH = env.EMAIL_FILE_PATH or None
 EMAIL_TIMEOUT = env.EMAIL_TIMEOUT
 DEFAULT_FROM_EMAIL = env.DEFAULT_FROM_EMAIL
 
-# --- Weir -----------------------------------------------------------------------------------------------------------
-WEIR_STATEMENT_TIMEOUT = env.WEIR_STATEMENT_TIMEOUT
-WEIR_DEFAULT_RATE = env.WEIR_DEFAULT_RATE
-WEIR_LOOKAHEAD = env.WEIR_LOOKAHEAD
-WEIR_RETRY_AFTER_MAX = env.WEIR_RETRY_AFTER_MAX
-WEIR_SITE_RETENTION = env.WEIR_SITE_RETENTION
-WEIR_SLOT_RETENTION = env.WEIR_SLOT_RETENTION
-WEIR_FETCH_RETENTION = env.WEIR_FETCH_RETENTION
-WEIR_OPS_READ_ONLY = env.WEIR_OPS_READ_ONLY
-WEIR_AUDIT_RETENTION = env.WEIR_AUDIT_RETENTION
-WEIR_HISTORY_RETENTION = env.WEIR_HISTORY_RETENTION
-WEIR_USER_KEY = env.WEIR_USER_KEY
-WEIR_USER_FOREIGN_KEY = env.WEIR_USER_FOREIGN_KEY
-WEIR_NOTIFICATION_RETENTION = env.WEIR_NOTIFICATION_RETENTION
-WEIR_MAIL_CONTENT_RETENTION = env.WEIR_MAIL_CONTENT_RETENTION
-WEIR_UNREAD_CAP = env.WEIR_UNREAD_CAP
-WEIR_FETCH_TIMEOUT = env.WEIR_FETCH_TIMEOUT
-WEIR_FETCH_CONNECT_TIMEOUT = env.WEIR_FETCH_CONNECT_TIMEOUT
-WEIR_FETCH_DNS_TIMEOUT = env.WEIR_FETCH_DNS_TIMEOUT
-WEIR_FETCH_MAX_BODY = env.WEIR_FETCH_MAX_BODY
-WEIR_FETCH_KEEP_INCOMPLETE = env.WEIR_FETCH_KEEP_INCOMPLETE
-WEIR_FETCH_MAX_IN_FLIGHT = env.WEIR_FETCH_MAX_IN_FLIGHT
-WEIR_FETCH_MAX_MEMORY = env.WEIR_FETCH_MAX_MEMORY
-WEIR_FETCH_MAX_PER_ADDRESS = env.WEIR_FETCH_MAX_PER_ADDRESS
-WEIR_FETCH_USER_AGENT = env.WEIR_FETCH_USER_AGENT
-WEIR_OBEY_ROBOTS = env.WEIR_OBEY_ROBOTS
-WEIR_FETCH_ALLOW_NETS = env.WEIR_FETCH_ALLOW_NETS
-WEIR_FETCH_ALLOW_PORTS = env.WEIR_FETCH_ALLOW_PORTS
-# Debug pages show settings, but not what a SecretStr holds.
-WEIR_MAIL_RELAYS = [SecretStr(url) for url in relay_urls.split(env.WEIR_MAIL_RELAYS.get_secret_value())]
-WEIR_MAIL_ROUTES = kind_routes.read(env.WEIR_MAIL_ROUTES)
-WEIR_MAIL_ENVELOPE_SENDER = env.WEIR_MAIL_ENVELOPE_SENDER
-WEIR_MAIL_RATE = env.WEIR_MAIL_RATE
-WEIR_MAIL_DOMAIN_RATE = env.WEIR_MAIL_DOMAIN_RATE
-WEIR_MAIL_LEASE = env.WEIR_MAIL_LEASE
-WEIR_MAIL_CA_FILE = env.WEIR_MAIL_CA_FILE
-WEIR_MAIL_EHLO_NAME = env.WEIR_MAIL_EHLO_NAME
-WEIR_MAIL_XOAUTH2_TOKEN = env.WEIR_MAIL_XOAUTH2_TOKEN
-WEIR_MAIL_COMMAND_TIMEOUT = env.WEIR_MAIL_COMMAND_TIMEOUT
-WEIR_MAIL_REPLY_TIMEOUT = env.WEIR_MAIL_REPLY_TIMEOUT
-WEIR_MAIL_UNKNOWN_AFTER = env.WEIR_MAIL_UNKNOWN_AFTER
-WEIR_MAIL_MAX_ATTEMPTS = env.WEIR_MAIL_MAX_ATTEMPTS
-
-# --- Monitoring -----------------------------------------------------------------------------------------------------
-WEIR_METRICS_TOKEN = env.WEIR_METRICS_TOKEN  # a SecretStr, as above
+# --- Weir: what the environment sets; all else has its default (weir.conf) ----------------------------------------
+globals().update(env.of_weir())
 WEIR_DEMO_PAGE = not env.DATABASE_URL.get_secret_value()  # /demo/, on the embedded servers only
 WEIR_METRICS_FOR_LOOPBACK = not env.DATABASE_URL.get_secret_value()  # without a token: on the embedded servers only
-WEIR_METRICS_SITES = env.WEIR_METRICS_SITES
-WEIR_LIVENESS_DIR = env.WEIR_LIVENESS_DIR
 
 # --- Logs -----------------------------------------------------------------------------------------------------------
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the one that is believed
-OTEL_EXPORTER_OTLP_ENDPOINT = env.OTEL_EXPORTER_OTLP_ENDPOINT
 
 # --- Yours: the apps in the folder `local`, and what its settings.py adds or changes ----------------------------------
 sys.path.append(str(LOCAL))

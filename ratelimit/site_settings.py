@@ -13,10 +13,10 @@ from functools import partial
 from random import random
 from typing import Final
 
-from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
+from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, spelled
 from weir.postgres import statements
 from weir.postgres.moments import in_utc

@@ -14,10 +14,10 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
+from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, spelled
 from weir.postgres import statements
 from weir.postgres.timeline import gate

@@ -8,8 +8,8 @@ Of a rate, Weir's tasks have none: a worker would keep their messages, and with 
 from typing import Any, Final
 
 from celery.signals import before_task_publish, worker_init
-from django.conf import settings
 
+from weir.conf import settings
 from weir.workers import task_names
 
 LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, but for the mail server's reply to an e-mail

@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from celery.signals import beat_init, celeryd_after_setup, task_prerun
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 
+from weir.conf import settings
 from weir.postgres import sessions
 from weir.workers import task_names
 from weir.workers.schedule import QUEUES

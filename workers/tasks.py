@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from celery import shared_task
 from celery.signals import worker_process_init, worker_process_shutdown
-from django.conf import settings
 
+from weir.conf import settings
 from weir.ratelimit import slots
 from weir.ratelimit.held import process as held
 from weir.workers import heartbeats, task_names

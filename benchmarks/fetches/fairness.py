@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -20,6 +19,7 @@ from benchmarks.figures import Figure
 from demo.fakes import judge, site_log, sites
 from demo.fakes.judge import percentile
 from demo.fakes.site_server import FLUSH_EVERY_S
+from weir.conf import settings
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Slot
 from weir.workers.fetches.enqueue import request_fetches

@@ -9,12 +9,11 @@ import random
 import time
 from pathlib import Path
 
-from django.conf import settings
-
 from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from demo.fakes import site_log, sites
 from demo.fakes.judge import percentile
+from weir.conf import settings
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.reports.forecast import forecast

@@ -3,13 +3,13 @@
 from datetime import timedelta
 from pathlib import Path
 
-from django.conf import settings
 from django.db import connection
 
 from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
+from weir.conf import settings
 from weir.ratelimit import slots
 from weir.workers.fetches import backlog
 from weir.workers.fetches.maintenance import purge

@@ -4,13 +4,16 @@ They carry one hash tag, so that a cluster has them all on one node: the prefix 
 database. A copy of a database has keys of its own: a restored dump, or a database made with it as the template.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error
 
+from weir.conf import settings as weir_settings
 from weir.notifications.link.calls import Unreachable
 from weir.postgres import statements, weir_apps
+
+PREFIX: Final = "weir"  # where the settings have none
 
 
 class Keys(NamedTuple):
@@ -42,10 +45,11 @@ def keys() -> Keys:
     The settings name that database, in tests too: Django's runner changes the dictionary that connections are made of.
     """
     database = settings.DATABASES[DEFAULT_DB_ALIAS]  # connections[...] takes longer than all the rest of this
-    place = settings.WEIR_REDIS_PREFIX, database.get("HOST"), database.get("PORT"), database["NAME"]
+    prefix = weir_settings.WEIR_REDIS_PREFIX or PREFIX
+    place = prefix, database.get("HOST"), database.get("PORT"), database["NAME"]
     found = _known.get(place)
     if found is None:
-        tag = f"{{{settings.WEIR_REDIS_PREFIX}:{_identity()}}}"
+        tag = f"{{{prefix}:{_identity()}}}"
         found = _known[place] = Keys(*(f"{tag}:{name}" for name in Keys._fields))
     return found
 

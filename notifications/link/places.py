@@ -5,12 +5,12 @@ from functools import cache
 from typing import Any
 
 import redis
-from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool, parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from weir.conf import settings
 from weir.conf.texts import redis_urls
 
 _Sentinel: Any = Sentinel  # which is not typed, as
@@ -96,7 +96,7 @@ def _of_sentinels(servers: redis_urls.Servers, options: dict[str, Any]) -> Conne
 
 
 def _node(host: str, port: int) -> ConnectionPool:
-    pool: ConnectionPool = pools(redis_urls.parse(settings.REDIS_URL).url_of(host, port))[0]
+    pool: ConnectionPool = pools(redis_urls.parse(settings.WEIR_REDIS_URL.get_secret_value()).url_of(host, port))[0]
     return pool
 
 
@@ -109,4 +109,4 @@ def _connected(pool: ConnectionPool) -> Any:  # noqa: ANN401  as above
 @cache
 def _pools() -> list[ConnectionPool]:
     """Return what connects to the servers of the settings. They keep no connection."""
-    return pools(settings.REDIS_URL)
+    return pools(settings.WEIR_REDIS_URL.get_secret_value())

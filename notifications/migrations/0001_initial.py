@@ -2,12 +2,13 @@
 
 import django.db.models.functions.datetime
 from django.conf import settings
+from weir.conf import settings as weir_settings
 from django.db import migrations, models
 
 from weir.notifications import user_keys
 
 # What users' keys are is chosen before this migration runs, and stays.
-if settings.WEIR_USER_FOREIGN_KEY:
+if weir_settings.WEIR_USER_FOREIGN_KEY:
     USER = ("user", user_keys.foreign_key())
     AFTER = [migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 else:

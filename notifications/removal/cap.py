@@ -8,9 +8,9 @@ import math
 import time
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, transaction
 
+from weir.conf import settings
 from weir.notifications import changes
 from weir.notifications.user_keys import UserKey
 from weir.postgres import statements

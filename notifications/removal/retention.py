@@ -3,8 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.postgres import batches
 
 BATCH = 1_000

@@ -1,7 +1,7 @@
 """The environment variables that Weir reads: typed, with all mistakes told at once.
 
-`variables` declares them, `values` says how each kind is written. The settings reference and .env.example are made of
-the declarations (`python -m project.environment.reference`).
+`variables` declares those of the project alone, and takes in `weir.conf.declared`, which has all settings of Weir's.
+The settings reference and .env.example are made of the declarations (`python -m project.environment.reference`).
 """
 
 import os
@@ -9,15 +9,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
 from dotenv import dotenv_values, load_dotenv
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from project.environment import secret_key, transports, urls
-from project.environment.mistakes import UnreadableVariables, sentences
 from project.environment.variables import Variables
+from weir.conf.mistakes import sentences
 
 __all__ = ["UnreadableVariables", "Variables", "given", "read", "refusal", "was_decided"]
+
+
+class UnreadableVariables(ImproperlyConfigured):
+    """Variables hold what cannot be read. The message has a line for each: its name, what it must be, what it is."""
+
 
 _read_here: set[str] = set()  # the variables that this process was not given
 _decided: set[str] = set()  # those of them that `decided` has returned

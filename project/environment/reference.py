@@ -1,4 +1,4 @@
-"""Makes the chapters of the settings reference, and .env.example, of the variables' declarations.
+"""Makes the chapters of the settings reference, and .env.example, of the declarations of settings and variables.
 
 `python -m project.environment.reference` writes both files; a test keeps them true.
 """
@@ -11,14 +11,16 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from project.checkout import CHECKOUT
-from project.environment.groups import Group
-from project.environment.values import Shown, Unit
-from project.environment.variables import GROUPS
+from project.environment.variables import GROUPS, OWN
+from weir.conf import declared
+from weir.conf.groups import Group
+from weir.conf.kinds import Shown, Unit
 
 PAGE = CHECKOUT / "docs" / "reference" / "settings.md"
 EXAMPLE = CHECKOUT / ".env.example"
 BEGIN = (
-    "<!-- From here on made by `python -m project.environment.reference`: change project/environment/variables.py. -->"
+    "<!-- From here on made by `python -m project.environment.reference`: change weir/conf/declared.py or "
+    "project/environment/variables.py. -->"
 )
 END = "<!-- Made until here. -->"
 EXAMPLE_HEAD = """\
@@ -40,7 +42,8 @@ def page(text: str) -> str:
 
 def chapters() -> str:
     """Return a chapter for each group: its title, its description and a table of its variables, in Markdown."""
-    return "\n".join(f"## {group.title}\n\n{_description(group)}\n{_table(group)}" for group in GROUPS)
+    groups: tuple[type[Group], ...] = (*declared.GROUPS, declared.OnlySettings, *OWN)
+    return "\n".join(f"## {group.title}\n\n{_description(group)}\n{_table(group)}" for group in groups)
 
 
 def example() -> str:
@@ -56,6 +59,8 @@ def written(field: FieldInfo) -> str:
             return str(value).lower()
         case list(value):
             return ",".join(value)
+        case () | {}:
+            return ""
         case SecretStr() as value:
             return value.get_secret_value()
         case value:
@@ -68,7 +73,7 @@ def _description(group: type[Group]) -> str:
 
 def _table(group: type[Group]) -> str:
     rows = [f"| `{name}` | {_default(field)} | {field.description} |\n" for name, field in _fields(group)]
-    return "".join(["| Variable | Default | Meaning |\n|---|---|---|\n", *rows])
+    return "".join(["| Name | Default | Meaning |\n|---|---|---|\n", *rows])
 
 
 def _fields(group: type[Group]) -> list[tuple[str, FieldInfo]]:

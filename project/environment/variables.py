@@ -1,39 +1,21 @@
-"""Every environment variable that Weir reads: its name, kind, default and meaning.
+"""Every environment variable that standalone Weir reads: Weir's settings, and what the project alone has.
 
-A group's title and docstring, and the descriptions, are text of the settings reference, in Markdown; .env.example shows
-them, too.
+Weir's settings are declared in `weir.conf.declared`, and Django's and the servers' here.
 """
 
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
-from project.environment.groups import Group
-from project.environment.mail import Email
-from project.environment.operators import Monitoring, Operators
-from project.environment.values import (
-    Count,
-    Flag,
-    LogFormat,
-    LogLevel,
-    Networks,
-    Ports,
-    PositiveCount,
-    PositiveSeconds,
-    Rate,
-    RedisPrefix,
-    Seconds,
-    ServerURL,
-    Shown,
-    Texts,
-    Unit,
-    UserKeyName,
-)
+from project.environment.values import LogFormat, LogLevel, Port, ServerURL
 from project.environment.web import Web
+from weir.conf import declared
+from weir.conf.declared import Declared
+from weir.conf.groups import Group
+from weir.conf.kinds import Flag, Networks, PositiveSeconds, Seconds, Shown, Texts
 
 # Without a key of its own a checkout still starts on the embedded servers; a real database refuses it (`secret_key`).
 INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
-DAY_S = 86_400.0
 _KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not arrive: Django signs nothing with it
 
 
@@ -72,26 +54,16 @@ class Django(Group):
         "two where it is empty.",
     )
     WEIR_LOG_LEVEL: LogLevel = Field(default="INFO", description="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
-    OTEL_EXPORTER_OTLP_ENDPOINT: str = Field(
-        default="",
-        description="The collector that spans are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`. Needs the extra "
-        "`otel`; the other variables of OpenTelemetry hold, too ([how to](../how-to/trace-and-log.md)).",
-    )
 
 
-class Servers(Group):
+class OwnServers(Group):
     """Without a URL, Weir uses the servers that come as Python packages and run in the checkout."""
 
-    title = "Servers"
+    title = "The servers"
 
     DATABASE_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
         default=SecretStr(""),
         description="PostgreSQL 15 or newer: `postgresql://USER:PASSWORD@HOST:5432/NAME`.",
-    )
-    WEIR_TRANSACTION_POOLING: Flag = Field(
-        default=False,
-        description="Whether `DATABASE_URL` names a pooler that gives each transaction another session, such as "
-        "PgBouncer with `pool_mode = transaction` ([how to](../how-to/use-a-pooler.md)).",
     )
     REDIS_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
         default=SecretStr(""),
@@ -106,189 +78,61 @@ class Servers(Group):
         description="Celery's broker, where that is another. A cluster is none. "
         "`BROKER_URL`, `CELERY_BROKER_READ_URL` and `CELERY_BROKER_WRITE_URL`, which only Celery reads, are refused.",
     )
-    WEIR_REDIS_PREFIX: Annotated[RedisPrefix, Shown("none, but `weir` for unread numbers")] = Field(
-        default="",
-        description="What all keys and channels in Redis begin with: those of unread numbers with `{PREFIX:`, and "
-        "Celery's with `PREFIX:`. Installations with different prefixes may share a Redis database. A copy of a whole "
-        "PostgreSQL server, such as a snapshot of its disk, needs another prefix or Redis. To set or change it hides "
-        "the messages that wait: [how to go about it](../how-to/use-real-servers.md#a-redis-for-several).",
-    )
     WEIR_HOME: str = Field(
         default=".weir",
         description="Where the embedded servers keep their data; relative to the checkout.",
     )
 
 
-class Pace(Group):
-    """How fast sites are asked, where nothing else is set for them."""
+class Email(Group):
+    """Django's own settings, which mean what they mean there."""
 
-    title = "Pace"
+    title = "The mail server"
 
-    WEIR_DEFAULT_RATE: Rate = Field(
-        default="1/s",
-        description="The rate of a site for which none was set: `COUNT/PERIOD`, such as `3/s`, `1/10s`, `100/h` or "
-        "`1/day`. Sites that exist keep theirs.",
+    EMAIL_BACKEND: str = Field(
+        default="weir.workers.mail.smtp.EmailBackend",
+        description="Django's mail backend. With another one, what its errors do not say for certain is `unknown`, "
+        "unless it is a [Transport](python-api.md#a-mail-backend-of-your-own).",
     )
-    WEIR_LOOKAHEAD: Seconds = Field(
-        default=3.0,
-        description="How far ahead dispatch reserves slots, from 1 s to 60 s. More makes longer runs and survives "
-        "longer hiccups; a higher priority takes hold later, and a killed fetcher takes more slots with it.",
-    )
-
-
-class Fetches(Group):
-    """What a killed fetcher held goes on after some ten seconds, at the latest when its lease ends.
-
-    The lease is the sum of the three time-outs and ten seconds.
-    """
-
-    title = "Fetches"
-
-    WEIR_FETCH_TIMEOUT: PositiveSeconds = Field(
-        default=30.0, description="The time from the writing of the request to the end of the body."
-    )
-    WEIR_FETCH_CONNECT_TIMEOUT: PositiveSeconds = Field(
-        default=10.0, description="The longest wait for a connection, TLS included."
-    )
-    WEIR_FETCH_DNS_TIMEOUT: PositiveSeconds = Field(default=5.0, description="The longest wait for an answer from DNS.")
-    WEIR_FETCH_MAX_BODY: Annotated[PositiveCount, Unit("bytes")] = Field(
-        default=5 * 2**20,
-        description="The largest body, also after decompression. A larger one fails its fetch.",
-    )
-    WEIR_FETCH_KEEP_INCOMPLETE: Flag = Field(
-        default=False,
-        description="Keep what came of a body that is cut off, broken or larger than `WEIR_FETCH_MAX_BODY`: up to "
-        "that size, decompressed as far as it can be. The fetch fails all the same; its column `incomplete` says why "
-        "its body is not whole.",
-    )
-    WEIR_FETCH_MAX_IN_FLIGHT: PositiveCount = Field(
-        default=5000,
-        description="How many fetches one fetcher process holds at once: at most three fifths of them wait for "
-        "answers, the others for their slots. A process with few file descriptors holds fewer.",
-    )
-    WEIR_FETCH_MAX_MEMORY: Annotated[PositiveCount, Unit("bytes")] = Field(
-        default=256 * 2**20,
-        description="The memory of one fetcher process for answers, from the first byte until they are stored. A site "
-        "may have a quarter of it, and an eighth more in answers that wait. While it is used up, answers wait. While "
-        "half of it is, only sites are asked that hold less than 32 KiB of it.",
-    )
-    WEIR_FETCH_MAX_PER_ADDRESS: PositiveCount = Field(
-        default=100,
-        description="How many requests of one fetcher process wait for answers from one IP address at once, however "
-        "many sites it serves.",
-    )
-    WEIR_FETCH_USER_AGENT: str = Field(
-        default="Weir/0.1",
-        description="What sites see. Name yourself and a contact, in printable ASCII: "
-        "`ShopBot/1.0 (+https://shop.example/bot)`. What stands before the first `/` or blank is the name by which a "
-        "robots.txt calls us. RFC 9309 wants letters, `-` and `_` in it only; another name is found where a robots.txt "
-        "has it as a whole word.",
-    )
-    WEIR_OBEY_ROBOTS: Flag = Field(
-        default=True,
-        description="Ask each origin's robots.txt what may be fetched, and how often. A site's `obeys_robots` "
-        "overrides it.",
-    )
-    WEIR_FETCH_ALLOW_NETS: Networks = Field(
-        default=[],
-        description="Networks that may be fetched from although they are not public, on any port: "
-        "`10.1.0.0/16,fd00::/8`.",
-    )
-    WEIR_FETCH_ALLOW_PORTS: Ports = Field(
-        default=["80", "443", "8080", "8443"],
-        description="The ports that may be fetched from, where no allowed network is: ports and ranges, "
-        "`80,443,8000-8099`; `1-65535` is all of them. Others serve mail, databases and the like.",
-    )
-
-
-class Notifications(Group):
-    """The first `migrate` makes the tables for these. Choose before it: nothing converts them afterwards."""
-
-    title = "Notifications"
-
-    WEIR_USER_KEY: Annotated[UserKeyName, Shown("the primary key of `AUTH_USER_MODEL`")] = Field(
+    EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
+    EMAIL_PORT: Port = Field(default=25, description="Its port.")
+    EMAIL_HOST_USER: str = Field(
         default="",
-        description="What the keys of users are: `integer`, `uuid` or `text` (of 255 characters at most).",
+        description="The user to log in there as. Without it, or without the password, there is no login.",
     )
-    WEIR_USER_FOREIGN_KEY: Flag = Field(
-        default=False,
-        description="Whether a notification refers to its user by a foreign key to `AUTH_USER_MODEL`. PostgreSQL then "
-        "refuses notifications for users who do not exist, and checks each one. Where the keys are text, all columns "
-        "have the collation of the user model's key, which must be deterministic.",
+    EMAIL_HOST_PASSWORD: SecretStr = Field(default=SecretStr(""), description="The password.")
+    EMAIL_USE_TLS: Flag = Field(default=False, description="STARTTLS, mostly on port 587.")
+    EMAIL_USE_SSL: Flag = Field(default=False, description="TLS from the first byte, mostly on port 465. Not both.")
+    EMAIL_SSL_CERTFILE: str = Field(default="", description="A client's certificate, a PEM file.")
+    EMAIL_SSL_KEYFILE: str = Field(default="", description="Its key, a PEM file.")
+    EMAIL_FILE_PATH: str = Field(
+        default="", description="The folder of `django.core.mail.backends.filebased.EmailBackend`."
     )
-    WEIR_UNREAD_CAP: Count = Field(
-        default=0,
-        description="How many unread notifications a user may have; soon after one more came, the oldest unread one is "
-        "deleted. 0 = any number.",
+    EMAIL_TIMEOUT: PositiveSeconds = Field(
+        default=30.0,
+        description="The longest time of each step that brings a connection to the mail server: the connection itself, "
+        "TLS, its greeting, EHLO, the login.",
     )
-
-
-class Retention(Group):
-    """How long rows are kept, the longest wait that a site may ask for, and the longest statement."""
-
-    title = "Retention"
-
-    WEIR_AUDIT_RETENTION: PositiveSeconds = Field(
-        default=365 * DAY_S,
-        description="How long the audit trail is kept (a year); entries younger than 30 days are never deleted.",
-    )
-    WEIR_FETCH_RETENTION: PositiveSeconds = Field(
-        default=30 * DAY_S, description="How long results are kept after their end (30 days)."
-    )
-    WEIR_HISTORY_RETENTION: PositiveSeconds = Field(
-        default=7 * DAY_S,
-        description="How long the numbers of each minute are kept, of which charts are made (7 days). Totals are kept "
-        "for ever.",
-    )
-    WEIR_MAIL_CONTENT_RETENTION: PositiveSeconds = Field(
-        default=30 * DAY_S,
-        description="How long the content of an e-mail that has ended is kept after it was rendered (30 days). Its "
-        "row, with the content's hash, is kept for ever.",
-    )
-    WEIR_NOTIFICATION_RETENTION: PositiveSeconds = Field(
-        default=90 * DAY_S,
-        description="How long notifications are kept after they were read (90 days). Unread ones are kept for ever.",
-    )
-    WEIR_RETRY_AFTER_MAX: PositiveSeconds = Field(
-        default=DAY_S,
-        description="The longest `Retry-After`, or reset of a quota, that is obeyed; longer ones are cut to it.",
-    )
-    WEIR_SITE_RETENTION: PositiveSeconds = Field(
-        default=30 * DAY_S,
-        description="How long sites are kept that nobody set and where nothing starts any more (30 days).",
-    )
-    WEIR_SLOT_RETENTION: PositiveSeconds = Field(default=3600.0, description="How long past slots are kept.")
-    WEIR_STATEMENT_TIMEOUT: Seconds = Field(
-        default=60.0,
-        description="The time after which PostgreSQL ends a statement; 0 = never, for a migration of large tables.",
+    DEFAULT_FROM_EMAIL: str = Field(
+        default="webmaster@localhost",
+        description="The sender: `Name <name@example.com>`. Its domain is also that of the Message-IDs.",
     )
 
 
-GROUPS: tuple[type[Group], ...] = (
-    Django,
-    Web,
-    Servers,
-    Pace,
-    Fetches,
-    Email,
-    Notifications,
-    Monitoring,
-    Operators,
-    Retention,
-)
+OWN: tuple[type[Group], ...] = (Django, Web, OwnServers, Email)
+GROUPS: tuple[type[Group], ...] = (*OWN, *declared.GROUPS)
 
 
-class Variables(Retention, Operators, Monitoring, Notifications, Email, Fetches, Pace, Servers, Web, Django):
+class Variables(Declared, Email, OwnServers, Web, Django):
     """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
 
-    model_config = ConfigDict(
-        hide_input_in_errors=True,
-        frozen=True,
-        defer_build=False,
-        validate_default=False,
-    )
+    model_config = ConfigDict(defer_build=False)
 
     @model_validator(mode="before")
     @classmethod
     def _blank_means_default(cls, texts: dict[str, Any]) -> dict[str, Any]:
         return {name: text for name, text in texts.items() if text.strip() or name in _KEEP_BLANKS}
+
+    def of_weir(self) -> dict[str, Any]:
+        """Return those of Weir's settings that the environment sets: all others have their default."""
+        return {name: getattr(self, name) for name in Declared.model_fields if name in self.model_fields_set}

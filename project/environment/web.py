@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from project.environment.groups import Group
-from project.environment.values import PositiveCount, Unit
+from weir.conf.groups import Group
+from weir.conf.kinds import PositiveCount, Unit
 
 
 class Web(Group):

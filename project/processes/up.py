@@ -28,6 +28,7 @@ from project.checkout import CHECKOUT
 from project.environment import secret_key
 from project.logs import formats
 from project.processes import folder, procfile, reloader
+from weir.conf import settings as weir_settings
 
 BROKER_TIMEOUT_S = 3
 PORT_LEFT_WITHIN_S = 5.0  # a web process that is asked to end leaves it at once
@@ -136,7 +137,7 @@ def _to_catcher() -> dict[str, str]:
 
 
 def _with_loopback() -> dict[str, str]:
-    return {"WEIR_FETCH_ALLOW_NETS": ",".join([*settings.WEIR_FETCH_ALLOW_NETS, LOOPBACK])}
+    return {"WEIR_FETCH_ALLOW_NETS": ",".join([*weir_settings.WEIR_FETCH_ALLOW_NETS, LOOPBACK])}
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError, connection
+from django.test import override_settings
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
@@ -39,11 +39,11 @@ def on(
     connection.close()
     parameters = "".join(f"&{name}={value}" for name, value in options.items())
     cluster.environment["DATABASE_URL"] = f"postgresql://{role}@/{own_servers.NAME}?host={hosts}{parameters}"
-    with pytest.MonkeyPatch.context() as patched:
+    url = cluster.environment["REDIS_URL"]
+    with override_settings(REDIS_URL=url), pytest.MonkeyPatch.context() as patched:
         for key, value in {"NAME": own_servers.NAME, "HOST": hosts, "USER": owner}.items():
             patched.setitem(connection.settings_dict, key, value)
         patched.setitem(connection.settings_dict, "OPTIONS", {**connection.settings_dict["OPTIONS"], **options})
-        patched.setattr(settings, "REDIS_URL", cluster.environment["REDIS_URL"])
         forget()
         call_command("migrate", verbosity=0)
         call_command("sync_schedule", verbosity=0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import django
+from django.test import override_settings
 
 django.setup()  # in pytest it is set up already, but not where processes are forked from
 
@@ -76,8 +77,7 @@ def _begin(
     database: str, same: dict[str, Any], role: Callable[..., None], *arguments: object, **options: object
 ) -> None:
     connection.settings_dict["NAME"] = database
-    for name, value in same.items():
-        setattr(settings, name, value)
+    override_settings(**same).enable()
     role(*arguments, **options)
 
 

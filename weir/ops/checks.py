@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error
 
+from weir.conf import settings
+from weir.conf.checks import register
 from weir.ops.metrics.parts.sites import MOST_SITES
 from weir.ratelimit import site_names
 
 
-@register
+@register()
 def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E018: WEIR_METRICS_SITES must name sites, and no more than a hundred: each has series of its own."""
     if (named := len(settings.WEIR_METRICS_SITES)) > MOST_SITES:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
-from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from weir.conf import settings
 
 # A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
 # was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.

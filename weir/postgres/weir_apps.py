@@ -9,6 +9,8 @@ from django.db.models import Model
 from django.db.utils import ConnectionRouter
 from django.utils.functional import cached_property
 
+from weir.conf import checks  # noqa: F401  registers the check of all settings, whichever app is installed
+
 # Beat's tables are another package's. Beat and `sync_schedule` write them, and read what they wrote.
 _OF_BEAT: Final = "django_celery_beat"
 

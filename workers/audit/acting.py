@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest
 
+from weir.conf import settings
 from weir.workers.audit.models import Door, Entry
 from weir.workers.tracing import correlation
 

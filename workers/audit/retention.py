@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Final
 
-from django.conf import settings
 from django.db.models.functions import Now
 
+from weir.conf import settings
 from weir.workers.audit.models import Entry
 
 SHORTEST: Final = timedelta(days=30)  # PostgreSQL refuses to delete what is younger: the trigger audit_entry_kept

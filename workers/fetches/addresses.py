@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.conf.texts.networks import Network, networks, ports
 
 # What a translator makes an IPv4 address of, so that the host there is the one at that address: NAT64 (RFC 6052, by

@@ -24,8 +24,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import clock, round_trips

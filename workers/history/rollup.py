@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
-from django.conf import settings
 from django.db import transaction
 
+from weir.conf import settings
 from weir.postgres import batches, bounded, planner, statements
 from weir.workers import task_names
 from weir.workers.fetches.fetcher.lease import longest_hold_s

@@ -2,6 +2,7 @@
 
 from django.utils.module_loading import autodiscover_modules
 
+from weir.conf import hidden
 from weir.postgres import weir_apps
 
 
@@ -21,3 +22,4 @@ class MailConfig(weir_apps.WeirApp):
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.mail")
 
         autodiscover_modules("emails")
+        hidden.hide()

@@ -5,65 +5,45 @@ import ssl
 from ipaddress import ip_address
 from typing import Any
 
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
-from django.core.mail import get_connection
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
 from django.utils.module_loading import import_string
 
+from weir.conf import settings
+from weir.conf.checks import register
 from weir.conf.texts import relay_urls
-from weir.conf.texts.rates import InvalidRate, parse_rate
 from weir.ratelimit import site_names
 from weir.workers.mail import kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten, from_address
-from weir.workers.mail.transports import relays
+from weir.workers.mail.transports import mail_server, relays
 
-TIMES = (
-    "WEIR_MAIL_LEASE",
-    "WEIR_MAIL_COMMAND_TIMEOUT",
-    "WEIR_MAIL_REPLY_TIMEOUT",
-    "WEIR_MAIL_UNKNOWN_AFTER",
-    "EMAIL_TIMEOUT",
-)
-RETENTION = "WEIR_MAIL_CONTENT_RETENTION"
 # Django's test runner sets it, before it has the checks made. Nothing goes wrong in it.
 OF_TEST_RUNNERS = "django.core.mail.backends.locmem.EmailBackend"
 
 
-@register
-def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E006: WEIR_MAIL_RATE and WEIR_MAIL_DOMAIN_RATE must be readable, also where a settings module sets them."""
-    name = "WEIR_MAIL_DOMAIN_RATE"
+@register()
+def mail_server_can_have_a_rate(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E006: with WEIR_MAIL_RATE, the mail server's name must be one that a site may have."""
     try:
-        if settings.WEIR_MAIL_DOMAIN_RATE:
-            parse_rate(settings.WEIR_MAIL_DOMAIN_RATE)
-        name = "WEIR_MAIL_RATE"
         if settings.WEIR_MAIL_RATE:
-            parse_rate(settings.WEIR_MAIL_RATE)
             site_names.canonical(relays.server_name())
-    except (InvalidRate, site_names.InvalidSiteName) as error:
-        return [Error(f"{name}: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
+    except site_names.InvalidSiteName as error:
+        return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
     return []
 
 
-@register
-def mail_times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E007: time-outs and the number of attempts must be positive, whatever sets them."""
-    wrong = [
-        Error(f"{name} must be greater than 0 (seconds), but is {getattr(settings, name)}.", id="weir.E007")
-        for name in (*TIMES, RETENTION)
-        if not _is_time(getattr(settings, name))
-    ]
-    if settings.WEIR_MAIL_MAX_ATTEMPTS < 1:
-        message = f"WEIR_MAIL_MAX_ATTEMPTS must be at least 1, but is {settings.WEIR_MAIL_MAX_ATTEMPTS}."
-        wrong.append(Error(message, id="weir.E007"))
-    return [*wrong]
+@register()
+def mail_server_has_a_time_limit(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E007: the time-out that Django's settings name must be positive; without one there is Weir's own."""
+    server = mail_server.of_settings()
+    if 0 < server.timeout_s < math.inf:  # which NaN is not
+        return []
+    name = "EMAIL_TIMEOUT" if server.setting == mail_server.OF_EMAIL_SETTINGS else f"The timeout of {server.setting}"
+    return [Error(f"{name} must be greater than 0 (seconds), but is {server.timeout_s}.", id="weir.E007")]
 
 
-@register
+@register()
 def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E008: WEIR_MAIL_UNKNOWN_AFTER must be longer than a transmission, and the wait for its reply, can take."""
-    if not all(_is_time(getattr(settings, name)) for name in TIMES):
-        return []  # which is weir.E007
     longest = 2 * settings.WEIR_MAIL_COMMAND_TIMEOUT + settings.WEIR_MAIL_REPLY_TIMEOUT
     if longest < settings.WEIR_MAIL_UNKNOWN_AFTER:
         return []
@@ -75,7 +55,7 @@ def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
     return [Error(message, hint=hint, id="weir.E008")]
 
 
-@register
+@register()
 def from_address_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E009: DEFAULT_FROM_EMAIL must be an address that mail servers take."""
     try:
@@ -85,7 +65,7 @@ def from_address_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
     return []
 
 
-@register
+@register()
 def envelope_sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E019: WEIR_MAIL_ENVELOPE_SENDER must be an address, with {id} once at most."""
     sentence = renderings.envelope_fault()
@@ -93,16 +73,17 @@ def envelope_sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
     return [Error(f"WEIR_MAIL_ENVELOPE_SENDER: {sentence}", hint=hint, id="weir.E019")] if sentence else []
 
 
-@register
+@register()
 def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other."""
-    if settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL:
+    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other. Of MAILERS, Django's backend says so (E011)."""
+    server = mail_server.of_settings()
+    if server.use_tls and server.use_ssl and server.setting == mail_server.OF_EMAIL_SETTINGS:
         hint = "EMAIL_USE_TLS is STARTTLS, mostly on port 587; EMAIL_USE_SSL is TLS from the first byte, on port 465."
         return [Error("EMAIL_USE_TLS and EMAIL_USE_SSL cannot both be true.", hint=hint, id="weir.E010")]
     return []
 
 
-@register
+@register()
 def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E016: what WEIR_MAIL_XOAUTH2_TOKEN and WEIR_MAIL_CA_FILE name must be there."""
     wrong: list[CheckMessage] = []
@@ -120,54 +101,45 @@ def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
     return wrong
 
 
-@register
+@register()
 def secret_goes_over_tls(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W004: a password or a token should not go over a network in the clear."""
-    return [*_secret_of_email_settings(), *_secrets_of_relays()]
+    return [*_secret_of_server(), *_secrets_of_relays()]
 
 
-@register
+@register()
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E011: Django's mail backends must work; weir.W001: they should know whether an e-mail can be accepted."""
     if not relays.urls():
-        return _judge_backend("EMAIL_BACKEND", relays.backend_path())
-    if relay_urls.fault(relays.urls()):
-        return []  # which is weir.E017
+        server = mail_server.of_settings()
+        return _judge_backend(server.setting, server.backend, is_of_settings=True)
     paths = [url.path for url in map(relay_urls.parse, relays.urls()) if url.kind == relay_urls.DJANGO]
     return [message for path in paths for message in _judge_backend("WEIR_MAIL_RELAYS", path)]
 
 
-@register
-def relays_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E017: each URL of WEIR_MAIL_RELAYS must name a relay, also where a settings module or a test sets it."""
-    sentence = relay_urls.fault(relays.urls())
-    return [Error(sentence, id="weir.E017")] if sentence else []
-
-
-@register
+@register()
 def routes_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E020: WEIR_MAIL_ROUTES must name relays that there are; weir.W007: each route and relay should be used."""
-    if relay_urls.fault(relays.urls()):
-        return []  # which is weir.E017
     if sentence := relays.routes_fault():
         return [Error(sentence, hint="Write NAME=URL in WEIR_MAIL_RELAYS to name a relay.", id="weir.E020")]
     return [Warning(text, hint=hint, id="weir.W007") for text, hint in relays.unused(kinds.names())]
 
 
-def _secret_of_email_settings() -> list[CheckMessage]:
-    has_secret = settings.EMAIL_HOST_USER and (settings.EMAIL_HOST_PASSWORD or settings.WEIR_MAIL_XOAUTH2_TOKEN)
-    if not has_secret or settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL or _is_loopback(settings.EMAIL_HOST):
+def _secret_of_server() -> list[CheckMessage]:
+    server = mail_server.of_settings()
+    has_secret = server.user and (server.has_password or settings.WEIR_MAIL_XOAUTH2_TOKEN)
+    if not has_secret or server.use_tls or server.use_ssl or _is_loopback(server.host):
         return []
-    message = (
-        f"The password or token of EMAIL_HOST_USER goes to {settings.EMAIL_HOST} in the clear: who listens has it."
-    )
-    hint = "Set EMAIL_USE_TLS=1, mostly with EMAIL_PORT=587, or EMAIL_USE_SSL=1, mostly with EMAIL_PORT=465."
+    if server.setting == mail_server.OF_MAILERS:
+        who, hint = "the user of MAILERS['default']", "Set 'use_tls' or 'use_ssl' in its OPTIONS."
+    else:
+        who = "EMAIL_HOST_USER"
+        hint = "Set EMAIL_USE_TLS=1, mostly with EMAIL_PORT=587, or EMAIL_USE_SSL=1, mostly with EMAIL_PORT=465."
+    message = f"The password or token of {who} goes to {server.host} in the clear: who listens has it."
     return [Warning(message, hint=hint, id="weir.W004")]
 
 
 def _secrets_of_relays() -> list[CheckMessage]:
-    if relay_urls.fault(relays.urls()):
-        return []  # which is weir.E017
     hint = "Write smtp+starttls:// or smtps:// instead of smtp://."
     return [
         Warning(
@@ -180,11 +152,11 @@ def _secrets_of_relays() -> list[CheckMessage]:
     ]
 
 
-def _judge_backend(setting: str, path: str) -> list[CheckMessage]:
+def _judge_backend(setting: str, path: str, *, is_of_settings: bool = False) -> list[CheckMessage]:
     try:
         backend = import_string(path)
-        if not (settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL):  # which is weir.E010
-            get_connection(path)
+        if not mail_is_encrypted_in_one_way():  # which is weir.E010
+            mail_server.backend("" if is_of_settings else path)
     except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
         message = f"{setting}: {path!r} cannot be used: {type(error).__name__}: {error}"
         return [Error(message, id="weir.E011")]
@@ -204,7 +176,3 @@ def _is_loopback(host: str) -> bool:
     except ValueError:
         name = host.lower().rstrip(".")
         return name == "localhost" or name.endswith(".localhost")
-
-
-def _is_time(value: float | None) -> bool:
-    return value is not None and 0 < value < math.inf  # which NaN is not

@@ -14,6 +14,7 @@ from hmac import compare_digest
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from weir.conf import settings as weir_settings
 from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address
 from weir.workers.mail.message import LONGEST_KEY, Message
 from weir.workers.mail.models import Email, Rendering
@@ -55,7 +56,7 @@ def message(email: Email, rendering: Rendering) -> Message:
 
 def envelope_sender(email: Email) -> str:
     """Return the address to which reports about the e-mail are to come. Raises CannotBeWritten."""
-    wanted = settings.WEIR_MAIL_ENVELOPE_SENDER
+    wanted = weir_settings.WEIR_MAIL_ENVELOPE_SENDER
     if not wanted:
         return from_address()
     return canonical(wanted.replace(ID_PLACE, f"{email.pk}-{_code(email, settings.SECRET_KEY)}"))
@@ -63,7 +64,7 @@ def envelope_sender(email: Email) -> str:
 
 def sent_from(addresses: Iterable[str]) -> Iterator[Email]:
     """Yield the e-mails for which addresses of ours were made, among all these; none for one that is forged."""
-    before, found, after = settings.WEIR_MAIL_ENVELOPE_SENDER.partition(ID_PLACE)
+    before, found, after = weir_settings.WEIR_MAIL_ENVELOPE_SENDER.partition(ID_PLACE)
     if not found or envelope_fault():
         return
     after = canonical(f"x{after}").removeprefix("x")  # with the domain in ASCII
@@ -79,7 +80,7 @@ def sent_from(addresses: Iterable[str]) -> Iterator[Email]:
 
 def envelope_fault() -> str:
     """Return what is wrong with the setting, empty if nothing is."""
-    wanted = settings.WEIR_MAIL_ENVELOPE_SENDER
+    wanted = weir_settings.WEIR_MAIL_ENVELOPE_SENDER
     longest = wanted.replace(ID_PLACE, f"{_LARGEST_ID}-{'0' * _CODE_LETTERS}")
     try:
         written = canonical(longest) if wanted else ""

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from celery import current_app
-from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's own name
+from django.core.checks import CheckMessage, Warning  # noqa: A004  Django's own name
+
+from weir.conf.checks import register
 
 _STEP: Final = "weir.workers.processes.turning:Turning"
 
 
-@register
+@register()
 def runs_weir(**_kwargs: Any) -> Sequence[CheckMessage]:
     """weir.W030: nothing that Weir sends is done by an app that was not told of it."""
     app: Any = current_app

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 
 log = get_logger(__name__)

@@ -22,11 +22,11 @@ from itertools import takewhile
 from random import random
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from kombu.utils import json
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import round_trips

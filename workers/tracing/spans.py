@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 
 if TYPE_CHECKING:

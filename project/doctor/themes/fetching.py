@@ -4,10 +4,10 @@ import socket
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from django.conf import settings
 from django.db import Error
 
 from project.doctor.findings import Check, Level, Verdict, good, warning
+from weir.conf import settings
 from weir.conf.texts.networks import ports
 from weir.ratelimit.models import Site
 from weir.workers.fetches.addresses import TRANSLATED

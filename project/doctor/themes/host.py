@@ -11,6 +11,7 @@ from pathlib import Path
 from django.conf import settings
 
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
+from weir.conf import settings as weir_settings
 from weir.workers.fetches.fetcher.http.descriptors import IN_FLIGHT
 
 MIB = 2**20
@@ -76,7 +77,7 @@ def checks() -> list[Check]:
     """Return the checks of this theme."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return [
-        Check(name="open files", ask=partial(descriptors, hard, settings.WEIR_FETCH_MAX_IN_FLIGHT)),
-        Check(name="memory", ask=lambda: memory(_total_memory(), settings.WEIR_FETCH_MAX_MEMORY)),
+        Check(name="open files", ask=partial(descriptors, hard, weir_settings.WEIR_FETCH_MAX_IN_FLIGHT)),
+        Check(name="memory", ask=lambda: memory(_total_memory(), weir_settings.WEIR_FETCH_MAX_MEMORY)),
         Check(name="disk", ask=_disk),
     ]

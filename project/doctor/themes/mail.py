@@ -1,17 +1,15 @@
 """The mail server: whether it lets us in. Nothing is sent."""
 
 from functools import partial
-from typing import Any, cast
 
 from django.conf import settings
-from django.core import mail
 from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 
 from project.doctor.findings import Check, Level, Verdict, good, not_checked, warning, wrong
 from project.environment.variables import Variables
-from weir.conf.texts import relay_urls
-from weir.workers.mail.transports import relays
+from weir.conf import UnreadableSetting
+from weir.workers.mail.transports import mail_server, relays
 from weir.workers.mail.transports.base import Unreachable
 from weir.workers.mail.transports.relays import Relay
 
@@ -35,7 +33,7 @@ def server(place: str, failure: str) -> Verdict:
     """Judge the conversation with the mail server, which failed if there is a text."""
     if not failure:
         return good(f"The mail server {place} lets us in.")
-    if settings.EMAIL_HOST == NO_SERVER:
+    if mail_server.of_settings().host == NO_SERVER:
         return warning(f"No mail server lets us in at {place}, so e-mails wait ({failure}): set EMAIL_HOST to yours.")
     return wrong(
         f"The mail server {place} does not let us in, so e-mails wait ({failure}): check EMAIL_HOST, EMAIL_PORT, "
@@ -45,10 +43,11 @@ def server(place: str, failure: str) -> Verdict:
 
 def _converse() -> Verdict:
     """Connect, with TLS and the login as the settings say, and close the connection."""
-    path = relays.backend_path()
+    path = mail_server.of_settings().backend
     if not issubclass(import_string(path), smtp.EmailBackend):
         return not_checked(f"{path} is no backend for SMTP.")
-    connection = cast("Any", mail.get_connection(path, timeout=STEP_S))
+    connection = mail_server.backend()
+    connection.timeout = STEP_S
     try:
         connection.open()
         connection.connection.ehlo_or_helo_if_needed()
@@ -79,12 +78,14 @@ def _reach(relay: Relay) -> Verdict:
 def checks() -> list[Check]:
     """Return the checks of this theme."""
     from_us = Check(name="sender", ask=partial(sender, settings.DEFAULT_FROM_EMAIL))
-    if relay_urls.fault(relays.urls()):
-        return [from_us]  # Django's checks say what is wrong (weir.E017)
-    if relays.urls():
+    try:
+        urls = relays.urls()
+    except UnreadableSetting:
+        return [from_us]  # Django's checks say what is wrong (weir.E030)
+    if urls:
         reaches = [partial(_reach, relay) for relay in relays.relays()]
         return [*(Check(name="relay", ask=reach, within_s=CONNECT_WITHIN_S) for reach in reaches), from_us]
-    at_worst = Level.WARNING if settings.EMAIL_HOST == NO_SERVER else Level.WRONG
+    at_worst = Level.WARNING if mail_server.of_settings().host == NO_SERVER else Level.WRONG
     return [
         Check(name="mail server", ask=_converse, within_s=CONNECT_WITHIN_S, at_worst=at_worst),
         from_us,

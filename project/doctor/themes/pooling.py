@@ -4,10 +4,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from django.conf import settings
 from django.db import Error, connection
 
 from project.doctor.findings import Verdict, good, wrong
+from weir.conf import settings as weir_settings
 from weir.postgres import sessions, statements
 
 GIVEN_UP_AFTER_MS: Final = 500
@@ -74,4 +74,4 @@ def ask() -> Verdict:
                 cursor.execute("ROLLBACK")
     finally:
         other.close()
-    return pooling(limits, changes_session=again.pid != limits.pid, is_known=settings.WEIR_TRANSACTION_POOLING)
+    return pooling(limits, changes_session=again.pid != limits.pid, is_known=weir_settings.WEIR_TRANSACTION_POOLING)

@@ -14,6 +14,7 @@ from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from weir.conf import settings as weir_settings
 from weir.postgres import sessions, weir_apps
 from weir.postgres.timeline import told
 
@@ -67,7 +68,7 @@ class Command(migrate.Command):
                     "Nothing was migrated."
                 )
             return super().handle(*args, **options)
-        if settings.WEIR_TRANSACTION_POOLING:
+        if weir_settings.WEIR_TRANSACTION_POOLING:
             raise CommandError(
                 "migrate needs a session of its own, which a pooler of transactions does not give: have DATABASE_URL "
                 "name PostgreSQL itself, and WEIR_TRANSACTION_POOLING be false, for this command."

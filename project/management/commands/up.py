@@ -9,6 +9,7 @@ from django.urls import NoReverseMatch, reverse
 
 from project.logins import links
 from project.processes import folder, interrupts, procfile, up
+from weir.conf import settings as weir_settings
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.arguments import at_least_one, port
 from weir.workers.fetches.robots.user_agent import has_contact
@@ -93,7 +94,7 @@ def _bell(base: str) -> list[tuple[str, str]]:
 
 def _contact() -> list[tuple[str, str]]:
     """Return the line that each fetcher would log at its start, at each reload."""
-    if has_contact(settings.WEIR_FETCH_USER_AGENT):
+    if has_contact(weir_settings.WEIR_FETCH_USER_AGENT):
         return []
     return [("contact", "WEIR_FETCH_USER_AGENT names none: set it before you fetch from sites of others")]
 
@@ -109,7 +110,7 @@ def _python() -> str:
 def _mail(caught: Path | None) -> str:
     if caught is not None:
         return f"{caught}: each e-mail becomes a file there, and none is sent; EMAIL_HOST names a mail server"
-    if settings.WEIR_MAIL_RELAYS:
+    if weir_settings.WEIR_MAIL_RELAYS:
         streams = relays.streams()
         ways = [", then ".join(relay.name for relay in stream.relays) for stream in streams]
         kinds = [" and ".join(pattern for pattern, is_its in stream.kinds.items() if is_its) for stream in streams]

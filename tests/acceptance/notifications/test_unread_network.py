@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 from django.conf import settings
+from django.test import override_settings
 
 from tests.acceptance.notifications import unread_processes as roles
 from tests.acceptance.notifications.faulty_network import FaultyNetwork, faulty_network
@@ -40,17 +41,17 @@ def chance() -> random.Random:
 def network(
     transactional_db: None,  # noqa: ARG001  must come first
     chance: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[FaultyNetwork]:
     """The network before an empty Valkey that is trusted."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.flushdb()
     reconcile.run_pass()
-    with faulty_network(settings.REDIS_URL.removeprefix("unix://"), chance) as made:
-        monkeypatch.setattr(settings, "REDIS_URL", made.url)
+    with (
+        faulty_network(settings.REDIS_URL.removeprefix("unix://"), chance) as made,
+        override_settings(REDIS_URL=made.url),
+    ):
         calls.forget()
         yield made
-    monkeypatch.undo()
     calls.forget()
 
 

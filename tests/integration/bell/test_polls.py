@@ -11,6 +11,7 @@ import redis
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
+from django.test import override_settings
 from pytest_django import Settings
 
 from tests.integration.bell.conftest import Costs, Tab, flushed
@@ -99,8 +100,7 @@ def _expire(user: int) -> None:
 
 
 def _cap(user: int) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(settings, "WEIR_UNREAD_CAP", 1)
+    with override_settings(WEIR_UNREAD_CAP=1):
         inbox.notify(user, "news", "One more")
         flushed()
         assert cap.trim() == 3

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Fetches the URLs that it is given, all at once.
 SCRIPT = """
 import json, os, resource, time
-from django.conf import settings
+from weir.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 settings.WEIR_FETCH_MAX_MEMORY = 8 * 2**20
 from tests.integration.fetching import reserve_all

@@ -19,6 +19,7 @@ from pytest_django import Settings
 from demo.fakes import site_log, sites
 from tests.bypass_forms import ANSWERS, FORMS
 from tests.integration.conftest import Eventually, Message
+from weir.conf import settings as weir_settings
 from weir.workers import task_names
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
@@ -179,9 +180,7 @@ def test_what_is_allowed_is_noticed(
 
 
 @pytest.mark.usefixtures("names", "_robots")
-def test_no_form_gets_through(
-    settings: Settings, fetch_all: FetchAll, listener: Listener, connected_to: list[str]
-) -> None:
+def test_no_form_gets_through(fetch_all: FetchAll, listener: Listener, connected_to: list[str]) -> None:
     """Each form ends refused, with the reason that it should have, and no connection is tried at all."""
     ended = fetch_all(form.at(listener.server_port) for form in FORMS)
     print(f"\n{len(FORMS)} forms requested, {len(connected_to)} through")
@@ -192,7 +191,7 @@ def test_no_form_gets_through(
         if fetch.state != State.FAILED or not re.search(form.refusal, fetch.error)
     }
     assert wrong == {}
-    assert Fetch.objects.filter(is_robots=True).exists() == settings.WEIR_OBEY_ROBOTS
+    assert Fetch.objects.filter(is_robots=True).exists() == weir_settings.WEIR_OBEY_ROBOTS
 
 
 @pytest.mark.usefixtures("names", "_robots")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Fetches one URL, another while no descriptor is left, and that again afterwards; tells what became of it each time.
 SCRIPT = """
 import json, os, resource, time
-from django.conf import settings
+from weir.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 from tests.integration.fetching import fetched, reserve_all
 from weir.workers.fetches.enqueue import request_fetch
@@ -75,7 +75,7 @@ except (AssertionError, AttributeError, OSError, subprocess.CalledProcessError):
 PORTS = """
 import json, time
 from pathlib import Path
-from django.conf import settings
+from weir.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 settings.WEIR_DEFAULT_RATE = "100/s"
 from structlog.testing import capture_logs

@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, Message, WaitersOf, database_now
 from tests.integration.fetching import running
+from weir.conf import settings as weir_settings
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.results import writer as writing
 from weir.workers.fetches.fetcher.results.outcomes import judge
@@ -124,7 +125,7 @@ def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
         writer.put(event)
     assert writer.close(20)
     rows = {fetch.pk: fetch for fetch in Fetch.objects.all()}
-    too_large = f"the body is larger than {settings.WEIR_FETCH_MAX_BODY} bytes (WEIR_FETCH_MAX_BODY)"
+    too_large = f"the body is larger than {weir_settings.WEIR_FETCH_MAX_BODY} bytes (WEIR_FETCH_MAX_BODY)"
     for job, state, mark in (
         (cut, State.FAILED, "the connection was reset" * keep),
         (large, State.FAILED, too_large * keep),

@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, StartPython, database_now
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
+from weir.conf import settings as weir_settings
 from weir.notifications.models import FlushedEpoch
 from weir.ratelimit.models import Site, Slot
 from weir.workers.fetches.models import Fetch
@@ -133,7 +134,7 @@ def test_the_first_rollup_begins_with_the_present() -> None:
 def test_it_trails_until_all_outcomes_are_known(past: Past, settings: Settings) -> None:
     """A minute is left alone while an outcome may come: an answer may take as long as the time-outs say."""
     before = rollup.trail_s()
-    settings.WEIR_FETCH_TIMEOUT += 600.0
+    settings.WEIR_FETCH_TIMEOUT = weir_settings.WEIR_FETCH_TIMEOUT + 600.0
     assert rollup.trail_s() == before + 600
     assert roll_up_all() == expected_minutes(past)
 

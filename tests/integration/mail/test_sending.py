@@ -28,6 +28,7 @@ from tests.integration.mail.shipments import (
 )
 from tests.set_up import needs_own_sessions
 from tests.waiting import in_time
+from weir.conf import settings as weir_settings
 from weir.workers.mail import kinds, rendering
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
@@ -265,14 +266,14 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
 
 
 def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_itself(
-    mail: MailServer, settings: Settings
+    mail: MailServer,
 ) -> None:
     """After WEIR_MAIL_UNKNOWN_AFTER, with what is known; an operator's log has it."""
     email = ship()
     (claimed,) = leases.claim(10, uuid4())
     leases.begin(claimed, "relay", None)
     assert runner.send_due() == runner.SendReport()
-    after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER + 1)
+    after = timedelta(seconds=weir_settings.WEIR_MAIL_UNKNOWN_AFTER + 1)
     Email.objects.update(sending_since=Now() - after)
     assert runner.send_due().unknown == 1
     assert state(email)[0] == State.UNKNOWN

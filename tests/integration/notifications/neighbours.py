@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import pytest
 import redis
-from django.conf import settings
 from django.test import override_settings
 
 from weir.notifications import counters
@@ -27,7 +26,7 @@ def keys_of_neighbours() -> list[Keys]:
     finally:
         installation.save()
         keys.forget()
-    with override_settings(WEIR_REDIS_PREFIX=f"{settings.WEIR_REDIS_PREFIX}2"):
+    with override_settings(WEIR_REDIS_PREFIX="weir2"):
         found.append(keys.keys())
     return found
 

@@ -29,7 +29,7 @@ from weir.notifications.reconciliation import doubts, full_scan, page
 from weir.postgres import statements
 
 keys = json.loads(sys.argv[1])
-if settings.WEIR_USER_FOREIGN_KEY:
+if weir_settings.WEIR_USER_FOREIGN_KEY:
     get_user_model().objects.bulk_create(get_user_model()(pk=key, username=key) for key in keys)
 found = {}
 assert reconcile.run_pass().trusted

@@ -36,44 +36,52 @@ def test_the_settings_as_they_come_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "check", "words"),
     [
-        ("WEIR_DEFAULT_RATE", "often", "weir.E001", "such as 3/s"),
-        ("WEIR_DEFAULT_RATE", "", "weir.E001", "such as 3/s"),
-        ("WEIR_DEFAULT_RATE", "5000/s", "weir.E001", "1000/s"),
-        ("WEIR_FETCH_ALLOW_NETS", ["10.0.0.1/8"], "weir.E002", "10.0.0.1/8"),
-        ("WEIR_FETCH_ALLOW_NETS", ["127.0.0.0/8", "intranet"], "weir.E002", "intranet"),
-        ("WEIR_FETCH_ALLOW_PORTS", ["http"], "weir.E014", "'http' is neither a port"),
-        ("WEIR_FETCH_ALLOW_PORTS", ["90-80"], "weir.E014", "90-80"),
+        ("WEIR_DEFAULT_RATE", "often", "weir.E030", "such as 3/s"),
+        ("WEIR_DEFAULT_RATE", "5000/s", "weir.E030", "1000/s"),
+        ("WEIR_DEFAULT_RATE", 5, "weir.E030", "but is 5"),
+        ("WEIR_FETCH_ALLOW_NETS", ["10.0.0.1/8"], "weir.E030", "10.0.0.1/8"),
+        ("WEIR_FETCH_ALLOW_NETS", ["127.0.0.0/8", "intranet"], "weir.E030", "intranet"),
+        ("WEIR_FETCH_ALLOW_NETS", {"10.0.0.0/8": True}, "weir.E030", "networks"),
+        ("WEIR_FETCH_ALLOW_PORTS", ["http"], "weir.E030", "ports and ranges of ports"),
+        ("WEIR_FETCH_ALLOW_PORTS", ["90-80"], "weir.E030", "90-80"),
+        ("WEIR_OPS_READ_ONLY", "ture", "weir.E030", "must be true or false, but is 'ture'"),
+        ("WEIR_USER_KEY", "number", "weir.E030", "integer, uuid or text"),
+        ("WEIR_UNREAD_CAP", True, "weir.E030", "a whole number"),
+        ("WEIR_LIVENESS_DIR", 5, "weir.E030", "must be a text, but is 5"),
+        ("WEIR_MAIL_RELAYS", [5], "weir.E030", "must be a list of URLs"),
+        ("WEIR_MAIL_ROUTES", {"a": 5}, "weir.E030", "malformed"),
+        ("WEIR_REDIS_URL", "cache.example", "weir.E030", "malformed"),
+        ("REDIS_URL", "redis://cache.example/zero", "weir.E030", "must be a number"),
         ("WEIR_LOOKAHEAD", 0.9, "weir.E004", "0.9"),
-        ("WEIR_LOOKAHEAD", -1.0, "weir.E004", "-1.0"),
-        ("WEIR_LOOKAHEAD", math.nan, "weir.E004", "nan"),
+        ("WEIR_LOOKAHEAD", -1.0, "weir.E030", "but is -1.0"),
+        ("WEIR_LOOKAHEAD", math.nan, "weir.E030", "but is nan"),
         ("WEIR_LOOKAHEAD", 60.1, "weir.E004", "at most 60"),
-        ("WEIR_FETCH_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
-        ("WEIR_FETCH_CONNECT_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
-        ("WEIR_FETCH_DNS_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
-        ("WEIR_FETCH_MAX_BODY", 0, "weir.E003", "greater than 0"),
-        ("WEIR_FETCH_MAX_IN_FLIGHT", 0, "weir.E003", "greater than 0"),
-        ("WEIR_SLOT_RETENTION", 0.0, "weir.E003", "greater than 0"),
-        ("WEIR_SITE_RETENTION", 0.0, "weir.E003", "greater than 0"),
-        ("WEIR_FETCH_RETENTION", -5.0, "weir.E003", "greater than 0"),
-        ("WEIR_FETCH_RETENTION", math.nan, "weir.E003", "but is nan"),
-        ("WEIR_FETCH_TIMEOUT", math.inf, "weir.E003", "but is inf"),
-        ("WEIR_RETRY_AFTER_MAX", 0.0, "weir.E003", "greater than 0"),
-        ("WEIR_RETRY_AFTER_MAX", -1.0, "weir.E003", "but is -1.0"),
-        ("WEIR_NOTIFICATION_RETENTION", 0.0, "weir.E005", "greater than 0"),
-        ("WEIR_NOTIFICATION_RETENTION", -1.0, "weir.E005", "but is -1.0"),
-        ("WEIR_NOTIFICATION_RETENTION", math.nan, "weir.E005", "but is nan"),
-        ("WEIR_MAIL_RATE", "often", "weir.E006", "such as 3/s"),
-        ("WEIR_MAIL_RATE", "5000/s", "weir.E006", "1000/s"),
-        ("WEIR_MAIL_LEASE", 0.0, "weir.E007", "greater than 0"),
-        ("WEIR_MAIL_REPLY_TIMEOUT", -1.0, "weir.E007", "but is -1.0"),
-        ("WEIR_MAIL_UNKNOWN_AFTER", math.nan, "weir.E007", "but is nan"),
-        ("WEIR_MAIL_LEASE", math.inf, "weir.E007", "but is inf"),
+        ("WEIR_FETCH_TIMEOUT", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_FETCH_CONNECT_TIMEOUT", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_FETCH_DNS_TIMEOUT", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_FETCH_MAX_BODY", 0, "weir.E030", "greater than 0"),
+        ("WEIR_FETCH_MAX_IN_FLIGHT", 0, "weir.E030", "greater than 0"),
+        ("WEIR_SLOT_RETENTION", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_SITE_RETENTION", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_FETCH_RETENTION", -5.0, "weir.E030", "but is -5.0"),
+        ("WEIR_FETCH_RETENTION", math.nan, "weir.E030", "but is nan"),
+        ("WEIR_FETCH_TIMEOUT", math.inf, "weir.E030", "but is inf"),
+        ("WEIR_RETRY_AFTER_MAX", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_RETRY_AFTER_MAX", -1.0, "weir.E030", "but is -1.0"),
+        ("WEIR_NOTIFICATION_RETENTION", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_NOTIFICATION_RETENTION", -1.0, "weir.E030", "but is -1.0"),
+        ("WEIR_NOTIFICATION_RETENTION", math.nan, "weir.E030", "but is nan"),
+        ("WEIR_MAIL_RATE", "often", "weir.E030", "such as 3/s"),
+        ("WEIR_MAIL_RATE", "5000/s", "weir.E030", "1000/s"),
+        ("WEIR_MAIL_LEASE", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_MAIL_REPLY_TIMEOUT", -1.0, "weir.E030", "but is -1.0"),
+        ("WEIR_MAIL_UNKNOWN_AFTER", math.nan, "weir.E030", "but is nan"),
+        ("WEIR_MAIL_LEASE", math.inf, "weir.E030", "but is inf"),
         ("EMAIL_TIMEOUT", 0.0, "weir.E007", "greater than 0"),
-        ("EMAIL_TIMEOUT", None, "weir.E007", "but is None"),
-        ("WEIR_MAIL_CONTENT_RETENTION", 0.0, "weir.E007", "greater than 0"),
-        ("WEIR_MAIL_MAX_ATTEMPTS", 0, "weir.E007", "at least 1"),
+        ("WEIR_MAIL_CONTENT_RETENTION", 0.0, "weir.E030", "greater than 0"),
+        ("WEIR_MAIL_MAX_ATTEMPTS", 0, "weir.E030", "greater than 0"),
         ("WEIR_MAIL_UNKNOWN_AFTER", 1_200.0, "weir.E008", "= 1200 (seconds), but is 1200"),
-        ("WEIR_MAIL_COMMAND_TIMEOUT", 0.0, "weir.E007", "greater than 0"),
+        ("WEIR_MAIL_COMMAND_TIMEOUT", 0.0, "weir.E030", "greater than 0"),
         ("WEIR_MAIL_COMMAND_TIMEOUT", 600.0, "weir.E008", "= 1800 (seconds), but is 1800"),
         ("WEIR_MAIL_XOAUTH2_TOKEN", "token", "weir.E016", "cannot be used"),
         ("WEIR_MAIL_XOAUTH2_TOKEN", "weir.workers.mail.smtp.token", "weir.E016", "token"),
@@ -122,7 +130,7 @@ def test_what_is_deleted_before_it_is_counted_is_warned_of(name: str, settings: 
     assert (message.id, message.msg.startswith(f"{name} is 60 (seconds): ")) == ("weir.W005", True)
     assert message.hint == f"Write {math.ceil(needed_s())} or more, or lower WEIR_FETCH_TIMEOUT."
     setattr(settings, name, math.ceil(needed_s()))
-    settings.WEIR_FETCH_TIMEOUT += 60.0
+    settings.WEIR_FETCH_TIMEOUT = 90.0
     assert [message.id for message in weir_messages()] == ["weir.W005"]
 
 
@@ -151,9 +159,7 @@ def test_every_wrong_setting_is_said_at_once(settings: Settings) -> None:
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = True
     settings.EMAIL_BACKEND, settings.WEIR_FETCH_USER_AGENT, settings.WEIR_FETCH_ALLOW_PORTS = "", "a\nb", ["0"]
     assert sorted(str(message.id) for message in weir_messages()) == [
-        "weir.E001", "weir.E002", "weir.E003", "weir.E004", "weir.E005",
-        "weir.E006", "weir.E007", "weir.E009", "weir.E010", "weir.E011", "weir.E013",
-        "weir.E014",
+        "weir.E004", "weir.E009", "weir.E010", "weir.E011", "weir.E013", *["weir.E030"] * 7,
     ]  # fmt: skip
 
 
@@ -215,7 +221,7 @@ def test_the_backend_of_djangos_test_runner_is_known(settings: Settings) -> None
 
 
 @pytest.mark.parametrize(
-    ("user_agent", "complaints"), [("Weir/0.1", 1), ("", 1), ("ShopBot/1.0 (+https://shop.example/bot)", 0)]
+    ("user_agent", "complaints"), [("Weir/0.1", 1), ("ShopBot", 1), ("ShopBot/1.0 (+https://shop.example/bot)", 0)]
 )
 def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: int, settings: Settings) -> None:
     """A User-Agent without a contact is warned about, where it counts: in `check --deploy`."""

@@ -7,7 +7,6 @@ from io import StringIO
 from uuid import uuid4
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -18,6 +17,7 @@ from project.doctor.findings import Level
 from project.doctor.themes.postgresql import ids
 from project.logins import links
 from tests.integration.mail.shipments import ship
+from weir.conf import settings
 from weir.notifications import inbox, reconcile
 from weir.notifications.models import Reconciliation
 from weir.postgres import sequences

@@ -5,10 +5,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from django.conf import settings
 from pytest_django import Settings
 
 from tests.unit.wire.pairs import pair
+from weir.conf import settings as weir_settings
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
@@ -122,7 +122,7 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
     one.run.use_until = now + 5.0
     shared, reader = Shared(allowed=Allowed()), AnswerReader(2**20)
     others = Reservation(site_id=2)
-    shared.memory.hold(others, settings.WEIR_FETCH_MAX_MEMORY)
+    shared.memory.hold(others, weir_settings.WEIR_FETCH_MAX_MEMORY)
     attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)
     connection, other_end = pair()
     attempt._connection = connection
@@ -144,7 +144,7 @@ def test_an_answer_that_waits_for_memory_is_given_up_while_it_can_be_stored(
     room_after_s: float | None, settings: Settings
 ) -> None:
     """Its time-out stands still, and its lease does not. Sweep would say that the fetcher died."""
-    settings.WEIR_FETCH_MAX_MEMORY = 2**16
+    weir_settings.WEIR_FETCH_MAX_MEMORY = 2**16
     settings.WEIR_FETCH_DNS_TIMEOUT = settings.WEIR_FETCH_CONNECT_TIMEOUT = 0.1
     settings.WEIR_FETCH_TIMEOUT = 0.6
     began_at = clock.now()

@@ -20,7 +20,9 @@ EXAMPLES: Final = {
 _PORTS: Final = {SENTINEL: 26_379, CLUSTER: 6_379}
 _HOST: Final = re.compile(r"(\[[^\[\]@]+\]|[^:\[\]@]+)(?::([0-9]{1,5}))?", re.ASCII)
 _UNREADABLE: Final = "one of its hosts or ports cannot be read; in a password, write / # ? @ as %2F %23 %3F %40"
+_UNREADABLE_ONE: Final = "its host or port cannot be read; in a password, write / # ? @ [ ] as %2F %23 %3F %40 %5B %5D"
 _LAST_PORT: Final = 65_535
+_ONE: Final = {"redis", "rediss", "unix"}
 
 
 class Servers(NamedTuple):
@@ -79,6 +81,30 @@ def parse(url: str) -> Servers:
         query={name: text for name, text in query.items() if not name.startswith(prefix)},
         of_sentinels={name.removeprefix(prefix): text for name, text in query.items() if name.startswith(prefix)},
     )
+
+
+def fault(url: str) -> str:
+    """Return what is wrong with the URL of one server or several, without a word of it; empty where nothing is."""
+    try:
+        if kind_of(url):
+            parse(url)
+            return ""
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        return str(error) if kind_of(url) else _UNREADABLE_ONE
+    if parts.scheme not in _ONE or "://" not in url:
+        return "it must begin with redis://"
+    if parts.username and parts.password is None:  # what stands there is a password, and would be shown
+        return "its password must stand behind a colon"
+    if parts.scheme != "unix" and not parts.path.strip("/").isdecimal() and parts.path.strip("/"):
+        return "what follows the last / must be a number"
+    return ""
+
+
+def is_one(url: str) -> bool:
+    """Tell whether the URL names one server of Redis, as redis-py and Kombu both write it."""
+    return url.partition("://")[0] in _ONE - {"unix"} and ";" not in url and not fault(url)
 
 
 def _host(text: str, port: int) -> tuple[str, int]:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.notifications import counters
 from weir.ops.metrics.families import gauges

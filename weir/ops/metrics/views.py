@@ -7,13 +7,13 @@ requests all come from this host.
 
 from hmac import compare_digest
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, exposition
 from prometheus_client.openmetrics import exposition as openmetrics
 
+from weir.conf import settings
 from weir.ops.clients import is_local
 from weir.ops.metrics.scrape import Busy, Scraper
 

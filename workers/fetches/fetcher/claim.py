@@ -10,9 +10,9 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
-from django.conf import settings
 from django.db import Error, connection
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.ratelimit import clock, round_trips

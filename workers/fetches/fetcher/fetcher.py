@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER, Confirmation

@@ -1,6 +1,6 @@
 """The lease: for how long after its slot a fetcher may hold a fetch, and of that, what it has for each step."""
 
-from django.conf import settings
+from weir.conf import settings
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
 STORING = 10.0

@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 

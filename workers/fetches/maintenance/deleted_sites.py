@@ -15,10 +15,10 @@ from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
+from weir.conf import settings
 from weir.conf.texts.rates import parse_rate
 from weir.logs.loggers import get_logger
 from weir.postgres import statements

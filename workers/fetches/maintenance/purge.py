@@ -1,7 +1,6 @@
 """Purge: results, robots.txt files and idle sites are deleted after their retention."""
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.postgres import batches
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.robots import crawl_delays

@@ -18,8 +18,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, TypedDict
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, rate_text, spelled
 from weir.postgres import statements
 from weir.ratelimit import round_trips, site_names

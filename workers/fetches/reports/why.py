@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.conf import settings
 from django.template.defaultfilters import pluralize
 
+from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.postgres import statements
 from weir.ratelimit.models import PAUSED_FOREVER, held_state

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit.sites import SitesLocked, sites_of

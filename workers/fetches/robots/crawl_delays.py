@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.postgres import statements
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site

@@ -21,10 +21,10 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Least, Now
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.ratelimit import clock

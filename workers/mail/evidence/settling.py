@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 
-from django.conf import settings
 from django.db import transaction
 
+from weir.conf import settings
 from weir.postgres.texts import storable
 from weir.workers.mail import addresses
 from weir.workers.mail.evidence import reading

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.postgres import statements
 
 BATCH = 500  # renderings, which may be large

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.utils import timezone
 
+from weir.conf import settings
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_names import as_argument
 from weir.workers.mail import kinds, suppression

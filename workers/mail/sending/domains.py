@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from threading import Lock
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import site_names, site_settings
 from weir.ratelimit.models import Site

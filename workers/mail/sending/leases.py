@@ -19,10 +19,10 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
+from weir.conf import settings
 from weir.conf.texts import kind_routes
 from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements

@@ -8,9 +8,9 @@ from functools import cache
 from threading import Lock
 from typing import TypeGuard
 
-from django.conf import settings
 from django.utils import timezone
 
+from weir.conf import settings
 from weir.ratelimit import site_settings
 from weir.ratelimit.throttle import throttle
 from weir.workers.mail.models import Email

@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
-from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit.slots import SlotTooFar
 from weir.ratelimit.throttle import throttle

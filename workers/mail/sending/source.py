@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.workers.mail import suppression
 from weir.workers.mail.models import Email, Rendering
 from weir.workers.mail.sending import domains, leases

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from django.conf import settings
+from weir.conf import settings
 
 LONGEST_REPLY = (
     65_536  # bytes, of all lines: RFC 5321 (4.5.3.1.5) allows 512 a line, and no server says more than a few

@@ -1,6 +1,6 @@
 """The relays that the settings name, in their order. The only module that reads which ones are used, by which kinds.
 
-Without WEIR_MAIL_RELAYS there is one, which EMAIL_BACKEND and the other EMAIL_* settings name. Without WEIR_MAIL_ROUTES
+Without WEIR_MAIL_RELAYS there is one, which Django's settings name (`mail_server`). Without WEIR_MAIL_ROUTES
 each kind goes by all of them.
 """
 
@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
 
-from django.conf import settings
-from django.core import mail
 from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
-from pydantic import SecretStr
 
+from weir.conf import settings
 from weir.conf.texts import kind_routes, relay_urls
 from weir.conf.texts.relay_urls import RelayURL
+from weir.workers.mail.transports import mail_server
 from weir.workers.mail.transports.any_backend import AnyBackend
 from weir.workers.mail.transports.base import Transport
 from weir.workers.mail.transports.resend import Resend
@@ -51,7 +50,7 @@ def relays() -> tuple[Relay, ...]:
 
     Raises InvalidRelay for a URL that names none, and what importing a Django backend raises.
     """
-    return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_email_settings(),)
+    return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_settings(),)
 
 
 def streams() -> list[Stream]:
@@ -81,9 +80,7 @@ def own_name(relay: Relay) -> str:
 
 
 def routes_fault() -> str:
-    """Return the sentence about what is wrong with WEIR_MAIL_ROUTES, and the remedy; empty where nothing is."""
-    if clause := kind_routes.malformed(settings.WEIR_MAIL_ROUTES):
-        return f"WEIR_MAIL_ROUTES is malformed ({clause}): write such as {kind_routes.EXAMPLE}."
+    """Return the sentence about a relay in WEIR_MAIL_ROUTES that there is not; empty where all are known."""
     known = relays() if settings.WEIR_MAIL_ROUTES else ()
     for pattern, names in settings.WEIR_MAIL_ROUTES.items():
         for name in names:
@@ -125,8 +122,7 @@ def _by_pattern() -> dict[str, tuple[Relay, ...]]:
 
 def urls() -> list[str]:
     """Return the URLs of WEIR_MAIL_RELAYS, with their secrets."""
-    given: Sequence[str | SecretStr] = settings.WEIR_MAIL_RELAYS
-    return [url.get_secret_value() if isinstance(url, SecretStr) else url for url in given]
+    return [url.get_secret_value() for url in settings.WEIR_MAIL_RELAYS]
 
 
 def tells_phase(backend: object) -> bool:
@@ -134,25 +130,20 @@ def tells_phase(backend: object) -> bool:
     return hasattr(backend, "submit")
 
 
-def backend_path() -> str:
-    """Return the import path of the backend that the EMAIL_* settings name."""
-    path: str = settings.EMAIL_BACKEND
-    return path
-
-
 def server_name() -> str:
-    """Return the mail server that the EMAIL_* settings name, as HOST:PORT: also the name of its site."""
-    return f"{relay_urls.bracketed(settings.EMAIL_HOST)}:{settings.EMAIL_PORT}"
+    """Return the mail server that Django's settings name, as HOST:PORT: also the name of its site."""
+    server = mail_server.of_settings()
+    return f"{relay_urls.bracketed(server.host)}:{server.port}"
 
 
-def _of_email_settings() -> Relay:
-    path = backend_path()
+def _of_settings() -> Relay:
+    path = mail_server.of_settings().backend
     return Relay(
         name=server_name(),
         key_lifetime=_key_lifetime(path),
         place=server_name(),
         is_smtp=_is_smtp(path),
-        _make=lambda: _backend(path),
+        _make=lambda: _transport(mail_server.backend()),
     )
 
 
@@ -163,7 +154,7 @@ def _relay(url: RelayURL) -> Relay:
             key_lifetime=_key_lifetime(url.path),
             place="",
             is_smtp=_is_smtp(url.path),
-            _make=lambda: _backend(url.path),
+            _make=lambda: _transport(mail_server.backend(url.path)),
         )
     is_resend = url.kind == relay_urls.RESEND
     lifetime = Resend.key_lifetime if is_resend else EmailBackend.key_lifetime
@@ -178,7 +169,9 @@ def _relay(url: RelayURL) -> Relay:
 
 
 def _smtp(url: RelayURL) -> Transport:
-    # Django takes what is None from the EMAIL_* settings, which are another server's.
+    # Django takes what is None from the EMAIL_* settings, which are another server's. From Django 6.1 on an alias keeps
+    # it from reading them.
+    ours = mail_server.of_settings()
     return EmailBackend(
         host=url.host,
         port=url.port,
@@ -186,6 +179,10 @@ def _smtp(url: RelayURL) -> Transport:
         password=url.secret.get_secret_value(),
         use_tls=url.starts_tls,
         use_ssl=url.is_tls,
+        timeout=ours.timeout_s,
+        ssl_certfile=ours.certfile,
+        ssl_keyfile=ours.keyfile,
+        alias=url.name,
     )
 
 
@@ -193,8 +190,7 @@ def _resend(url: RelayURL) -> Transport:
     return Resend(url.host, url.port, url.secret, is_tls=url.is_tls)
 
 
-def _backend(path: str) -> Transport:
-    backend: Any = mail.get_connection(path)
+def _transport(backend: Any) -> Transport:  # noqa: ANN401  any mail backend
     return cast("Transport", backend) if tells_phase(backend) else AnyBackend(backend)
 
 

@@ -12,12 +12,13 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from pydantic import SecretStr
 
+from weir.conf import settings
 from weir.workers.mail.headers.texts import CannotBeWritten
 from weir.workers.mail.message import LONGEST_KEY, Attachment, Message
 from weir.workers.mail.phases import Phase
+from weir.workers.mail.transports import mail_server
 from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused, RelayRefuses
 from weir.workers.mail.transports.http import Connection, Reply
 from weir.workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
@@ -48,7 +49,8 @@ class Resend:
     key_lifetime: timedelta | None = timedelta(hours=24)
 
     def __init__(self, host: str, port: int, api_key: SecretStr, *, is_tls: bool = True) -> None:
-        self._connection = Connection(host, port, timeout_s=settings.EMAIL_TIMEOUT, is_tls=is_tls)
+        timeout_s = mail_server.of_settings().timeout_s
+        self._connection = Connection(host, port, timeout_s=timeout_s, is_tls=is_tls)
         self._api_key = api_key
 
     @property

@@ -14,13 +14,13 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, NoReturn
 
-from django.conf import settings
 from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 
+from weir.conf import settings
 from weir.workers.mail.message import Message
 from weir.workers.mail.phases import Phase
-from weir.workers.mail.transports import extensions, replies
+from weir.workers.mail.transports import extensions, mail_server, replies
 from weir.workers.mail.transports.base import (
     Accepted,
     BrokenOff,
@@ -46,6 +46,12 @@ class EmailBackend(smtp.EmailBackend):
     connection: Any
     _partial_connection: Any
     _has_carried = False  # an e-mail, over this connection
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Take what Django's takes. Without a time-out it has one all the same."""
+        super().__init__(*arguments, **options)
+        if self.timeout is None:
+            self.timeout = mail_server.ENTRY_S
 
     @property
     def is_connected(self) -> bool:

@@ -5,9 +5,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from django.conf import settings
 from prometheus_client.metrics_core import Metric
 
+from weir.conf import settings
 from weir.ops.metrics.families import gauges
 from weir.postgres import statements
 from weir.ratelimit import site_names

@@ -15,8 +15,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress

@@ -17,8 +17,8 @@ from functools import lru_cache, partial
 from ipaddress import IPv6Address, ip_address
 
 from aiohappyeyeballs import start_connection
-from django.conf import settings
 
+from weir.conf import settings
 from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.fetcher.http import descriptors
 from weir.workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress

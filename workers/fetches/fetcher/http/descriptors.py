@@ -3,7 +3,7 @@
 import os
 import resource
 
-from django.conf import settings
+from weir.conf import settings
 
 FOLDERS = ("/proc/self/fd", "/dev/fd")  # Linux; other systems
 SCARCE = 0.6  # the part of the limit from which on connections are closed after their answer, not kept for the next

@@ -14,8 +14,7 @@ from enum import Enum
 from socket import EAI_AGAIN, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM, gaierror
 from typing import Any
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.workers.fetches.addresses import AddressRefused
 from weir.workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
 from weir.workers.fetches.fetcher.wire.connection import ConnectionEnded

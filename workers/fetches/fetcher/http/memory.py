@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import Reservation
 

@@ -14,8 +14,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from django.conf import settings
-
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER

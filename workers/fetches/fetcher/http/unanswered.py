@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from django.conf import settings
+from weir.conf import settings
 
 # Parts of WEIR_FETCH_MAX_IN_FLIGHT, the number of fetches that a fetcher may hold:
 UNANSWERED = 0.6  # may be requests that wait for their answers; the rest is left to fetches that wait for their slots

@@ -24,9 +24,9 @@ from queue import Empty, SimpleQueue
 from random import random
 from typing import Final
 
-from django.conf import settings
 from django.db import connection
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import allowed_by_settings

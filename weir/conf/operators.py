@@ -1,11 +1,11 @@
-"""The variables of what operators, and the machines that watch, can do."""
+"""The settings of what operators, and the machines that watch, can do."""
 
 from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from project.environment.groups import Group
-from project.environment.values import Flag, Shown, Texts
+from weir.conf.groups import Group
+from weir.conf.kinds import Flag, Path, Shown, Texts
 
 
 class Monitoring(Group):
@@ -22,10 +22,15 @@ class Monitoring(Group):
         default=[],
         description="Names of sites, 100 at most, that have metrics of their own: three series each.",
     )
-    WEIR_LIVENESS_DIR: str = Field(
+    WEIR_LIVENESS_DIR: Path = Field(
         default="",
         description="A folder in which each worker, fetcher and beat touches a file of its name every two seconds, as "
         "long as its loop turns. It is created where it is missing; empty = no files.",
+    )
+    OTEL_EXPORTER_OTLP_ENDPOINT: str = Field(
+        default="",
+        description="The collector that spans are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`. Needs the extra "
+        "`otel`; the other variables of OpenTelemetry hold, too ([how to](../how-to/trace-and-log.md)).",
     )
 
 

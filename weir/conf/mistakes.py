@@ -1,35 +1,38 @@
-"""The variables that cannot be read, in one sentence each, and none of them with a secret."""
+"""The settings that cannot be read, in one sentence each, and none of them with a secret."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from project.environment.values import MALFORMED, Wanted
+from weir.conf.kinds import MALFORMED, Wanted
 
 _BOUNDS = {"greater_than": "greater than {gt:g}", "less_than_equal": "at most {le:g}"}
 
 
-class UnreadableVariables(ImproperlyConfigured):
-    """Variables hold what cannot be read. The message has a line for each: its name, what it must be, what it is."""
+class UnreadableSetting(ImproperlyConfigured):
+    """Settings hold what cannot be read. The message has a line for each: its name, what it must be, what it is."""
 
 
 def sentences(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[str]:
-    """Return a sentence for each variable that could not be read, in the order of the fields."""
+    """Return a sentence for each setting that could not be read, in the order of the fields."""
     return [_sentence(str(mistake["loc"][0]), mistake, fields) for mistake in error.errors(include_url=False)]
 
 
 def _sentence(name: str, mistake: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:
     if mistake["type"] == MALFORMED:  # a URL, of which nothing may be quoted
         return str(mistake["msg"])
+    wanted = _wanted(mistake, fields[name])
+    if fields[name].annotation is SecretStr:
+        return f"{name} must be {wanted}."
     found = mistake["input"].strip() if isinstance(mistake["input"], str) else mistake["input"]
-    return f"{name} must be {_wanted(mistake, fields[name])}, but is {found!r}."
+    return f"{name} must be {wanted}, but is {found!r}."
 
 
 def _wanted(mistake: Mapping[str, Any], field: FieldInfo) -> str:
     if bound := _BOUNDS.get(mistake["type"]):
         return bound.format(**mistake["ctx"])
-    [wanted] = (mark for mark in field.metadata if isinstance(mark, Wanted))
-    return wanted.words.format(default=field.default)
+    marks = [mark for mark in field.metadata if isinstance(mark, Wanted)]
+    return marks[0].words.format(default=field.default) if marks else "a text"

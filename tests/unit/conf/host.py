@@ -1,0 +1,57 @@
+"""A project that has Weir's apps among its own, and sets nothing of Weir's but what a test adds in HOST_SETTINGS."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from project.checkout import CHECKOUT
+
+SECRET_KEY = "a key of the tests"  # noqa: S105
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.postgres",
+    "django_celery_beat",
+    "weir.postgres.timeline",
+    "weir.ratelimit",
+    "weir.notifications",
+    "weir.notifications.web",
+    "weir.workers",
+    "weir.workers.audit",
+    "weir.workers.fetches",
+    "weir.workers.history",
+    "weir.workers.mail",
+    "weir.workers.overview",
+    "weir.workers.processes",
+    "weir.workers.recovery",
+    "weir.workers.throttled",
+    "weir.workers.unread",
+]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "host",
+        "HOST": os.environ.get("HOST_POSTGRES", "/nowhere"),
+        "USER": "postgres",
+    }
+}
+USE_TZ = True
+EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
+globals().update(json.loads(os.environ.get("HOST_SETTINGS", "{}")))
+if "MAILERS" in globals():
+    del EMAIL_BACKEND  # Django 6.1 refuses to have both
+
+
+def run(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command of Django's in the project, with these settings; or, after `-c`, Python code."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "HOST_POSTGRES") if name in os.environ}
+    environment = {
+        **kept,
+        "PYTHONPATH": str(CHECKOUT),
+        "DJANGO_SETTINGS_MODULE": "tests.unit.conf.host",
+        "HOST_SETTINGS": json.dumps(settings),
+    }
+    command = [sys.executable, *(("-m", "django") if arguments[0] != "-c" else ()), *arguments]
+    return subprocess.run(command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False)

@@ -1,0 +1,69 @@
+"""The mail server that Django's settings name: EMAIL_*, or MAILERS. How Django 6.1 has MAILERS is acted out here.
+
+Real ones are checked in `tests/unit/conf/test_in_a_host.py`, where the installed Django has them.
+"""
+
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend as InMemory
+from pytest_django import Settings
+
+from weir.workers.mail.smtp import EmailBackend
+from weir.workers.mail.transports import mail_server, relays
+
+WEIRS = "weir.workers.mail.smtp.EmailBackend"
+IN_MEMORY = "django.core.mail.backends.locmem.EmailBackend"
+
+
+class Django61:
+    """Settings that have MAILERS, and refuse to tell EMAIL_*."""
+
+    def __init__(self, **mailers: dict[str, Any]) -> None:
+        self.MAILERS = mailers
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"The {name} setting is not available when MAILERS is defined.")
+
+
+@pytest.fixture
+def mailers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Have settings with MAILERS; what Django makes of each stands in here by its alias."""
+    made: dict[str, Any] = {"default": InMemory(), "marketing": InMemory()}
+    options = {"host": "mail.example", "username": "shop", "password": "s3cret", "use_tls": True, "timeout": 5}
+    said = Django61(default={"BACKEND": WEIRS, "OPTIONS": options}, marketing={"BACKEND": IN_MEMORY})
+    monkeypatch.setattr(mail, "mailers", made, raising=False)
+    monkeypatch.setattr(mail_server, "settings", said)
+    return made
+
+
+@pytest.mark.usefixtures("mailers")
+def test_mailers_name_it() -> None:
+    """The port is the usual one of its encryption; whether there is a password is told, and not which."""
+    server = mail_server.of_settings()
+    assert (server.backend, server.host, server.port, server.user) == (WEIRS, "mail.example", 587, "shop")
+    assert (server.has_password, server.use_tls, server.use_ssl, server.timeout_s) == (True, True, False, 5)
+    assert relays.server_name() == "mail.example:587"
+    assert "s3cret" not in repr(server)
+
+
+def test_backends_are_those_of_mailers(mailers: dict[str, Any]) -> None:
+    """The default one; the first of a class that a relay names; and a new one of a class that no mailer has."""
+    assert mail_server.backend() is mailers["default"]
+    assert mail_server.backend(IN_MEMORY) is mailers["marketing"]
+    assert mail_server.backend("django.core.mail.backends.dummy.EmailBackend") not in mailers.values()
+
+
+def test_email_settings_name_it_elsewhere(settings: Settings) -> None:
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = WEIRS, "mail.example", 2525
+    server = mail_server.of_settings()
+    assert (server.setting, server.host, server.port) == ("EMAIL_BACKEND", "mail.example", 2525)
+    assert isinstance(mail_server.backend(), EmailBackend)
+
+
+def test_there_is_a_time_out_without_one(settings: Settings) -> None:
+    """Django's default is to wait for ever."""
+    settings.EMAIL_TIMEOUT = None
+    assert mail_server.of_settings().timeout_s == 30.0
+    assert EmailBackend(host="mail.example").timeout == 30.0

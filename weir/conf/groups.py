@@ -1,0 +1,13 @@
+"""A group of settings: a chapter of the settings reference."""
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Group(BaseModel):
+    """Settings that belong together. The title and the docstring are text of the reference, in Markdown."""
+
+    # Built when a setting of it is first read: most groups never are. An error shows no value, which may be secret.
+    model_config = ConfigDict(defer_build=True, frozen=True, hide_input_in_errors=True, validate_default=False)
+    title: ClassVar[str]

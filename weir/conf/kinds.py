@@ -1,0 +1,214 @@
+"""The kinds of values that a setting may have: how each is written, and the words about what is not.
+
+A kind is an annotated type. It reads the text that a variable of the environment has, and what Python has for the same:
+`30`, `"30s"` and `timedelta(seconds=30)`; `"80,443"` and `[80, 443]`. What it has read it reads again as the same. Its
+validator raises ValueError, and `Wanted` says what to write instead.
+"""
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Annotated, Any, Literal, get_args
+
+from annotated_types import Gt
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic_core import PydanticCustomError
+
+from weir.conf.texts import kind_routes, redis_urls, relay_urls
+from weir.conf.texts.networks import ports
+from weir.conf.texts.rates import parse_duration, parse_rate
+
+TRUE = {"true", "yes", "on", "1"}
+FALSE = {"false", "no", "off", "0"}
+MALFORMED = "malformed"  # the type of the error whose message is the whole sentence
+
+KeyName = Literal["", "integer", "uuid", "text"]
+
+_REDIS_PREFIX = re.compile(r"[\w.-]{1,32}", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What must be written: `NAME must be ..., but is 'text'.` `{default}` stands for the default."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a number counts."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the settings reference calls the default, where the default itself says nothing."""
+
+    words: str
+
+
+def one_of(words: Any) -> BeforeValidator:  # noqa: ANN401  a Literal
+    """Take one of the words, in upper or lower case."""
+    spelling: dict[str, str] = {word.lower(): word for word in get_args(words)}
+
+    def read(value: object) -> str:
+        word = str(value).strip().lower()
+        if word not in spelling:
+            raise ValueError
+        return spelling[word]
+
+    return BeforeValidator(read)
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word not in TRUE | FALSE:
+        raise ValueError
+    return word in TRUE
+
+
+def _whole_number(value: object) -> int:
+    if isinstance(value, bool) or not _WHOLE_NUMBER.fullmatch(str(value).strip()):
+        raise ValueError
+    return int(str(value))
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool):
+        raise ValueError  # noqa: TRY004  as for all that cannot be read
+    text = str(value.total_seconds() if isinstance(value, timedelta) else value)
+    with suppress(ValueError):
+        if 0 <= (length_s := float(text)) < math.inf:  # which NaN is not
+            return length_s
+    return parse_duration(text).total_seconds()
+
+
+def _rate(text: str) -> str:
+    if text:  # as far as the setting may be empty, which is its default then
+        parse_rate(text)
+    return text
+
+
+def _redis_prefix(value: object) -> str:
+    text = str(value).strip()
+    if text and not _REDIS_PREFIX.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _parts(value: object) -> list[str]:
+    if isinstance(value, Mapping) or not isinstance(value, str | list | tuple | set | frozenset):
+        raise ValueError  # noqa: TRY004  as for all that cannot be read
+    parts = value.split(",") if isinstance(value, str) else value
+    return [text for part in parts if (text := str(part).strip())]
+
+
+def _networks(texts: list[str]) -> list[str]:
+    for text in texts:
+        ip_network(text)
+    return texts
+
+
+def _ports(texts: list[str]) -> list[str]:
+    ports(texts)
+    return texts
+
+
+def _path(value: object) -> object:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def malformed(sentence: str) -> PydanticCustomError:
+    """Return the error whose message is this sentence, which quotes nothing that may be secret."""
+    return PydanticCustomError(MALFORMED, "{sentence}", {"sentence": sentence})
+
+
+def _redis_url(value: object) -> str:
+    url = plain(value)
+    fault = redis_urls.fault(url.strip()) if isinstance(url, str) else "it must be a text"
+    if fault:
+        raise malformed(f"WEIR_REDIS_URL is malformed ({fault}): write redis://:PASSWORD@HOST:6379/0.")
+    return str(url).strip()
+
+
+def _relays(value: object) -> tuple[str, ...]:
+    given = plain(value)
+    urls = relay_urls.split(given) if isinstance(given, str) else _texts(given)
+    if urls is None:
+        raise malformed('WEIR_MAIL_RELAYS must be a list of URLs, such as ["smtps://USER:PASSWORD@HOST:465"].')
+    if sentence := relay_urls.fault(urls):
+        raise malformed(sentence)
+    return tuple(urls)
+
+
+def _texts(given: object) -> list[str] | None:
+    """Return the texts of a list, which may be in SecretStr; None for what has anything else."""
+    texts = (
+        [text for each in given if isinstance(text := plain(each), str)] if isinstance(given, list | tuple) else None
+    )
+    return texts if texts is not None and isinstance(given, list | tuple) and len(texts) == len(given) else None
+
+
+def _routes(value: object) -> dict[str, list[str]]:
+    try:
+        if isinstance(value, Mapping):
+            return _checked(
+                {str(kinds): names if isinstance(names, str) else [*names] for kinds, names in value.items()}
+            )
+        return kind_routes.read(str(value))
+    except (TypeError, ValueError) as error:
+        raise malformed(f"WEIR_MAIL_ROUTES is malformed ({error}): write such as {kind_routes.EXAMPLE}.") from error
+
+
+def _checked(routes: dict[str, Any]) -> dict[str, list[str]]:
+    if clause := kind_routes.malformed(routes):
+        raise ValueError(clause)
+    return routes
+
+
+def plain(value: object) -> object:
+    """Return what is in a SecretStr, and all else as it is."""
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+Flag = Annotated[bool, BeforeValidator(_flag), Wanted("true or false")]
+Count = Annotated[int, BeforeValidator(_whole_number), Wanted("a whole number, such as {default}")]
+PositiveCount = Annotated[Count, Gt(0)]
+Seconds = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    Unit("s"),
+    Wanted("a number of seconds, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"),
+]
+PositiveSeconds = Annotated[Seconds, Gt(0)]
+Rate = Annotated[str, AfterValidator(_rate), Wanted("a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day")]
+RedisPrefix = Annotated[
+    str, BeforeValidator(_redis_prefix), Wanted("up to 32 letters, digits, _, - and ., such as weir")
+]
+Texts = Annotated[list[str], BeforeValidator(_parts), Wanted("texts with commas between them")]
+Networks = Annotated[
+    list[str],
+    BeforeValidator(_parts),
+    AfterValidator(_networks),
+    Wanted("networks (no host bits set) with commas between them, such as 10.1.0.0/16,fd00::/8"),
+]
+Ports = Annotated[
+    list[str],
+    BeforeValidator(_parts),
+    AfterValidator(_ports),
+    Wanted("ports and ranges of ports with commas between them, such as 80,443,8000-8099"),
+]
+UserKeyName = Annotated[KeyName, one_of(KeyName), Wanted("integer, uuid or text")]
+Path = Annotated[str, BeforeValidator(_path)]
+RedisURL = Annotated[SecretStr, BeforeValidator(_redis_url)]
+RelayURLs = Annotated[tuple[SecretStr, ...], BeforeValidator(_relays)]
+Routes = Annotated[dict[str, list[str]], BeforeValidator(_routes)]

@@ -1,0 +1,83 @@
+"""Weir's settings as they are now: what Django's settings have, read by its kind, or else the default.
+
+A value is read when it is first asked for, and kept until a setting changes, of which Django's `setting_changed` tells
+(`override_settings`, pytest-django's `settings`).
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from django.apps import apps
+from django.conf import settings as djangos
+from django.core.signals import setting_changed
+from pydantic import ValidationError
+
+from weir.conf.declared import GROUPS, OnlySettings, Settings
+from weir.conf.groups import Group
+from weir.conf.kinds import plain
+from weir.conf.mistakes import UnreadableSetting, sentences
+from weir.conf.texts import redis_urls
+
+_ALL: tuple[type[Group], ...] = (*GROUPS, OnlySettings)
+_GROUPS = {name: group for group in _ALL for name in group.model_fields}
+_REDIS = "WEIR_REDIS_URL"
+
+
+class Reading(NamedTuple):
+    """What became of a setting."""
+
+    value: Any
+    sentence: str  # about what cannot be read, whose value is the default then
+
+
+class Live:
+    """Weir's settings, as attributes. For another name AttributeError, for what cannot be read UnreadableSetting.
+
+    While Django loads its apps, what cannot be read counts as its default, so that its checks can say it.
+    """
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  `Settings` has the types
+        if name not in _GROUPS:
+            raise AttributeError(f"Weir has no setting {name}.")
+        value, sentence = read(name)
+        if not sentence:
+            vars(self)[name] = value  # which is found before this function the next time
+        elif apps.ready:
+            raise UnreadableSetting(sentence)
+        return value
+
+
+def read(name: str) -> Reading:
+    """Return the setting as it is now. Raises nothing: an error of the kind's holds the value, which may be secret."""
+    default = _GROUPS[name].model_fields[name].default
+    source, given = _given(name)
+    if given is None or (isinstance(given, str) and not given.strip()):
+        return Reading(default, "")
+    try:
+        return Reading(getattr(_GROUPS[name].model_validate({name: given}), name), "")
+    except ValidationError as error:
+        [sentence] = sentences(error, _GROUPS[name].model_fields)
+    return Reading(default, sentence.replace(name, source))
+
+
+def mistakes() -> Iterator[str]:
+    """Yield a sentence for each setting that cannot be read, in the order of the reference."""
+    yield from (sentence for name in _GROUPS if (sentence := read(name).sentence))
+
+
+def _given(name: str) -> tuple[str, Any]:
+    """Return what Django's settings have, which may be nothing, and under which name."""
+    if (given := getattr(djangos, name, None)) or name != _REDIS:
+        return name, given
+    if url := getattr(djangos, "REDIS_URL", None):
+        return "REDIS_URL", url
+    broker = plain(getattr(djangos, "CELERY_BROKER_URL", None))
+    return "CELERY_BROKER_URL", broker if isinstance(broker, str) and redis_urls.is_one(broker) else None
+
+
+def _forget(**_signal: object) -> None:
+    vars(settings).clear()
+
+
+settings = cast("Settings", Live())
+setting_changed.connect(_forget, dispatch_uid="weir.conf")

@@ -1,0 +1,95 @@
+"""The mail server that Django's own settings name. Nothing else of Weir's reads them.
+
+Up to Django 6.0 these are EMAIL_BACKEND, EMAIL_HOST and so on. Where Django 6.1 finds MAILERS, it refuses to read them,
+and e-mails leave by MAILERS["default"].
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core import mail
+from django.utils.module_loading import import_string
+
+ENTRY_S = 30.0  # the longest step into a mail server, where the settings name none
+OF_EMAIL_SETTINGS, OF_MAILERS = "EMAIL_BACKEND", "MAILERS['default']"
+_DEFAULT = "default"
+_DJANGOS = "django.core.mail.backends.smtp.EmailBackend"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailServer:
+    """What the settings say. A backend of another kind than SMTP may have no use for most of it."""
+
+    setting: str  # that names the backend
+    backend: str  # its import path
+    host: str
+    port: int
+    user: str
+    has_password: bool
+    use_tls: bool  # by STARTTLS
+    use_ssl: bool  # from the first byte
+    timeout_s: float  # of each step that brings a connection
+    certfile: str | None  # our own certificate
+    keyfile: str | None
+
+
+def of_settings() -> MailServer:
+    """Return the mail server that Django's settings name."""
+    if (mailers := _mailers()) is not None:
+        return _of_mailer(mailers.get(_DEFAULT, {}))
+    return MailServer(
+        setting=OF_EMAIL_SETTINGS,
+        backend=settings.EMAIL_BACKEND,
+        host=settings.EMAIL_HOST,
+        port=settings.EMAIL_PORT,
+        user=settings.EMAIL_HOST_USER,
+        has_password=bool(settings.EMAIL_HOST_PASSWORD),
+        use_tls=settings.EMAIL_USE_TLS,
+        use_ssl=settings.EMAIL_USE_SSL,
+        timeout_s=ENTRY_S if settings.EMAIL_TIMEOUT is None else settings.EMAIL_TIMEOUT,
+        certfile=settings.EMAIL_SSL_CERTFILE,
+        keyfile=settings.EMAIL_SSL_KEYFILE,
+    )
+
+
+def backend(path: str = "") -> Any:  # noqa: ANN401  any mail backend
+    """Return a new backend of Django's: that of the settings, or that of this import path, set by them as far as it is.
+
+    Raises what importing and making it raises.
+    """
+    if (mailers := _mailers()) is None:
+        return mail.get_connection(path or None)
+    django: Any = mail  # whose types are those of a Django without MAILERS
+    if not path:
+        return django.mailers[_DEFAULT]
+    alias = next((alias for alias, mailer in mailers.items() if mailer.get("BACKEND", _DJANGOS) == path), None)
+    return django.mailers[alias] if alias else import_string(path)(alias=path)
+
+
+def _mailers() -> Mapping[str, Mapping[str, Any]] | None:
+    """Return MAILERS; None where the EMAIL_* settings hold."""
+    found: Mapping[str, Mapping[str, Any]] | None = (
+        getattr(settings, "MAILERS", None) if hasattr(mail, "mailers") else None
+    )
+    return found
+
+
+def _of_mailer(mailer: Mapping[str, Any]) -> MailServer:
+    said: Mapping[str, Any] = mailer.get("OPTIONS") or {}
+    use_tls, use_ssl = bool(said.get("use_tls")), bool(said.get("use_ssl"))
+    usual = 465 if use_ssl else 587 if use_tls else 25
+    return MailServer(
+        setting=OF_MAILERS,
+        backend=mailer.get("BACKEND", _DJANGOS),
+        host=said.get("host") or "localhost",
+        port=said.get("port") or usual,
+        user=said.get("username") or "",
+        has_password=bool(said.get("password")),
+        use_tls=use_tls,
+        use_ssl=use_ssl,
+        timeout_s=ENTRY_S if said.get("timeout") is None else said["timeout"],
+        certfile=said.get("ssl_certfile"),
+        keyfile=said.get("ssl_keyfile"),
+    )
