@@ -18,9 +18,9 @@ def register(*tags: str, deploy: bool = False) -> Callable[[Check], Check]:
 
     def registered(check: Check) -> Check:
         @wraps(check)
-        def found(**given: Any) -> Sequence[CheckMessage]:
+        def found(*places: Any, **given: Any) -> Sequence[CheckMessage]:
             try:
-                return check(**given)
+                return check(*places, **given)
             except UnreadableSetting:
                 return []  # which is weir.E030
 

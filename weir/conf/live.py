@@ -46,6 +46,10 @@ class Live:
             raise UnreadableSetting(sentence)
         return value
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse it: what is set in Django's settings counts."""
+        raise AttributeError(f"Set {name} in Django's settings, or by override_settings.")
+
 
 def read(name: str) -> Reading:
     """Return the setting as it is now. Raises nothing: an error of the kind's holds the value, which may be secret."""

@@ -738,8 +738,8 @@ def without_servers(runs: Runs) -> dict[str, Seen]:
 PROCESS = """
 import json, threading, time
 from django.conf import settings
-from weir.conf import settings as weir_settings
-weir_settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+from django.test import override_settings
+override_settings(WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"]).enable()
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.processes import presence
 

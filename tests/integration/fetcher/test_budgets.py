@@ -15,9 +15,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Fetches the URLs that it is given, all at once.
 SCRIPT = """
 import json, os, resource, time
-from weir.conf import settings
-settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
-settings.WEIR_FETCH_MAX_MEMORY = 8 * 2**20
+from django.test import override_settings
+override_settings(WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"]).enable()
+override_settings(WEIR_FETCH_MAX_MEMORY=8 * 2**20).enable()
 from tests.integration.fetching import reserve_all
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -49,9 +49,10 @@ fetcher.close(3.0)
 
 # All memory is held by others, for longer than an answer has time for; at last for so long that attempts count.
 WAITS = """
+from weir.conf import settings
 from weir.workers.fetches.fetcher.http import session
 from weir.workers.fetches.jobs import Reservation
-settings.WEIR_FETCH_DNS_TIMEOUT = settings.WEIR_FETCH_CONNECT_TIMEOUT = settings.WEIR_FETCH_TIMEOUT = 0.5
+override_settings(WEIR_FETCH_DNS_TIMEOUT=0.5, WEIR_FETCH_CONNECT_TIMEOUT=0.5, WEIR_FETCH_TIMEOUT=0.5).enable()
 memory = fetcher._session._shared.memory
 fetcher._loop.call_soon_threadsafe(memory.hold, Reservation(site_id=0), settings.WEIR_FETCH_MAX_MEMORY)
 

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Fetches one URL, another while no descriptor is left, and that again afterwards; tells what became of it each time.
 SCRIPT = """
 import json, os, resource, time
-from weir.conf import settings
-settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+from django.test import override_settings
+override_settings(WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"]).enable()
 from tests.integration.fetching import fetched, reserve_all
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -75,9 +75,9 @@ except (AssertionError, AttributeError, OSError, subprocess.CalledProcessError):
 PORTS = """
 import json, time
 from pathlib import Path
-from weir.conf import settings
-settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
-settings.WEIR_DEFAULT_RATE = "100/s"
+from django.test import override_settings
+override_settings(WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"]).enable()
+override_settings(WEIR_DEFAULT_RATE="100/s").enable()
 from structlog.testing import capture_logs
 from demo.fakes import sites
 from tests.integration.fetching import reserve_all

@@ -17,7 +17,6 @@ EXERCISE = """
 import json, uuid
 import redis
 from django.conf import settings
-from weir.conf import settings as weir_settings
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.db import connections, router
@@ -97,9 +96,8 @@ assert not UnreadCount.objects.filter(pk=second).exists() and not ForgottenUser.
 assert all(row.user_id != second for row in Notification.objects.all())
 right("forgotten")
 call_command("reconcile_unread", "--user", str(first))
-from django.conf import settings
-from weir.conf import settings as weir_settings
 from django.contrib import admin
+from django.test import override_settings
 from django.test import Client
 from django.test.utils import setup_test_environment
 setup_test_environment()
@@ -112,7 +110,7 @@ for model in (Notification, UnreadCount, Doubt, ForgottenUser, ReadMark, Excess)
         there = {row.user_id for row in page.context["cl"].queryset} if page.status_code == 200 else page.status_code
         wanted = {third} if text == str(third) and model.objects.filter(user_id=third).exists() else set()
         pages[f"{model.__name__} {text}"] = there == wanted
-weir_settings.WEIR_USER_KEY = OTHER
+override_settings(WEIR_USER_KEY=OTHER).enable()
 found = [message.msg for message in run_checks(databases=["default"]) if message.id == "weir.E015"]
 print(json.dumps({"rows": sum(rows().values()), "found": found, "pages": pages}))
 """

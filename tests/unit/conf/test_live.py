@@ -84,6 +84,12 @@ def test_another_name_is_none_of_weirs() -> None:
         _ = weir_settings.DEBUG  # type: ignore[attr-defined]
 
 
+def test_it_is_set_in_djangos_settings() -> None:
+    """What is set here would be seen by nobody who asks Django, and be gone at the next change."""
+    with pytest.raises(AttributeError, match=r"^Set WEIR_LOOKAHEAD in Django's settings"):
+        weir_settings.WEIR_LOOKAHEAD = 5.0
+
+
 @pytest.mark.parametrize(
     ("given", "url"),
     [

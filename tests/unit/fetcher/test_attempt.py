@@ -144,7 +144,7 @@ def test_an_answer_that_waits_for_memory_is_given_up_while_it_can_be_stored(
     room_after_s: float | None, settings: Settings
 ) -> None:
     """Its time-out stands still, and its lease does not. Sweep would say that the fetcher died."""
-    weir_settings.WEIR_FETCH_MAX_MEMORY = 2**16
+    settings.WEIR_FETCH_MAX_MEMORY = 2**16
     settings.WEIR_FETCH_DNS_TIMEOUT = settings.WEIR_FETCH_CONNECT_TIMEOUT = 0.1
     settings.WEIR_FETCH_TIMEOUT = 0.6
     began_at = clock.now()
