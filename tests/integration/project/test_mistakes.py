@@ -38,7 +38,7 @@ HELP = "`manage.py {} --help` shows what it takes."
 ACTIONS = "The actions are list, show, set, pause, resume, forecast, delete"
 STATES = "The states are queued, reserved, running, done, failed, cancelled"
 START = "`celery -A project worker --queues {}`"
-WORKERS = f"{START.format('ticks --pool prefork')} and {START.format('fetch --pool threads')}"
+WORKERS = f"{START.format('weir.ticks --pool prefork')} and {START.format('weir.fetch --pool threads')}"
 OTHER_SERVERS = "to a server of your own."
 
 # What is typed behind `manage.py`, the last line that comes back, and the exit status. {here} is a folder with an empty
@@ -131,7 +131,7 @@ TYPED = [
     ("emails resolve 999 --arrived --why 'It came.'", "There is no e-mail 999.", 1),
     # All others.
     (
-        "check_heartbeat fetche",
+        "check_heartbeat weir.fetche",
         (
             "There is no queue 'weir.fetche'. Did you mean weir.fetch? The queues are default, weir.ticks, "
             "weir.maintenance, weir.fetch, weir.mail. "
