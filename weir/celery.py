@@ -119,8 +119,8 @@ def _creates(app: Celery) -> bool:
 
 
 def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.E030: what the configuration of a Celery app says that Weir cannot work with."""
-    return [Error(f"Celery: {sentence}", id="weir.E030") for app in _integrated for sentence in faults(app)]
+    """weir.E031: what the configuration of a Celery app says that Weir cannot work with."""
+    return [Error(f"Celery: {sentence}", id="weir.E031") for app in _integrated for sentence in faults(app)]
 
 
 def _refuse_to_start(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker

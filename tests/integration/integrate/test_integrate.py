@@ -66,7 +66,7 @@ def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: H
         host.write("weir.APPS_THROTTLE", more=setting)
         checked = host.run(sys.executable, "-c", CHECK)
         assert sentence in checked.stdout + checked.stderr, checked
-        assert "weir.E030" in checked.stdout + checked.stderr
+        assert "weir.E031" in checked.stdout + checked.stderr
     for command in ("worker", "beat"):
         ended = host.run("celery", "-A", "shop", command)
         assert ended.returncode == 1
