@@ -1,6 +1,5 @@
 """The release command may run on several hosts at once, and beside all that is at work."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -257,50 +256,3 @@ def test_a_server_that_does_not_tell_its_history_is_refused_before_anything_is_m
     )
     assert refused.endswith("Nothing was migrated.")
     assert (tables, level) == ("[]", "wrong")
-
-
-# A database of the migration before, with many sites, which is brought up to date.
-KEEP = """
-import json
-from django.core.management import call_command
-from django.db import connection
-
-SITES = "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) " \\
-    "SELECT %s || n || '.example', '1 s', 1, false, false FROM generate_series(1, %s) AS n"
-
-def asked(query, *parameters):
-    with connection.cursor() as cursor:
-        cursor.execute(query, parameters or None)
-        return cursor.fetchone() if cursor.description else None
-
-call_command("migrate", "ratelimit", "0006", interactive=False, verbosity=0)
-asked(SITES, "old", 10_000)
-[before] = asked("SELECT pg_relation_filenode('ratelimit_site')")
-call_command("migrate", interactive=False, verbosity=0)
-[after] = asked("SELECT pg_relation_filenode('ratelimit_site')")
-asked(SITES, "new", 1)  # as code of the last release does
-from weir.workers.fetches.maintenance.deleted_sites import delete_idle
-told = {
-    "is written anew": before != after,
-    "kept": asked("SELECT count(*) FROM ratelimit_site WHERE is_kept AND name LIKE 'old%'")[0],
-    "not kept": asked("SELECT count(*) FROM ratelimit_site WHERE NOT is_kept AND name LIKE 'new%'")[0],
-    "created": asked("SELECT count(*) FROM ratelimit_site WHERE created_at <= now()")[0],
-}
-asked("UPDATE ratelimit_site SET created_at = now() - interval '1 year'")
-told["purged"] = delete_idle()
-print(json.dumps(told), flush=True)
-"""
-
-
-def test_sites_that_exist_are_kept_by_a_release_that_purges_idle_ones(
-    empty_database: str, start_python: StartPython
-) -> None:
-    """Ten thousand of them, whose table is not written anew: that would lock it. New ones are not kept."""
-    process = start_python(KEEP, environment={"WEIR_TEST_DATABASE": empty_database})
-    assert json.loads(process.communicate(timeout=120)[0]) == {
-        "is written anew": False,
-        "kept": 10_000,
-        "not kept": 1,
-        "created": 10_001,
-        "purged": 1,
-    }

@@ -2,13 +2,11 @@
 
 import json
 from datetime import timedelta
-from importlib import import_module
 from io import StringIO
 
 import pytest
-from django.apps import apps
 from django.core.management import call_command
-from django_celery_beat.models import IntervalSchedule, PeriodicTask, PeriodicTasks
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from weir.workers.schedule import SCHEDULE, entries
 
@@ -75,34 +73,6 @@ def test_an_entry_that_is_no_longer_in_the_code_is_removed() -> None:
     PeriodicTask.objects.create(name="weir: of an older version", task="weir.workers.tasks.gone", interval=second)
     assert "0 created, 1 removed" in sync()
     assert set(PeriodicTask.objects.values_list("name", flat=True)) == NAMES
-
-
-MOVES = {
-    "ticks": ("weir.workers.migrations.0002_ticks_queue", "move_to_ticks", "default"),
-    "maintenance": ("weir.workers.migrations.0003_maintenance_queue", "move_to_maintenance", "ticks"),
-}
-
-
-@pytest.mark.parametrize("queue", MOVES)
-def test_entries_of_an_installation_without_a_queue_move_to_it_once(queue: str) -> None:
-    """What the schedule had in another queue moves, but nothing that an operator has moved, switched off or added."""
-    module, function, before_it = MOVES[queue]
-    migration = import_module(module)
-    sync()
-    before = PeriodicTasks.last_change()
-    moved, elsewhere, *_ = PeriodicTask.objects.filter(name__in=migration.MOVED)
-    PeriodicTask.objects.filter(name__in=migration.MOVED).update(queue=before_it)
-    PeriodicTask.objects.filter(pk=elsewhere.pk).update(queue="elsewhere")
-    second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
-    PeriodicTask.objects.create(name="shop: tidy up", task="shop.tasks.tidy_up", interval=second, queue=before_it)
-
-    getattr(migration, function)(apps, None)
-
-    queues = dict(PeriodicTask.objects.values_list("name", "queue"))
-    assert queues[moved.name] == queue
-    assert queues[elsewhere.name] == "elsewhere"
-    assert queues["shop: tidy up"] == before_it
-    assert PeriodicTasks.last_change() != before, "a running beat must read them anew"
 
 
 def test_an_entry_whose_task_was_renamed_is_made_anew() -> None:

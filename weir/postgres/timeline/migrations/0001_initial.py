@@ -1,5 +1,6 @@
 from django.db import migrations, models
 
+
 # Whether PostgreSQL's history is the one that is known, and has the number that the caller has seen. True on a standby,
 # which grants nothing. A copy in another cluster may pass: readers of unread numbers know it by its keys in Redis.
 IS_SAME = """
