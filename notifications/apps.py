@@ -8,6 +8,8 @@ class NotificationsConfig(weir_apps.WeirApp):
     """Registers the system checks, and has deleted users be forgotten."""
 
     name = "weir.notifications"
+    label = "weir_notifications"
+    verbose_name = "Weir: notifications"
 
     def ready(self) -> None:
         """Import the checks, which registers them, hide passwords of settings, and listen to users' deletion."""

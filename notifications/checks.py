@@ -39,8 +39,8 @@ def tables_have_the_chosen_key(databases: Sequence[str] | None = None, **_kwargs
     )
     hint = (
         "Set the two to what the tables have. To choose anew, remove the tables first, and all notifications with "
-        "them, by `manage.py migrate notifications zero` with the settings that the tables have, or by "
-        "`manage.py migrate notifications zero --skip-checks` with any."
+        "them, by `manage.py migrate weir_notifications zero` with the settings that the tables have, or by "
+        "`manage.py migrate weir_notifications zero --skip-checks` with any."
     )
     return [Error(message, hint=hint, id="weir.E015")]
 

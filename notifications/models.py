@@ -58,29 +58,33 @@ class Notification(InterceptedModel):
         base_manager_name = "objects"
         indexes: ClassVar = [
             # inbox.page
-            models.Index(F("user_id"), F("id").desc(), name="notification_inbox"),
+            models.Index(F("user_id"), F("id").desc(), name="weir_notification_inbox"),
             # inbox.page(unread_only=True); counting what is unread, from the index alone
-            models.Index(F("user_id"), F("id").desc(), condition=Q(read_at__isnull=True), name="notification_unread"),
+            models.Index(
+                F("user_id"), F("id").desc(), condition=Q(read_at__isnull=True), name="weir_notification_unread"
+            ),
             # counting what is unread beside a read mark (inbox/numbers.sql, inbox/by_kind.sql, inbox/mark_all_read.sql)
             models.Index(
                 fields=["user_id", "changed_xid"],
                 include=["id"],
                 condition=Q(read_at__isnull=True),
-                name="notification_unread_since",
+                name="weir_notification_unread_since",
             ),
             # reconcile/changed.sql: the users whose notifications changed lately, in pages that may end at any of them
-            models.Index(fields=["changed_at", "id"], include=["user_id"], name="notification_changes"),
+            models.Index(fields=["changed_at", "id"], include=["user_id"], name="weir_notification_changes"),
             # retention/purge.sql
-            models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="notification_read"),
+            models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="weir_notification_read"),
             # retention/expire.sql
-            models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="notification_expires"),
+            models.Index(
+                fields=["expires_at"], condition=Q(expires_at__isnull=False), name="weir_notification_expires"
+            ),
         ]
         constraints: ClassVar = [
             # inbox.notify and inbox/notify_once.sql
             models.UniqueConstraint(
                 fields=[user_keys.owner(), "dedupe_key"],
                 condition=Q(dedupe_key__isnull=False),
-                name="notification_dedupe",
+                name="weir_notification_dedupe",
             )
         ]
 
@@ -164,7 +168,7 @@ class ReadMark(models.Model):
 
     class Meta:
         # read_marks/oldest.sql
-        indexes: ClassVar = [models.Index(fields=["marked_at"], name="read_mark_marked_at")]
+        indexes: ClassVar = [models.Index(fields=["marked_at"], name="weir_read_mark_marked_at")]
 
     def __str__(self) -> str:
         return f"user {self.user_id} has read all until {self.marked_at}"
@@ -224,7 +228,7 @@ class Doubt(models.Model):
 
     class Meta:
         # doubts/oldest.sql
-        indexes: ClassVar = [models.Index(fields=["noted_at", "user_id"], name="doubt_oldest")]
+        indexes: ClassVar = [models.Index(fields=["noted_at", "user_id"], name="weir_doubt_oldest")]
 
     def __str__(self) -> str:
         return f"doubt about user {self.user_id}"
@@ -257,7 +261,7 @@ class Excess(models.Model):
     class Meta:
         verbose_name_plural = "excesses"
         # cap/trim.sql
-        indexes: ClassVar = [models.Index(fields=["user_id"], name="excess_user")]
+        indexes: ClassVar = [models.Index(fields=["user_id"], name="weir_excess_user")]
 
     def __str__(self) -> str:
         return f"excess of user {self.user_id}"
@@ -293,7 +297,7 @@ class Reconciliation(models.Model):
 
     class Meta:
         verbose_name_plural = "reconciliation"
-        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="reconciliation_is_one_row")]
+        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="weir_reconciliation_is_one_row")]
 
     def __str__(self) -> str:
         return "reconciliation"

@@ -40,13 +40,13 @@ def is_computed(row: Model) -> bool:
 class _Covers(Func):
     """Whether a read mark covers a row."""
 
-    function = "notifications_covers"
+    function = "weir_notifications_covers"
     output_field = BooleanField()
 
 
 def _covering_marks() -> QuerySet[Any]:
     """Return the read marks that cover a row of the query around."""
-    marks: QuerySet[Any] = django_apps.get_model("notifications", "ReadMark").objects.all()
+    marks: QuerySet[Any] = django_apps.get_model("weir_notifications", "ReadMark").objects.all()
     parts = F("up_to"), F("marked_by"), F("snapshot"), OuterRef("id"), OuterRef("changed_xid")
     return marks.filter(_Covers(*parts), pk=OuterRef("user_id"))
 

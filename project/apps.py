@@ -13,6 +13,8 @@ class ProjectConfig(weir_apps.WeirApp):
     """Configures sessions, has Weir's queries go to its database, and registers the system checks."""
 
     name = "project"
+    label = "weir_project"
+    verbose_name = "Weir: project"
     watched_queues = ("default",)  # Celery's own, by its setting: the tasks of users are in it
     has_own_release = True  # `release` in the Procfile
 

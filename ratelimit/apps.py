@@ -7,3 +7,5 @@ class RateLimitConfig(weir_apps.WeirApp):
     """Owns the sites and the slots."""
 
     name = "weir.ratelimit"
+    label = "weir_ratelimit"
+    verbose_name = "Weir: sites"

@@ -135,46 +135,46 @@ class Site(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(interval__gt=timedelta(0)), name="site_interval_positive"),
-            models.CheckConstraint(condition=Q(burst__gte=1), name="site_burst_positive"),
+            models.CheckConstraint(condition=Q(interval__gt=timedelta(0)), name="weir_site_interval_positive"),
+            models.CheckConstraint(condition=Q(burst__gte=1), name="weir_site_burst_positive"),
             models.CheckConstraint(
-                condition=Q(grace__isnull=True) | Q(grace__gte=SHORTEST_GRACE), name="site_grace_not_too_short"
+                condition=Q(grace__isnull=True) | Q(grace__gte=SHORTEST_GRACE), name="weir_site_grace_not_too_short"
             ),
             models.CheckConstraint(
                 condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1),
-                name="site_concurrency_positive",
+                name="weir_site_concurrency_positive",
             ),
-            models.CheckConstraint(condition=REFUSING_IS_USABLE, name="site_refusing_usable"),
+            models.CheckConstraint(condition=REFUSING_IS_USABLE, name="weir_site_refusing_usable"),
             models.CheckConstraint(
-                condition=Q(has_backlog=False) | Q(due_at__isnull=True), name="site_with_backlog_has_no_due_at"
+                condition=Q(has_backlog=False) | Q(due_at__isnull=True), name="weir_site_with_backlog_has_no_due_at"
             ),
         ]
         indexes: ClassVar = [
             # Dispatch: the sites with a backlog. Changes only when a site's backlog begins or ends.
-            models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
+            models.Index(fields=["id"], condition=Q(has_backlog=True), name="weir_site_with_backlog"),
             # Dispatch: the sites at which something becomes due. Changes only with has_backlog.
-            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="site_due"),
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="weir_site_due"),
             # known_sites: the sites above a host that cover it.
-            models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
+            models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="weir_site_covering"),
             # Strays: the sites whose queued fetches may belong to others. Changes only with a split.
-            models.Index(fields=["id"], condition=Q(has_strays=True), name="site_with_strays"),
+            models.Index(fields=["id"], condition=Q(has_strays=True), name="weir_site_with_strays"),
             # recalls: the sites whose slots were recalled in the last seconds. Changes only with a recall.
-            models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="site_recalled"),
+            models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="weir_site_recalled"),
             # Site list: the sites whose names end so. Changes with no reservation, as do the next two.
-            models.Index(Collate(Reverse("name"), "C"), name="site_by_suffix"),
+            models.Index(Collate(Reverse("name"), "C"), name="weir_site_by_suffix"),
             # Site list: the sites that were ever paused or backed off, by name.
             models.Index(
                 fields=["name"],
                 opclasses=["varchar_pattern_ops"],
                 condition=Q(paused_until__isnull=False) | Q(backed_off_until__isnull=False),
-                name="site_held",
+                name="weir_site_held",
             ),
             # Site list: the sites that refuse, those with most back-offs in a row first.
             models.Index(
                 F("backoff_level").desc(),
                 Collate("name", "C"),
                 condition=Q(backoff_level__gt=0),
-                name="site_refusals",
+                name="weir_site_refusals",
             ),
         ]
 
@@ -220,7 +220,7 @@ class DeletedSite(models.Model):
     class Meta:
         indexes: ClassVar = [
             # Create, set_rate: the deleted sites to which a host belonged.
-            models.Index(fields=["name"], name="deletedsite_by_name"),
+            models.Index(fields=["name"], name="weir_deletedsite_by_name"),
         ]
 
     def __str__(self) -> str:
@@ -247,20 +247,20 @@ class Slot(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(finished_at__isnull=True) | Q(released_at__isnull=True),
-                name="slot_finished_or_released",
+                name="weir_slot_finished_or_released",
             ),
         ]
         indexes: ClassVar = [
-            # Reserve: the given-back slots of a site that were reserved alone, which ratelimit_may_be_taken judges.
+            # Reserve: the given-back slots of a site that were reserved alone, which weir_ratelimit_may_be_taken judges.
             models.Index(
                 fields=["site", "start_time"],
                 condition=Q(released_at__isnull=False, run_size=1),
-                name="slot_given_back",
+                name="weir_slot_given_back",
             ),
             # recalls: the slots that were passed on in the last seconds.
-            models.Index(fields=["passed_on_at"], condition=Q(passed_on_at__isnull=False), name="slot_passed_on"),
+            models.Index(fields=["passed_on_at"], condition=Q(passed_on_at__isnull=False), name="weir_slot_passed_on"),
             # Slots lie in about the order of their start, so that a small block range index finds a period.
-            BrinIndex(fields=["start_time"], name="slot_by_start", autosummarize=True),
+            BrinIndex(fields=["start_time"], name="weir_slot_by_start", autosummarize=True),
         ]
 
     def __str__(self) -> str:

@@ -32,8 +32,8 @@ BEGIN
     FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
         AND relname NOT IN (
-            'django_migrations', 'django_content_type', 'auth_permission', 'notifications_installation',
-            'timeline_knowntimeline'
+            'django_migrations', 'django_content_type', 'auth_permission', 'weir_notifications_installation',
+            'weir_timeline_knowntimeline'
         );
     IF written IS NOT NULL THEN
         EXECUTE 'TRUNCATE ' || written || ' CASCADE';

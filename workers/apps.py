@@ -9,6 +9,8 @@ class WorkersConfig(weir_apps.WeirApp):
     """Owns the heartbeat, and has the schedule written after `migrate`."""
 
     name = "weir.workers"
+    label = "weir_workers"
+    verbose_name = "Weir: workers"
 
     def ready(self) -> None:
         """Read the statements of all apps: a worker that is out of file descriptors must still store what it holds."""

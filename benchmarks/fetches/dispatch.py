@@ -15,10 +15,10 @@ SITES = 1_000
 ROUNDS = 7
 
 FILL = f"""
-    TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE;
-    INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+    TRUNCATE weir_fetches_fetchbody, weir_fetches_fetch, weir_ratelimit_slot, weir_ratelimit_site RESTART IDENTITY CASCADE;
+    INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
     SELECT 'site-' || n || '.bench', interval '100 ms', 1, true, false FROM generate_series(1, {SITES}) AS n;
-    INSERT INTO fetches_fetch (
+    INSERT INTO weir_fetches_fetch (
         url, hop_url, redirects, site_id, state, priority, attempts, max_attempts, headers, etag, last_modified, error,
         on_done
     )
@@ -30,7 +30,9 @@ FILL = f"""
 """
 
 # What fetchers would have done with the slots of the last round.
-FETCHED = "UPDATE fetches_fetch SET state = 'done', status_code = 200, finished_at = now() WHERE state = 'reserved'"
+FETCHED = (
+    "UPDATE weir_fetches_fetch SET state = 'done', status_code = 200, finished_at = now() WHERE state = 'reserved'"
+)
 
 
 def measure(_folder: Path) -> list[Figure]:
@@ -42,12 +44,14 @@ def measure(_folder: Path) -> list[Figure]:
         cursor.execute("SET statement_timeout = 60000")
         for _ in range(ROUNDS):
             cursor.execute(FETCHED)  # otherwise fetchers are behind, and dispatch reserves nothing
-            cursor.execute("UPDATE ratelimit_site SET next_start = clock_timestamp()")
+            cursor.execute("UPDATE weir_ratelimit_site SET next_start = clock_timestamp()")
             broker.empty()  # while many messages wait, dispatch reserves nothing
             began = time.perf_counter()
             sent = dispatch()
             rates.append(sent / (time.perf_counter() - began))
-        cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
+        cursor.execute(
+            "TRUNCATE weir_fetches_fetchbody, weir_fetches_fetch, weir_ratelimit_slot, weir_ratelimit_site CASCADE"
+        )
     broker.empty()
     return [
         Figure(name="dispatch_backlog", value=BACKLOG, unit="fetches"),

@@ -128,7 +128,7 @@ def _calling() -> Iterator[subprocess.Popen[str]]:
 def _fill(running: sites.Sites) -> None:
     """Queue more than the rates allow."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE processes_process SET round_trip_s = 0")
+        cursor.execute("UPDATE weir_processes_process SET round_trip_s = 0")
     for host in running.hosts:
         site_settings.set_rate(f"{host}:{running.port}", f"{PER_S}/s")
     site_settings.set_rate(THROTTLED, f"{THROTTLED_PER_S}/s")

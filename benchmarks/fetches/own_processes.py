@@ -17,7 +17,9 @@ FETCHERS = 2
 def empty() -> None:
     """Delete all fetches, slots and sites, and the messages about them."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
+        cursor.execute(
+            "TRUNCATE weir_fetches_fetchbody, weir_fetches_fetch, weir_ratelimit_slot, weir_ratelimit_site CASCADE"
+        )
     broker.empty()
 
 

@@ -19,9 +19,9 @@ CUSTOMERS = 500_000
 # Multiplied with this, which has no divisor in common with the number of e-mails, states are scattered.
 SCATTER = 7_919
 PER_MILLE = 1_000
-PAUSE = "INSERT INTO mail_pausedkind (kind, who, why) VALUES (%s, 'bench', 'bench') ON CONFLICT (kind) DO NOTHING"
+PAUSE = "INSERT INTO weir_mail_pausedkind (kind, who, why) VALUES (%s, 'bench', 'bench') ON CONFLICT (kind) DO NOTHING"
 FILL = """
-    INSERT INTO mail_email (
+    INSERT INTO weir_mail_email (
         kind, key, recipient, subject, context, state, message_id, created_at, attempts, next_attempt_at,
         claim_token, claimed_by, claimed_until, sending_since, sent_at, phase, last_reply, renderings, content_size,
         relay
@@ -58,18 +58,18 @@ FILL = """
         END AS state) AS chosen
 """
 FILL_RENDERINGS = """
-    INSERT INTO mail_rendering (email_id, content, rendered_at)
+    INSERT INTO weir_mail_rendering (email_id, content, rendered_at)
     SELECT id, convert_to(repeat(md5(id::text), 48), 'UTF8'), created_at
-    FROM mail_email WHERE id %% 25 = 0
+    FROM weir_mail_email WHERE id %% 25 = 0
 """
 INDEXES = """
     SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid)
     FROM pg_index
-    WHERE indrelid = 'mail_email'::regclass AND NOT indisunique
+    WHERE indrelid = 'weir_mail_email'::regclass AND NOT indisunique
 """
 SIZES = """
     SELECT relname, pg_table_size(oid), pg_indexes_size(oid)
-    FROM pg_class WHERE relname IN ('mail_email', 'mail_rendering') ORDER BY relname
+    FROM pg_class WHERE relname IN ('weir_mail_email', 'weir_mail_rendering') ORDER BY relname
 """
 
 

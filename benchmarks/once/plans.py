@@ -131,7 +131,7 @@ def _of_call(title: str, call: Callable[[], object]) -> Iterator[Statement]:
     """Yield the statements about e-mails that the call executes by Django's cursors."""
     with CaptureQueriesContext(connection) as queries:
         call()
-    texts = [query["sql"] for query in queries if 'FROM "mail_email"' in query["sql"]]
+    texts = [query["sql"] for query in queries if 'FROM "weir_mail_email"' in query["sql"]]
     for number, text in enumerate(texts, 1):
         yield Statement(
             title=title if len(texts) == 1 else f"{title}_{number}",

@@ -114,12 +114,12 @@ class PublishedShippedEmail:
         """Send the e-mail: the same as that of `weir.workers.orders`."""
         values = {"order": order}
         send_mail(
-            render_to_string("orders/shipped_subject.txt", values).strip(),
-            render_to_string("orders/shipped.txt", values),
+            render_to_string("weir/orders/shipped_subject.txt", values).strip(),
+            render_to_string("weir/orders/shipped.txt", values),
             None,
             [order.customer_email],
             connection=self._connection or get_connection(BACKEND),
-            html_message=render_to_string("orders/shipped.html", values),
+            html_message=render_to_string("weir/orders/shipped.html", values),
         )
 
     def _mark(self, order: PublishedOrder) -> None:

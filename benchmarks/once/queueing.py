@@ -73,9 +73,9 @@ def _django_mailer() -> tuple[Callable[[int, str], object], Callable[[], int]]:
     def queue(order_id: int, address: str) -> None:
         values = {"order": Order.objects.get(pk=order_id)}
         mailer.send_html_mail(
-            render_to_string("orders/shipped_subject.txt", values).strip(),
-            render_to_string("orders/shipped.txt", values),
-            render_to_string("orders/shipped.html", values),
+            render_to_string("weir/orders/shipped_subject.txt", values).strip(),
+            render_to_string("weir/orders/shipped.txt", values),
+            render_to_string("weir/orders/shipped.html", values),
             settings.DEFAULT_FROM_EMAIL,
             [address],
         )
@@ -86,9 +86,9 @@ def _django_mailer() -> tuple[Callable[[int, str], object], Callable[[], int]]:
 def _post_office() -> tuple[Callable[[int, str], object], Callable[[], int]]:
     mail, models = import_module("post_office.mail"), import_module("post_office.models")
     sources = {
-        "subject": _source("orders/shipped_subject.txt").strip(),
-        "content": _source("orders/shipped.txt"),
-        "html_content": _source("orders/shipped.html"),
+        "subject": _source("weir/orders/shipped_subject.txt").strip(),
+        "content": _source("weir/orders/shipped.txt"),
+        "html_content": _source("weir/orders/shipped.html"),
     }
     template, _ = models.EmailTemplate.objects.update_or_create(name="shipped", defaults=sources)
 

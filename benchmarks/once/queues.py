@@ -25,23 +25,23 @@ from weir.workers.mail.models import Email
 from weir.workers.mail.rendering import render
 from weir.workers.mail.sending import runner
 
-EMPTY = "TRUNCATE orders_order, mail_email, mail_rendering, mail_resolution RESTART IDENTITY"
+EMPTY = "TRUNCATE weir_orders_order, weir_mail_email, weir_mail_rendering, weir_mail_resolution RESTART IDENTITY"
 FILL_ORDERS = """
-    INSERT INTO orders_order (number, customer_email, shipped_at)
+    INSERT INTO weir_orders_order (number, customer_email, shipped_at)
     SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n
 """
 FILL_EMAILS = """
-    INSERT INTO mail_email (kind, key, recipient, context, state, message_id, attempts, claimed_by, phase, last_reply)
+    INSERT INTO weir_mail_email (kind, key, recipient, context, state, message_id, attempts, claimed_by, phase, last_reply)
     SELECT 'order.shipped', id, customer_email, jsonb_build_object('order_id', id), 'pending',
         '<order.shipped-' || id || '@localhost>', 0, '', '', ''
-    FROM orders_order WHERE id <= %(due)s
+    FROM weir_orders_order WHERE id <= %(due)s
 """
 # All are rendered as the first one, but for the Message-ID.
 RENDER = """
-    INSERT INTO mail_rendering (email_id, content)
-    SELECT id, convert_to(replace(%(content)s, %(message_id)s, message_id), 'UTF8') FROM mail_email;
-    UPDATE mail_email SET renderings = 1, content_size = %(size)s, content_hash = 'x', subject = 'x';
-    VACUUM ANALYZE orders_order, mail_email, mail_rendering
+    INSERT INTO weir_mail_rendering (email_id, content)
+    SELECT id, convert_to(replace(%(content)s, %(message_id)s, message_id), 'UTF8') FROM weir_mail_email;
+    UPDATE weir_mail_email SET renderings = 1, content_size = %(size)s, content_hash = 'x', subject = 'x';
+    VACUUM ANALYZE weir_orders_order, weir_mail_email, weir_mail_rendering
 """
 POST_OFFICE = "post_office"
 PROCESSES = 4

@@ -18,14 +18,14 @@ from benchmarks.once import large, plans, queues
 
 TIMES = 3
 _EXECUTION_MS = re.compile(r"^Execution Time: ([\d.]+) ms$", re.MULTILINE)
-_READS_ALL = re.compile(r"Seq Scan on mail_email\b")
+_READS_ALL = re.compile(r"Seq Scan on weir_mail_email\b")
 
 
 def measure(folder: Path, emails: int) -> Iterator[Figure]:
     """Yield the figures, each as soon as it is there."""
     began_at = time.perf_counter()
     large.fill(emails)
-    database.run_at_length("VACUUM ANALYZE mail_email, mail_rendering")
+    database.run_at_length("VACUUM ANALYZE weir_mail_email, weir_mail_rendering")
     yield Figure(name="fill_took", value=time.perf_counter() - began_at, unit="s")
     yield from large.sizes()
     reading_all = 0
@@ -38,5 +38,5 @@ def measure(folder: Path, emails: int) -> Iterator[Figure]:
             yield Figure(name=statement.title, value=median(times_ms), unit="ms")
     yield Figure(name="plans_that_read_all_e_mails", value=reading_all, unit="(0 = none)")
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE mail_pausedkind")
+        cursor.execute("TRUNCATE weir_mail_pausedkind")
     queues.empty()

@@ -83,7 +83,7 @@ def _updates_ms() -> list[float]:
         end_at = time.perf_counter() + LASTS_S
         for most in cycle((HELD_ORDERS, ORDERS)):
             began = time.perf_counter()
-            bare.execute(UPDATE.format("orders_order"), [random.randint(1, most)])
+            bare.execute(UPDATE.format("weir_orders_order"), [random.randint(1, most)])
             times_ms.append((time.perf_counter() - began) * 1_000)
             if began > end_at:
                 return times_ms

@@ -12,15 +12,15 @@ from benchmarks.once import large
 from benchmarks.pages.size import Size
 
 TABLES = """
-    fetches_fetchbody, fetches_fetch, fetches_robotsfile, ratelimit_slot, ratelimit_site, processes_process,
-    history_minute, history_siteminute, history_total, history_watermark, mail_email, mail_rendering, mail_resolution,
-    mail_pausedkind, notifications_unreadcount, notifications_doubt, notifications_flushedepoch, notifications_repair,
-    notifications_reconciliation
+    weir_fetches_fetchbody, weir_fetches_fetch, weir_fetches_robotsfile, weir_ratelimit_slot, weir_ratelimit_site, weir_processes_process,
+    weir_history_minute, weir_history_siteminute, weir_history_total, weir_history_watermark, weir_mail_email, weir_mail_rendering, weir_mail_resolution,
+    weir_mail_pausedkind, weir_notifications_unreadcount, weir_notifications_doubt, weir_notifications_flushedepoch, weir_notifications_repair,
+    weir_notifications_reconciliation
 """
 # A hundred sites in 100,000 are paused until somebody resumes them, as many for an hour; four hundred are backed off,
 # of which half are unreachable.
 SITES = """
-    INSERT INTO ratelimit_site (
+    INSERT INTO weir_ratelimit_site (
         name, "interval", burst, has_backlog, covers_subdomains, next_start, paused_until, backed_off_until,
         backoff_level, backoff_error
     )
@@ -31,16 +31,16 @@ SITES = """
         CASE WHEN n % 1000 BETWEEN 20 AND 23 THEN 1 + n % 7 ELSE 0 END,
         CASE WHEN n % 1000 BETWEEN 22 AND 23 THEN 'connection refused by site-' || n ELSE '' END
     FROM generate_series(1, {sites}) AS n;
-    INSERT INTO fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at)
+    INSERT INTO weir_fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at)
     SELECT
         'http://' || name, id, CASE WHEN id % 100 = 0 THEN 'unreachable' ELSE 'allowed' END, '',
         CASE WHEN id % 100 = 0 THEN 'timed out' ELSE '' END, now() + interval '6 hours', now() + interval '1 day'
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
 """
 # They ended in the order of their ids, more and more of them a minute: an eighth in the last two hours. Of a hundred
 # two have failed, and one was cancelled.
 ENDED = """
-    INSERT INTO fetches_fetch (
+    INSERT INTO weir_fetches_fetch (
         url, hop_url, site_id, state, priority, attempts, max_attempts, status_code, error, slot_id, lateness_ms,
         elapsed_ms, not_before, created_at, started_at, finished_at
     )
@@ -59,13 +59,13 @@ ENDED = """
         'http://site-' || site || '.bench/' || n AS url,
         CASE WHEN place IN (3, 7) THEN 'failed' WHEN place = 11 THEN 'cancelled' ELSE 'done' END AS state
     ) AS chosen;
-    INSERT INTO fetches_fetchbody (fetch_id, content)
+    INSERT INTO weir_fetches_fetchbody (fetch_id, content)
     SELECT id, convert_to(repeat('<p>page</p>', 200), 'UTF8')
-    FROM (SELECT id FROM fetches_fetch WHERE state = 'done' ORDER BY id DESC LIMIT 1000) AS newest
+    FROM (SELECT id FROM weir_fetches_fetch WHERE state = 'done' ORDER BY id DESC LIMIT 1000) AS newest
 """
 # The first site has a long queue, all others share the rest; one in ten is for later.
 QUEUED = """
-    INSERT INTO fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, not_before, created_at)
+    INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, not_before, created_at)
     SELECT
         'http://site-' || site || '.bench/new/' || n, '', site, 'queued', n % 3, 5,
         now() + CASE WHEN n % 10 = 0 THEN interval '1 hour' ELSE n * -interval '1 ms' END, now() - n * interval '1 ms'
@@ -75,17 +75,17 @@ QUEUED = """
     ) AS drawn
 """
 HELD = """
-    INSERT INTO fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, slot_id, lease_until, started_at)
+    INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, slot_id, lease_until, started_at)
     SELECT
         'http://site-' || site_id || '.bench/now/' || id, '', site_id,
         CASE WHEN id % 4 = 0 THEN 'running' ELSE 'reserved' END, 0, 5, id, now() + interval '1 hour',
         CASE WHEN id % 4 = 0 THEN now() END
-    FROM (SELECT id, site_id FROM ratelimit_slot ORDER BY id DESC LIMIT {held}) AS slot
+    FROM (SELECT id, site_id FROM weir_ratelimit_slot ORDER BY id DESC LIMIT {held}) AS slot
 """
 # As many a second as the last hour had, up to three seconds from now. One in fifty is of the first site; of ten one was
 # given back, one in a hundred was missed, and what is ahead has no outcome yet.
 SLOTS = """
-    INSERT INTO ratelimit_slot (
+    INSERT INTO weir_ratelimit_slot (
         site_id, start_time, use_until, "interval", run_size, reserved_at, claimed_at, finished_at, released_at
     )
     SELECT
@@ -95,14 +95,14 @@ SLOTS = """
         CASE WHEN n % 10 = 0 AND at < now() THEN at END
     FROM (
         SELECT coalesce(
-            (SELECT start_time FROM ratelimit_slot ORDER BY id DESC LIMIT 1), now() - interval '1 hour'
+            (SELECT start_time FROM weir_ratelimit_slot ORDER BY id DESC LIMIT 1), now() - interval '1 hour'
         ) AS last
     ) AS slots,
         LATERAL generate_series(1, ({slots} / 3600.0 * extract(epoch FROM now() + interval '3 s' - last))::int) AS n,
         LATERAL (SELECT last + n * interval '1 hour' / {slots}) AS start(at)
 """
 HISTORY = """
-    INSERT INTO history_minute (
+    INSERT INTO weir_history_minute (
         minute, fetches_done, fetches_failed, fetches_cancelled, refused, slots_used, slots_given_back, slots_missed,
         slots_void, slots_unreported, slots_allowed, lateness_p50_ms, lateness_p99_ms, emails_sent, emails_failed,
         emails_unknown, unread_flushed
@@ -110,30 +110,30 @@ HISTORY = """
     SELECT at, 29000, 600, 10, 50, 29000, 900, 10, 5, 1, 6000000, 4, 30, 100, 3, 1, 5000
     FROM generate_series(0, {minutes} - 1) AS n,
         LATERAL (SELECT date_trunc('minute', now()) - n * interval '1 minute') AS minute(at);
-    INSERT INTO history_siteminute (
+    INSERT INTO weir_history_siteminute (
         minute, site_id, fetches_done, fetches_failed, fetches_cancelled, refused, slots_used, slots_given_back,
         slots_missed, slots_void, slots_unreported, slots_allowed, lateness_p50_ms, lateness_p99_ms
     )
     SELECT minute, CASE WHEN n = 1 THEN 1 ELSE 1 + n * 7 % {sites} END, 50, 1, 0, 0, 50, 2, 0, 0, 0, 60, 4, 30
-    FROM history_minute CROSS JOIN generate_series(1, {busiest}) AS n
+    FROM weir_history_minute CROSS JOIN generate_series(1, {busiest}) AS n
     ORDER BY minute
     ON CONFLICT DO NOTHING;
-    INSERT INTO history_total (series, label, value)
+    INSERT INTO weir_history_total (series, label, value)
     VALUES ('fetches_ended', 'done', 1000), ('fetches_ended', 'failed', 10), ('slots', 'used', 1000),
         ('fetch_lateness', '5', 900), ('fetch_lateness', 'inf', 100), ('emails_ended', 'sent', 500);
-    INSERT INTO history_watermark (id, rolled_until, epoch) VALUES (1, date_trunc('minute', now()), 0)
+    INSERT INTO weir_history_watermark (id, rolled_until, epoch) VALUES (1, date_trunc('minute', now()), 0)
     ON CONFLICT DO NOTHING
 """
 UNREAD = """
-    INSERT INTO notifications_unreadcount (user_id, unread_count, epoch)
+    INSERT INTO weir_notifications_unreadcount (user_id, unread_count, epoch)
     SELECT n, 1 + n % 5, 0 FROM generate_series(1, {users}) AS n;
-    INSERT INTO notifications_doubt (user_id, noted_at)
+    INSERT INTO weir_notifications_doubt (user_id, noted_at)
     SELECT n, now() - n * interval '1 ms' FROM generate_series(1, {users} / 10) AS n;
-    INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
+    INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at)
     SELECT n, 5000, now() - (3600 - n) * interval '1 s' FROM generate_series(1, 3600) AS n;
-    INSERT INTO notifications_repair (repaired_at, users, drift)
+    INSERT INTO weir_notifications_repair (repaired_at, users, drift)
     SELECT now() - (20000 - n) * interval '1 minute', 1, 1 FROM generate_series(1, 20000) AS n;
-    INSERT INTO notifications_reconciliation (
+    INSERT INTO weir_notifications_reconciliation (
         id, incarnation, server_run, trusted, changes_until, scanned_until, scan_began_at, scan_took, scan_ended_at,
         repaired_users, lease_until
     )
@@ -141,13 +141,13 @@ UNREAD = """
 """
 # Six kinds, nearly all of them sent (benchmarks/once/large.py); of those some are unknown instead.
 UNKNOWN = """
-    UPDATE mail_email
+    UPDATE weir_mail_email
     SET state = 'unknown', claim_token = gen_random_uuid(), sending_since = created_at, sent_at = NULL,
         phase = 'after_dot', last_reply = 'No word'
-    WHERE id IN (SELECT id FROM mail_email WHERE state = 'sent' AND id % 7 = 0 ORDER BY id DESC LIMIT {unknown})
+    WHERE id IN (SELECT id FROM weir_mail_email WHERE state = 'sent' AND id % 7 = 0 ORDER BY id DESC LIMIT {unknown})
 """
 PROCESSES = """
-    INSERT INTO processes_process (kind, name, host, pid, version, holds)
+    INSERT INTO weir_processes_process (kind, name, host, pid, version, holds)
     SELECT kind, kind || '.' || n || '@host', 'host', n, '0', 0
     FROM unnest(ARRAY['beat', 'ticks', 'maintenance', 'fetcher', 'mailer', 'worker']) AS kind,
         generate_series(1, 4) AS n
@@ -168,12 +168,12 @@ def fill(size: Size) -> Iterator[Figure]:
         large.fill(size.emails)
         _run(UNKNOWN, size)
         _run(SITES, size)
-        with _without_indexes("fetches_fetch"):
+        with _without_indexes("weir_fetches_fetch"):
             for rows in (ENDED, QUEUED):
                 _run(rows, size)
         for rows in (HISTORY, UNREAD, PROCESSES):
             _run(rows, size)
-        with _without_indexes("ratelimit_slot"):
+        with _without_indexes("weir_ratelimit_slot"):
             _run(SLOTS, size)
         _run(HELD, size)
     database.run_at_length(f"VACUUM ANALYZE {TABLES}")

@@ -36,7 +36,7 @@ def compare() -> list[Figure]:
 def _compare(sites: int) -> list[Figure]:
     names = [f"site-{number}.bench" for number in range(sites)]
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
+        cursor.execute("TRUNCATE weir_ratelimit_slot, weir_ratelimit_site RESTART IDENTITY CASCADE")
         cursor.execute("DROP TABLE IF EXISTS bench_bare")
         cursor.execute("CREATE TABLE bench_bare (name text PRIMARY KEY, next_start timestamptz) WITH (fillfactor = 50)")
     for name in names:

@@ -31,7 +31,7 @@ def measure(_folder: Path) -> list[Figure]:
     from weir.ratelimit.models import Slot  # noqa: PLC0415
 
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
+        cursor.execute("TRUNCATE weir_ratelimit_slot, weir_ratelimit_site RESTART IDENTITY CASCADE")
     words = [sys.executable, "-m", "benchmarks.reservations.estimate", str(-(-PROBES // (PROCESSES * SITES)))]
     probers = [subprocess.Popen([*words, str(number)], stdout=subprocess.PIPE) for number in range(PROCESSES)]
     probes = [probe for prober in probers for probe in json.loads(prober.communicate()[0])]

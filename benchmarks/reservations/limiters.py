@@ -206,7 +206,7 @@ def set_up(scenario: Scenario) -> None:
 def tear_down(scenario: Scenario) -> None:
     """Delete the state of all limiters."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
+        cursor.execute("TRUNCATE weir_ratelimit_slot, weir_ratelimit_site RESTART IDENTITY CASCADE")
         for site in scenario.names:
             cursor.execute(f'DROP TABLE IF EXISTS "ratelimit___{site}"')
     with redis.Redis.from_url(settings.REDIS_URL) as client:

@@ -22,7 +22,9 @@ LOST = int(10_000 * tables.SHARE)
 
 def measure(plans: Path) -> list[Figure]:
     """Return their times; two fetches of every site are held (ticks.py)."""
-    database.run_at_length("UPDATE fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'")
+    database.run_at_length(
+        "UPDATE weir_fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'"
+    )
     tables.vacuum()
     return [*_reading(plans), *_sweeping(plans), *_purging(plans)]
 
@@ -53,8 +55,8 @@ def _sweeping(plans: Path) -> list[Figure]:
     ]
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE fetches_fetch SET lease_until = now() WHERE id IN"
-            f" (SELECT id FROM fetches_fetch WHERE state = 'reserved' LIMIT {LOST})"
+            "UPDATE weir_fetches_fetch SET lease_until = now() WHERE id IN"
+            f" (SELECT id FROM weir_fetches_fetch WHERE state = 'reserved' LIMIT {LOST})"
         )
     return [
         Figure(name="scale_held", value=held, unit="fetches"),

@@ -31,13 +31,13 @@ ROUNDS, CALLS = 7, 40
 HOT = "hot-1.bench"
 
 FILL = f"""
-    INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+    INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
     SELECT kind || n || '.bench', interval '333 ms', 1, kind = 'queue-', false
     FROM (VALUES ('queue-', {QUEUES}), ('site-', {SITES}), ('calm-', {CALM}), ('hot-', 1)) AS kinds(kind, most),
         generate_series(1, most) AS n
     ORDER BY kind = 'queue-' DESC, n;
 
-    INSERT INTO fetches_fetch ({tables.COLUMNS}, not_before)
+    INSERT INTO weir_fetches_fetch ({tables.COLUMNS}, not_before)
     SELECT 'http://queue.bench/' || n, '', 0, n % {QUEUES} + 1, 'queued', 0, 0, 5, '[]', '', '', '', '',
         now() - interval '1 day' + n * interval '1 ms'
     FROM generate_series(1, {QUEUES * HELD_S * 4}) AS n;
@@ -47,10 +47,10 @@ REPLACE_HOT = f"""
     DO $$
     DECLARE place tid;
     BEGIN
-        SELECT ctid INTO place FROM ratelimit_site
+        SELECT ctid INTO place FROM weir_ratelimit_site
         WHERE name >= '{HOT}' AND name <= '{HOT}' ORDER BY name DESC LIMIT 1;
         FOR number IN 1..%d LOOP
-            UPDATE ratelimit_site SET next_start = next_start + interval '1 ms' WHERE ctid = place
+            UPDATE weir_ratelimit_site SET next_start = next_start + interval '1 ms' WHERE ctid = place
             RETURNING ctid INTO place;
             COMMIT;
         END LOOP;
@@ -60,17 +60,17 @@ REPLACE_MANY = f"""
     DO $$
     BEGIN
         FOR number IN 1..{HELD_S} LOOP
-            UPDATE ratelimit_site SET next_start = next_start + interval '1 s'
+            UPDATE weir_ratelimit_site SET next_start = next_start + interval '1 s'
             WHERE name LIKE 'site-%' OR name LIKE 'queue-%';
             COMMIT;
         END LOOP;
     END $$
 """
 TAKE_FROM_QUEUES = f"""
-    UPDATE fetches_fetch SET state = 'done', status_code = 200, finished_at = now()
+    UPDATE weir_fetches_fetch SET state = 'done', status_code = 200, finished_at = now()
     WHERE id <= {QUEUES * HELD_S * 3}
 """
-QUEUES_ARE_DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp() WHERE name LIKE 'queue-%'"
+QUEUES_ARE_DUE = "UPDATE weir_ratelimit_site SET next_start = clock_timestamp() WHERE name LIKE 'queue-%'"
 
 
 def measure(plans: Path) -> list[Figure]:
@@ -107,7 +107,7 @@ def _snapshot() -> Iterator[None]:
     with database.connect() as other:
         other.execute("SET idle_in_transaction_session_timeout = 0")
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        other.execute("SELECT count(*) FROM ratelimit_site")
+        other.execute("SELECT count(*) FROM weir_ratelimit_site")
         yield
         other.execute("ROLLBACK")
 

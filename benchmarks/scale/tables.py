@@ -13,31 +13,31 @@ QUEUED = int(1_000_000 * SHARE)
 ENDED = int(200_000 * SHARE)  # in the last 60 days, of which 30 are kept
 SLOTS = int(1_000_000 * SHARE)  # of the last two hours, of which one is kept
 
-FETCHES = "fetches_fetchbody, fetches_fetch"
-ALL = f"{FETCHES}, ratelimit_slot, ratelimit_site"
+FETCHES = "weir_fetches_fetchbody, weir_fetches_fetch"
+ALL = f"{FETCHES}, weir_ratelimit_slot, weir_ratelimit_site"
 COLUMNS = """
     url, hop_url, redirects, site_id, state, priority, attempts, max_attempts, headers, etag, last_modified, error,
     on_done
 """
 FILL = f"""
-    INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+    INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
     SELECT 'site-' || n || '.bench', interval '1 s', 1, n <= {SITES}, false
     FROM generate_series(1, {SITES + IDLE_SITES}) AS n;
 
-    INSERT INTO fetches_fetch ({COLUMNS})
+    INSERT INTO weir_fetches_fetch ({COLUMNS})
     SELECT 'http://site-' || n % {SITES} + 1 || '.bench/' || n, '', 0, n % {SITES} + 1, 'queued', n % 3, 0, 5, '[]', '',
         '', '', ''
     FROM generate_series(1, {QUEUED}) AS n;
 
-    INSERT INTO fetches_fetch ({COLUMNS}, status_code, finished_at)
+    INSERT INTO weir_fetches_fetch ({COLUMNS}, status_code, finished_at)
     SELECT 'http://site-' || n % {SITES} + 1 || '.bench/' || n, '', 0, n % {SITES} + 1, 'done', n % 3, 0, 5, '[]', '',
         '', '', '', 200, now() - random() * interval '60 days'
     FROM generate_series(1, {ENDED}) AS n;
 
-    INSERT INTO fetches_fetchbody (fetch_id, content)
-    SELECT id, decode(repeat('77', 2000), 'hex') FROM fetches_fetch WHERE state = 'done';
+    INSERT INTO weir_fetches_fetchbody (fetch_id, content)
+    SELECT id, decode(repeat('77', 2000), 'hex') FROM weir_fetches_fetch WHERE state = 'done';
 
-    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at, finished_at)
+    INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at, finished_at)
     SELECT n % {SITES} + 1, start, start + interval '25 ms', interval '1 s', 1, start - interval '1 s', start
     FROM generate_series(1, {SLOTS}) AS n
     CROSS JOIN LATERAL (VALUES (now() - interval '2 hours' * (1 - n / {SLOTS}::float8))) AS slot(start);

@@ -9,8 +9,8 @@ from benchmarks.scale.explained import call_takes, recorded, statement_takes
 from weir.workers.fetches.dispatch import dispatch
 
 FEW = 100  # one site in so many
-RESERVED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
-DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp()"
+RESERVED = "UPDATE weir_ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
+DUE = "UPDATE weir_ratelimit_site SET next_start = clock_timestamp()"
 
 
 def measure(plans: Path) -> list[Figure]:

@@ -11,11 +11,11 @@ WAITING = int(100_000 * tables.SHARE)
 DUE = 10
 # The other sites are reserved for an hour, so that the statement reserves only at this site.
 FILL = f"""
-    UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour';
-    INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+    UPDATE weir_ratelimit_site SET next_start = clock_timestamp() + interval '1 hour';
+    INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
     VALUES ('%(name)s.bench', interval '10 ms', 1, true, false);
-    INSERT INTO fetches_fetch ({tables.COLUMNS}, not_before)
-    SELECT 'http://waiting.bench/' || n, '', 0, currval('ratelimit_site_id_seq'), 'queued', %(priority)s, 0, 5,
+    INSERT INTO weir_fetches_fetch ({tables.COLUMNS}, not_before)
+    SELECT 'http://waiting.bench/' || n, '', 0, currval('weir_ratelimit_site_id_seq'), 'queued', %(priority)s, 0, 5,
         '[]', '', '', '', '', now() + CASE WHEN n %% %(one_in)s = 0 THEN interval '0' ELSE interval '1 day' END
     FROM generate_series(1, %(fetches)s) AS n;
 """

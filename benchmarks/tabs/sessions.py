@@ -14,7 +14,7 @@ NAME = "tab-of-benchmark-"
 @contextmanager
 def signed_in(count: int) -> Iterator[list[str]]:
     """Yield the Cookie headers of so many users, who are there for the time of the block."""
-    may_view = Permission.objects.get(content_type__app_label="ops", codename="view")
+    may_view = Permission.objects.get(content_type__app_label="weir_ops", codename="view")
     users = get_user_model()
     _all().delete()
     made = [users.objects.create_user(f"{NAME}{number}") for number in range(count)]

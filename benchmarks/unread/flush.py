@@ -24,7 +24,7 @@ ROUNDS = 5
 USERS = 100_000
 LOOPED = 10_000
 PUBLISHED = 1_000
-LOOP = "UPDATE notifications_unreadcount SET unread_count = unread_count + %s WHERE user_id = %s"
+LOOP = "UPDATE weir_notifications_unreadcount SET unread_count = unread_count + %s WHERE user_id = %s"
 
 
 def compare() -> list[Figure]:
@@ -55,7 +55,7 @@ def compare() -> list[Figure]:
                 published.add(user_id, 1)
             return rate(PUBLISHED, published.flush)
 
-        database.run_at_length("VACUUM ANALYZE notifications_unreadcount")
+        database.run_at_length("VACUUM ANALYZE weir_notifications_unreadcount")
         take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # the creation of rows is not measured
         rounds = take_turns(
             ROUNDS, flush_again, lambda: rate(LOOPED, loop), flush_published, lambda: rate(LOOPED, loop_in_django)

@@ -31,7 +31,7 @@ class Size:
 SCATTER = 7_919
 # A user's notifications are of several kinds.
 FILL = f"""
-    INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
+    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
     SELECT
         1 + n * {SCATTER} % {{users}}, 'kind.' || (n + n / {{users}}) % {KINDS}, 'Order ' || n || ' is on its way', '',
         '/orders/' || n, at, at, CASE WHEN n < {{users}} * {ROWS_A_USER - UNREAD_A_USER} THEN at END
@@ -41,7 +41,7 @@ FILL = f"""
         ) AS moment(at)
 """
 FILL_COUNTS = f"""
-    INSERT INTO notifications_unreadcount (user_id, unread_count, epoch)
+    INSERT INTO weir_notifications_unreadcount (user_id, unread_count, epoch)
     SELECT user_id, {UNREAD_A_USER}, 0 FROM generate_series(1, {{users}}) AS user_id
 """
 COPIED = """
@@ -51,19 +51,19 @@ COPIED = """
         WHERE clock_timestamp() < statement_timestamp() + make_interval(secs => {most_s})
     ) TO STDOUT
 """
-COPY = "COPY notifications_notification (user_id, kind, title, body, url) FROM STDIN"
-UPDATE_KIND = "UPDATE notifications_notification SET read_at = now() WHERE kind = 'kind.3' AND read_at IS NULL"
-LOST = "INSERT INTO notifications_notification (user_id, kind, title, body, url) VALUES (%s, 'lost', '', '', '')"
+COPY = "COPY weir_notifications_notification (user_id, kind, title, body, url) FROM STDIN"
+UPDATE_KIND = "UPDATE weir_notifications_notification SET read_at = now() WHERE kind = 'kind.3' AND read_at IS NULL"
+LOST = "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) VALUES (%s, 'lost', '', '', '')"
 WRONG = """
     SELECT count(*)
-    FROM notifications_unreadcount AS stored
+    FROM weir_notifications_unreadcount AS stored
     FULL JOIN (
-        SELECT user_id, count(*) AS unread FROM notifications_notification WHERE read_at IS NULL GROUP BY user_id
+        SELECT user_id, count(*) AS unread FROM weir_notifications_notification WHERE read_at IS NULL GROUP BY user_id
     ) AS counted USING (user_id)
     WHERE coalesce(stored.unread_count, 0) <> coalesce(counted.unread, 0)
 """
 SIZES = """
-    SELECT pg_table_size('notifications_notification') / 1e9, pg_indexes_size('notifications_notification') / 1e9
+    SELECT pg_table_size('weir_notifications_notification') / 1e9, pg_indexes_size('weir_notifications_notification') / 1e9
 """
 
 
@@ -73,7 +73,7 @@ def fill(users: int) -> None:
     with stores.without_indexes():
         database.run_at_length(FILL.format(users=users))
     database.run_at_length(FILL_COUNTS.format(users=users))
-    database.run_at_length("VACUUM ANALYZE notifications_notification, notifications_unreadcount")
+    database.run_at_length("VACUUM ANALYZE weir_notifications_notification, weir_notifications_unreadcount")
     stores.become_trusted(passes=users // 10_000)
 
 

@@ -22,9 +22,9 @@ ROUNDS = 21
 UNREAD = {100: -1, 1_000: -2, 1_000_000: -3}  # users by their number of unread rows
 READS = 200
 FILL = """
-    INSERT INTO notifications_notification (user_id, kind, title, body, url)
+    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url)
     SELECT {user}, 'news', 'Hello', '', '' FROM generate_series(1, {rows});
-    INSERT INTO notifications_unreadcount (user_id, unread_count, epoch) VALUES ({user}, {rows}, 0)
+    INSERT INTO weir_notifications_unreadcount (user_id, unread_count, epoch) VALUES ({user}, {rows}, 0)
 """
 
 
@@ -33,7 +33,7 @@ def compare() -> list[Figure]:
     figures = []
     for rows, user in UNREAD.items():
         run_at_length(FILL.format(user=user, rows=rows))
-        run_at_length("VACUUM ANALYZE notifications_notification")
+        run_at_length("VACUUM ANALYZE weir_notifications_notification")
         ours, update = partial(inbox.mark_all_read, user), partial(_update, user)
         figures += [
             Figure(name=f"mark_all_read_{rows}_ms", value=_rolled_back(ours, ROUNDS), unit="ms"),
@@ -71,7 +71,9 @@ def _settle(user: int, rows: int) -> list[Figure]:
     settled = read_marks.settle()
     took_s = time.perf_counter() - began_at
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM notifications_notification WHERE user_id = %s AND read_at IS NULL", [user])
+        cursor.execute(
+            "SELECT count(*) FROM weir_notifications_notification WHERE user_id = %s AND read_at IS NULL", [user]
+        )
         [left] = cursor.fetchone()
     if (settled, left) != (rows, 0):
         raise AssertionError(f"{settled} of {rows} rows were settled, and {left} are left")

@@ -15,7 +15,7 @@ ROUNDS = 5
 USERS = 100_000
 CREATED = 20_000
 KIND, TITLE, BODY, URL = "news", "A new version is out", "It is faster than the last one.", "/news/1"
-COPY = "COPY notifications_notification (user_id, kind, title, body, url) FROM STDIN"
+COPY = "COPY weir_notifications_notification (user_id, kind, title, body, url) FROM STDIN"
 
 
 def compare() -> list[Figure]:

@@ -21,13 +21,13 @@ UNREAD_OF_OTHERS = 5  # one in so many
 PASSES = 20  # in which Redis must have become trusted
 
 EMPTY = """
-    TRUNCATE notifications_notification, notifications_unreadcount, notifications_flushedepoch, notifications_doubt,
-        notifications_reconciliation, notifications_readmark, notifications_excess, notifications_forgottenuser
+    TRUNCATE weir_notifications_notification, weir_notifications_unreadcount, weir_notifications_flushedepoch, weir_notifications_doubt,
+        weir_notifications_reconciliation, weir_notifications_readmark, weir_notifications_excess, weir_notifications_forgottenuser
         RESTART IDENTITY
 """
 # The times are long ago, so that reconciliation finds no recent change.
 FILL = f"""
-    INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
+    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
     SELECT
         owner.user_id, 'order.shipped', 'Order ' || n || ' is on its way', 'It left the warehouse today.',
         '/orders/' || n, owner.at, owner.at,
@@ -40,13 +40,13 @@ FILL = f"""
             n % {ROWS // 10} = 1 OR n % {ROWS // 10_000} = 2,
             statement_timestamp() - interval '30 days' + n * interval '0.1 s'
     ) AS owner(user_id, is_probed, at);
-    INSERT INTO notifications_unreadcount (user_id, unread_count, epoch)
-    SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM notifications_notification GROUP BY user_id
+    INSERT INTO weir_notifications_unreadcount (user_id, unread_count, epoch)
+    SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM weir_notifications_notification GROUP BY user_id
 """
 
 INDEXES = """
     SELECT indexname, indexdef FROM pg_indexes
-    WHERE tablename = 'notifications_notification' AND indexname <> 'notifications_notification_pkey'
+    WHERE tablename = 'weir_notifications_notification' AND indexname <> 'weir_notifications_notification_pkey'
 """
 
 
@@ -63,7 +63,7 @@ def fill() -> None:
     empty()
     with without_indexes():
         run_at_length(FILL)
-    run_at_length("VACUUM ANALYZE notifications_notification, notifications_unreadcount")
+    run_at_length("VACUUM ANALYZE weir_notifications_notification, weir_notifications_unreadcount")
     become_trusted()
 
 

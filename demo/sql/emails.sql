@@ -4,4 +4,4 @@ SELECT
     count(*) FILTER (WHERE state = 'sent') AS sent,
     count(*) FILTER (WHERE state = 'failed') AS failed,
     count(*) FILTER (WHERE state = 'unknown') AS unknown
-FROM mail_email
+FROM weir_mail_email

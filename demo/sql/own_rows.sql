@@ -1,8 +1,8 @@
 -- How many notifications of a user are unread, counted.
-SELECT count(*) AS unread FROM notifications_notification AS row
+SELECT count(*) AS unread FROM weir_notifications_notification AS row
 WHERE user_id = %(user)s::user_key AND read_at IS NULL
     AND NOT EXISTS (
-        SELECT FROM notifications_readmark AS mark
+        SELECT FROM weir_notifications_readmark AS mark
         WHERE mark.user_id = row.user_id
-            AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+            AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
     )

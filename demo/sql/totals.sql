@@ -5,4 +5,4 @@ SELECT
     count(*) FILTER (WHERE state = 'failed' AND url ~ '/(status/500/[0-9]+|close)$') AS failed_on_purpose,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY lateness_ms) AS lateness_p50_ms,
     percentile_cont(0.99) WITHIN GROUP (ORDER BY lateness_ms) AS lateness_p99_ms
-FROM fetches_fetch
+FROM weir_fetches_fetch

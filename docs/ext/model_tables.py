@@ -3,7 +3,7 @@
 The body explains the columns that have no help text, one a line. A column that nothing explains is a warning, and so
 is one that is explained twice.
 
-```{model} ratelimit.Site
+```{model} weir_ratelimit.Site
 paused_until: nothing starts before
 ```
 """

@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                 ("noted_at", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["noted_at", "user_id"], name="doubt_oldest")],
+                "indexes": [models.Index(fields=["noted_at", "user_id"], name="weir_doubt_oldest")],
             },
         ),
         migrations.CreateModel(
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "excesses",
-                "indexes": [models.Index(fields=["user_id"], name="excess_user")],
+                "indexes": [models.Index(fields=["user_id"], name="weir_excess_user")],
             },
         ),
         migrations.CreateModel(
@@ -150,37 +150,37 @@ class Migration(migrations.Migration):
                     models.Index(
                         models.F("user_id"),
                         models.OrderBy(models.F("id"), descending=True),
-                        name="notification_inbox",
+                        name="weir_notification_inbox",
                     ),
                     models.Index(
                         models.F("user_id"),
                         models.OrderBy(models.F("id"), descending=True),
                         condition=models.Q(("read_at__isnull", True)),
-                        name="notification_unread",
+                        name="weir_notification_unread",
                     ),
                     models.Index(
                         condition=models.Q(("read_at__isnull", True)),
                         fields=["user_id", "changed_xid"],
                         include=("id",),
-                        name="notification_unread_since",
+                        name="weir_notification_unread_since",
                     ),
-                    models.Index(fields=["changed_at", "id"], include=("user_id",), name="notification_changes"),
+                    models.Index(fields=["changed_at", "id"], include=("user_id",), name="weir_notification_changes"),
                     models.Index(
                         condition=models.Q(("read_at__isnull", False)),
                         fields=["read_at"],
-                        name="notification_read",
+                        name="weir_notification_read",
                     ),
                     models.Index(
                         condition=models.Q(("expires_at__isnull", False)),
                         fields=["expires_at"],
-                        name="notification_expires",
+                        name="weir_notification_expires",
                     ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("dedupe_key__isnull", False)),
                         fields=(user_keys.owner(), "dedupe_key"),
-                        name="notification_dedupe",
+                        name="weir_notification_dedupe",
                     )
                 ],
             },
@@ -198,7 +198,7 @@ class Migration(migrations.Migration):
                 ("marked_at", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["marked_at"], name="read_mark_marked_at")],
+                "indexes": [models.Index(fields=["marked_at"], name="weir_read_mark_marked_at")],
             },
         ),
         migrations.CreateModel(
@@ -248,25 +248,25 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "reconciliation",
                 "constraints": [
-                    models.CheckConstraint(condition=models.Q(("id", 1)), name="reconciliation_is_one_row")
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="weir_reconciliation_is_one_row")
                 ],
             },
         ),
         # Room for HOT updates: a flush changes a number without touching an index.
-        migrations.RunSQL("ALTER TABLE notifications_unreadcount SET (fillfactor = 70)", migrations.RunSQL.noop),
+        migrations.RunSQL("ALTER TABLE weir_notifications_unreadcount SET (fillfactor = 70)", migrations.RunSQL.noop),
         migrations.RunSQL(
-            "INSERT INTO notifications_installation (id, name) VALUES (1, gen_random_uuid())",
+            "INSERT INTO weir_notifications_installation (id, name) VALUES (1, gen_random_uuid())",
             migrations.RunSQL.noop,
         ),
         # A name for what several statements ask; PostgreSQL puts the expression in its place.
         migrations.RunSQL(
             """
-            CREATE FUNCTION notifications_covers(
+            CREATE FUNCTION weir_notifications_covers(
                 up_to bigint, marked_by xid8, snapshot pg_snapshot, id bigint, changed_xid xid8
             ) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 SELECT id <= up_to AND changed_xid <> marked_by AND pg_visible_in_snapshot(changed_xid, snapshot)
             $$
             """,
-            "DROP FUNCTION notifications_covers",
+            "DROP FUNCTION weir_notifications_covers",
         ),
     ]

@@ -7,4 +7,5 @@ class BellConfig(weir_apps.WeirApp):
     """Has views, a template tag and a script; its models are those of `notifications`."""
 
     name = "weir.notifications.web"
-    label = "bell"
+    label = "weir_bell"
+    verbose_name = "Weir: bell"

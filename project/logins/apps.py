@@ -11,6 +11,8 @@ class LoginsConfig(weir_apps.WeirApp):
     """Gives the admin a form that says how long to wait, and remembers from where users have logged in."""
 
     name = "project.logins"
+    label = "weir_logins"
+    verbose_name = "Weir: logins"
 
     def ready(self) -> None:
         from project.logins import gate, links, throttle  # noqa: PLC0415  needs loaded apps

@@ -92,7 +92,7 @@ def _differs(user: User) -> str:
 
 
 def _may_view() -> QuerySet[Permission]:
-    return _written(Permission).filter(content_type__app_label="ops", codename="view")
+    return _written(Permission).filter(content_type__app_label="weir_ops", codename="view")
 
 
 def _written(model: type[Row]) -> QuerySet[Row]:

@@ -11,7 +11,7 @@ class Rate(models.Model):
     next_attempt = models.DateTimeField(help_text="GCRA's theoretical arrival time")
 
     class Meta:
-        indexes = [models.Index(fields=["next_attempt"], name="rate_expired")]  # for the deletion in `take`
+        indexes = [models.Index(fields=["next_attempt"], name="weir_rate_expired")]  # for the deletion in `take`
 
     def __str__(self) -> str:
         return self.key
@@ -24,7 +24,9 @@ class KnownAddress(models.Model):
     known_until = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["known_until"], name="known_address_expired")]  # for the deletion in `remember`
+        indexes = [
+            models.Index(fields=["known_until"], name="weir_known_address_expired")
+        ]  # for the deletion in `remember`
 
     def __str__(self) -> str:
         return self.key

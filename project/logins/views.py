@@ -18,7 +18,7 @@ from weir.ops.pages import guarded
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _View = Callable[[HttpRequest], HttpResponse]
-_form = cast("_View", LoginView.as_view(template_name="logins/sign_in.html", authentication_form=SignInForm))
+_form = cast("_View", LoginView.as_view(template_name="weir/logins/sign_in.html", authentication_form=SignInForm))
 _leave = cast("_View", LogoutView.as_view())
 
 
@@ -46,4 +46,6 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _refused(request: HttpRequest, why: str) -> HttpResponse:
-    return guarded(render(request, "logins/refused.html", {"title": "This link does not work", "why": why}, status=403))
+    return guarded(
+        render(request, "weir/logins/refused.html", {"title": "This link does not work", "why": why}, status=403)
+    )

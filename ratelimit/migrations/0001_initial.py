@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                 ("deleted_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                "indexes": [models.Index(fields=["name"], name="deletedsite_by_name")],
+                "indexes": [models.Index(fields=["name"], name="weir_deletedsite_by_name")],
             },
         ),
         migrations.CreateModel(
@@ -226,56 +226,60 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(condition=models.Q(("has_backlog", True)), fields=["id"], name="site_with_backlog"),
-                    models.Index(condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="site_due"),
                     models.Index(
-                        condition=models.Q(("covers_subdomains", True)), fields=["name"], name="site_covering"
+                        condition=models.Q(("has_backlog", True)), fields=["id"], name="weir_site_with_backlog"
                     ),
-                    models.Index(condition=models.Q(("has_strays", True)), fields=["id"], name="site_with_strays"),
+                    models.Index(
+                        condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="weir_site_due"
+                    ),
+                    models.Index(
+                        condition=models.Q(("covers_subdomains", True)), fields=["name"], name="weir_site_covering"
+                    ),
+                    models.Index(condition=models.Q(("has_strays", True)), fields=["id"], name="weir_site_with_strays"),
                     models.Index(
                         condition=models.Q(("recalled_at__isnull", False)),
                         fields=["recalled_at"],
-                        name="site_recalled",
+                        name="weir_site_recalled",
                     ),
                     models.Index(
                         django.db.models.functions.comparison.Collate(
                             django.db.models.functions.text.Reverse("name"), "C"
                         ),
-                        name="site_by_suffix",
+                        name="weir_site_by_suffix",
                     ),
                     models.Index(
                         condition=models.Q(
                             ("paused_until__isnull", False), ("backed_off_until__isnull", False), _connector="OR"
                         ),
                         fields=["name"],
-                        name="site_held",
+                        name="weir_site_held",
                         opclasses=["varchar_pattern_ops"],
                     ),
                     models.Index(
                         models.OrderBy(models.F("backoff_level"), descending=True),
                         django.db.models.functions.comparison.Collate("name", "C"),
                         condition=models.Q(("backoff_level__gt", 0)),
-                        name="site_refusals",
+                        name="weir_site_refusals",
                     ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("interval__gt", datetime.timedelta(0))), name="site_interval_positive"
+                        condition=models.Q(("interval__gt", datetime.timedelta(0))), name="weir_site_interval_positive"
                     ),
-                    models.CheckConstraint(condition=models.Q(("burst__gte", 1)), name="site_burst_positive"),
+                    models.CheckConstraint(condition=models.Q(("burst__gte", 1)), name="weir_site_burst_positive"),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("grace__isnull", True),
                             ("grace__gte", datetime.timedelta(microseconds=15000)),
                             _connector="OR",
                         ),
-                        name="site_grace_not_too_short",
+                        name="weir_site_grace_not_too_short",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("max_concurrency__isnull", True), ("max_concurrency__gte", 1), _connector="OR"
                         ),
-                        name="site_concurrency_positive",
+                        name="weir_site_concurrency_positive",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -295,11 +299,11 @@ class Migration(migrations.Migration):
                             ),
                             _connector="OR",
                         ),
-                        name="site_refusing_usable",
+                        name="weir_site_refusing_usable",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("has_backlog", False), ("due_at__isnull", True), _connector="OR"),
-                        name="site_with_backlog_has_no_due_at",
+                        name="weir_site_with_backlog_has_no_due_at",
                     ),
                 ],
             },
@@ -345,7 +349,7 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        to="ratelimit.site",
+                        to="weir_ratelimit.site",
                     ),
                 ),
             ],
@@ -354,15 +358,15 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("released_at__isnull", False), ("run_size", 1)),
                         fields=["site", "start_time"],
-                        name="slot_given_back",
+                        name="weir_slot_given_back",
                     ),
                     models.Index(
                         condition=models.Q(("passed_on_at__isnull", False)),
                         fields=["passed_on_at"],
-                        name="slot_passed_on",
+                        name="weir_slot_passed_on",
                     ),
                     django.contrib.postgres.indexes.BrinIndex(
-                        autosummarize=True, fields=["start_time"], name="slot_by_start"
+                        autosummarize=True, fields=["start_time"], name="weir_slot_by_start"
                     ),
                 ],
                 "constraints": [
@@ -370,20 +374,20 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             ("finished_at__isnull", True), ("released_at__isnull", True), _connector="OR"
                         ),
-                        name="slot_finished_or_released",
+                        name="weir_slot_finished_or_released",
                     )
                 ],
             },
         ),
         # Room for HOT updates: each reservation changes its site's clock.
-        migrations.RunSQL("ALTER TABLE ratelimit_site SET (fillfactor = 50)", migrations.RunSQL.noop),
+        migrations.RunSQL("ALTER TABLE weir_ratelimit_site SET (fillfactor = 50)", migrations.RunSQL.noop),
         # Whether the next reservation may take a given-back slot. It is a function, not a view, because statements pass
         # the values that they have read under the lock of the site's row. PostgreSQL inlines it, so that the index
-        # slot_given_back is used (tests/integration/ratelimit/test_plans.py).
+        # weir_slot_given_back is used (tests/integration/ratelimit/test_plans.py).
         migrations.RunSQL(
             """
-            CREATE FUNCTION ratelimit_may_be_taken(
-                slot ratelimit_slot, soonest timestamptz, first_start timestamptz,
+            CREATE FUNCTION weir_ratelimit_may_be_taken(
+                slot weir_ratelimit_slot, soonest timestamptz, first_start timestamptz,
                 shortest_interval interval, grace interval, recalled_slot bigint
             ) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN
                 slot.released_at IS NOT NULL AND slot.run_size = 1
@@ -391,15 +395,15 @@ class Migration(migrations.Migration):
                 AND slot.use_until - slot.start_time >= grace AND slot."interval" >= shortest_interval
                 AND slot.id > recalled_slot
             """,
-            "DROP FUNCTION ratelimit_may_be_taken",
+            "DROP FUNCTION weir_ratelimit_may_be_taken",
         ),
         # What became of a slot: docs/glossary.md, "Fate". A function, as the history counts by it and the timeline shows
         # it, and the site's row, or the lack of one, comes from another table. PostgreSQL inlines it.
         # 500 ms: weir.ratelimit.pacing.CONFIRMED_FOR_S. 10 ms: weir.ratelimit.pacing.HAND_OVER_MARGIN_S.
         migrations.RunSQL(
             """
-            CREATE FUNCTION ratelimit_slot_fate(
-                slot ratelimit_slot, recalled_slot bigint, recalled_at timestamptz, reported_by timestamptz, now timestamptz
+            CREATE FUNCTION weir_ratelimit_slot_fate(
+                slot weir_ratelimit_slot, recalled_slot bigint, recalled_at timestamptz, reported_by timestamptz, now timestamptz
             ) RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
                 WHEN slot.finished_at IS NOT NULL THEN 'used'
                 WHEN slot.id <= recalled_slot AND slot.use_until > recalled_at AND CASE
@@ -413,6 +417,6 @@ class Migration(migrations.Migration):
                 ELSE 'unreported'
             END
             """,
-            "DROP FUNCTION ratelimit_slot_fate",
+            "DROP FUNCTION weir_ratelimit_slot_fate",
         ),
     ]

@@ -25,8 +25,8 @@ from weir.workers.orders.models import SHIPPED
 STORED_WRONG = """
     SELECT count(*) FROM (
         SELECT user_id, count(*) FILTER (WHERE read_at IS NULL) AS unread
-        FROM notifications_notification GROUP BY user_id
-    ) AS rows FULL JOIN notifications_unreadcount AS stored USING (user_id)
+        FROM weir_notifications_notification GROUP BY user_id
+    ) AS rows FULL JOIN weir_notifications_unreadcount AS stored USING (user_id)
     WHERE coalesce(stored.unread_count, 0) <> coalesce(rows.unread, 0)
 """
 SUBMITTED = (State.SENT, State.UNKNOWN)  # the mail server has it, or may have it

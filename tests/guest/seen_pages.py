@@ -62,7 +62,7 @@ class Names(TestCase):
     """Names of URLs are the project's."""
 
     def test_namespaces_of_the_project_lead_where_they_led(self) -> None:
-        names = ("ops:overview", "bell:count", "api:status")
+        names = ("weir_ops:overview", "bell:count", "api:status")
         assert [reverse(name) for name in names] == ["/ours/ops/", "/ours/bell/", "/ours/api/"]
         assert [found for found in checks.run_checks() if (found.id or "").startswith("urls.")] == []
 

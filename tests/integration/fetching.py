@@ -25,11 +25,11 @@ def queue_pages(pages: int, *, dedupe: bool = False) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, dedupe_key)
+            INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, dedupe_key)
             SELECT url, url, site_id, 'queued', 0, 5, CASE WHEN %s THEN md5(url)::uuid END
             FROM (
                 SELECT 'https://' || site.name || '/' || page AS url, site.id AS site_id
-                FROM generate_series(1, %s) AS page, ratelimit_site AS site
+                FROM generate_series(1, %s) AS page, weir_ratelimit_site AS site
                 ORDER BY page, site.id
             ) AS pages
             """,

@@ -106,7 +106,7 @@ class NotificationTest(TestCase):
 
 class WebTest(TestCase):
     def test_a_program_asks_once(self) -> None:
-        secret = tokens.create(of_shell(), "team", ["notifications.add_notification"]).secret
+        secret = tokens.create(of_shell(), "team", ["weir_notifications.add_notification"]).secret
         program = Client(headers={"authorization": f"Bearer {secret}", "idempotency-key": "one"})
         body = json.dumps({"users": [7], "kind": "k", "title": "once"})
         answers = [program.post("/api/v1/notifications", body, content_type="application/json") for _ in range(2)]
@@ -116,7 +116,7 @@ class WebTest(TestCase):
     def test_an_operator_sees_the_pages(self) -> None:
         self.client.force_login(User.objects.create_superuser("root"))
         set_rate("a.example", "2/s")
-        for path in ("/", "/sites/", "/sites/a.example/", "/admin/ratelimit/site/", "/bell/"):
+        for path in ("/", "/sites/", "/sites/a.example/", "/admin/weir_ratelimit/site/", "/bell/"):
             assert self.client.get(path).status_code == 200, path
 
 

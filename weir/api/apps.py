@@ -7,4 +7,5 @@ class ApiConfig(weir_apps.WeirApp):
     """Owns the answers that are kept for repeated requests, and the task that deletes old ones."""
 
     name = "weir.api"
-    verbose_name = "API"
+    label = "weir_api"
+    verbose_name = "Weir: API"

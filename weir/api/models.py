@@ -24,11 +24,11 @@ class KeptAnswer(models.Model):
     class Meta:
         constraints: ClassVar = [
             # idempotency.once: the answer to this key of this token
-            models.UniqueConstraint(fields=["token", "key"], name="kept_answer_once"),
+            models.UniqueConstraint(fields=["token", "key"], name="weir_kept_answer_once"),
         ]
         indexes: ClassVar = [
             # idempotency.purge: the oldest
-            models.Index(fields=["created_at"], name="kept_answer_by_age"),
+            models.Index(fields=["created_at"], name="weir_kept_answer_by_age"),
         ]
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from weir.api.http.problems import NOT_FOUND, Problem
 def problem(request: HttpRequest, name: str) -> HttpResponse:
     """Show what a kind of problem means."""
     kind = problems.KINDS.get(name)
-    return nothing(request) if kind is None else render(request, "api/problem.html", {"kind": kind})
+    return nothing(request) if kind is None else render(request, "weir/api/problem.html", {"kind": kind})
 
 
 def nothing(request: HttpRequest) -> HttpResponse:

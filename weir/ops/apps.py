@@ -7,7 +7,8 @@ class OpsConfig(weir_apps.WeirApp):
     """Owns the operators' pages, and what machines read of the same numbers."""
 
     name = "weir.ops"
-    verbose_name = "Operators' pages"
+    label = "weir_ops"
+    verbose_name = "Weir: operators' pages"
 
     def ready(self) -> None:
         """Register the system checks."""

@@ -22,7 +22,7 @@ from django.urls import reverse
 from weir.ops import answers
 from weir.workers import cursors
 
-PERMISSION: Final = "ops.view"
+PERMISSION: Final = "weir_ops.view"
 FORBIDDEN: Final = "Not for this account"
 PAGES: Final = (
     ("weir_ops:overview", "Overview"),
@@ -85,7 +85,7 @@ def forbidden(request: HttpRequest) -> HttpResponse | None:
         return redirect_to_login(request.get_full_path())
     if request.user.has_perm(PERMISSION):
         return None
-    return HttpResponse(rendered("ops/forbidden.html", {"title": FORBIDDEN}, request), status=403)
+    return HttpResponse(rendered("weir/ops/forbidden.html", {"title": FORBIDDEN}, request), status=403)
 
 
 def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -> str:
@@ -113,12 +113,12 @@ def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
         answers.remember(request, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
     whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}
-    return HttpResponse(rendered("ops/page.html", whole, request))
+    return HttpResponse(rendered("weir/ops/page.html", whole, request))
 
 
 def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpResponse:
     shows = {"title": title, "why": why, **frame(request)}
-    return HttpResponse(rendered("ops/refused.html", shows, request), status=status)
+    return HttpResponse(rendered("weir/ops/refused.html", shows, request), status=status)
 
 
 def frame(request: HttpRequest) -> dict[str, object]:

@@ -34,7 +34,7 @@ def _begin_in_copy(suffix: str) -> None:
     copy.settings_dict["NAME"] = connection.creation.get_test_db_clone_settings(suffix)["NAME"]
     try:
         with copy.cursor() as cursor:
-            cursor.execute("DELETE FROM timeline_knowntimeline")
+            cursor.execute("DELETE FROM weir_timeline_knowntimeline")
         gate.begin(copy)
     finally:
         copy.close()

@@ -1,6 +1,6 @@
 """How an operator changes something: by an Action, as an Actor, with an entry in the audit trail.
 
-    PAUSE = Action("sites.pause", permission="ratelimit.change_site")
+    PAUSE = Action("sites.pause", permission="weir_ratelimit.change_site")
 
     PAUSE.allow(actor)
     with transaction.atomic(), PAUSE.recorded(actor, host, why, state=settings_of_site):
@@ -58,7 +58,7 @@ class Actor:
 
     name: str
     door: Door
-    may: Callable[[str], bool]  # whether it has a permission, such as ratelimit.change_site
+    may: Callable[[str], bool]  # whether it has a permission, such as weir_ratelimit.change_site
 
 
 def of_request(request: HttpRequest, door: Door) -> Actor:

@@ -7,4 +7,5 @@ class AuditConfig(weir_apps.WeirApp):
     """Owns the audit trail, and the task that deletes what is old."""
 
     name = "weir.workers.audit"
-    verbose_name = "Audit"
+    label = "weir_audit"
+    verbose_name = "Weir: audit"

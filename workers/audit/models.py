@@ -21,7 +21,7 @@ class Door(models.TextChoices):
 class Entry(models.Model):
     """What an operator has changed, written in the transaction of the change: there is none without the other.
 
-    PostgreSQL refuses to change an entry, and to delete one younger than 30 days: the trigger audit_entry_kept.
+    PostgreSQL refuses to change an entry, and to delete one younger than 30 days: the trigger weir_audit_entry_kept.
     """
 
     at = models.DateTimeField(db_default=Now())
@@ -45,11 +45,11 @@ class Entry(models.Model):
         default_permissions = ("view",)
         indexes: ClassVar = [
             # The page and the export, by target and action: the newest first.
-            models.Index(fields=["target", "-id"], name="entry_by_target"),
-            models.Index(fields=["action", "-id"], name="entry_by_action"),
-            models.Index(fields=["actor", "-id"], name="entry_by_actor"),
+            models.Index(fields=["target", "-id"], name="weir_entry_by_target"),
+            models.Index(fields=["action", "-id"], name="weir_entry_by_action"),
+            models.Index(fields=["actor", "-id"], name="weir_entry_by_actor"),
             # The purge: the oldest.
-            models.Index(fields=["at"], name="entry_by_time"),
+            models.Index(fields=["at"], name="weir_entry_by_time"),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,8 @@ class FetchesConfig(weir_apps.WeirApp):
     """Registers the system checks, and what a step of PostgreSQL's clock changes."""
 
     name = "weir.workers.fetches"
-    label = "fetches"
+    label = "weir_fetches"
+    verbose_name = "Weir: fetches"
 
     def ready(self) -> None:
         from weir.workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps

@@ -54,7 +54,7 @@ class Fetch(Traced):
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
     # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
     # reservation waits for that row. The site of a fetch that has ended may be deleted; that of a queued one, for a
-    # moment (maintenance/deleted_sites.py). No index of its own: fetch_queue serves.
+    # moment (maintenance/deleted_sites.py). No index of its own: weir_fetch_queue serves.
     site = models.ForeignKey(
         Site,
         models.PROTECT,
@@ -129,34 +129,36 @@ class Fetch(Traced):
     class Meta:
         verbose_name_plural = "fetches"
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(state__in=[state.value for state in State]), name="fetch_state_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=[state.value for state in State]), name="weir_fetch_state_known"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=[s.value for s in FINAL]) ^ Q(finished_at__isnull=True),
-                name="fetch_final_has_finished_at",
+                name="weir_fetch_final_has_finished_at",
             ),
             models.CheckConstraint(
                 condition=~Q(state__in=[s.value for s in HELD]) | Q(slot_id__isnull=False, lease_until__isnull=False),
-                name="fetch_held_has_slot_and_lease",
+                name="weir_fetch_held_has_slot_and_lease",
             ),
             models.CheckConstraint(
-                condition=Q(site__isnull=False) | Q(state=State.FAILED), name="fetch_without_site_is_failed"
+                condition=Q(site__isnull=False) | Q(state=State.FAILED), name="weir_fetch_without_site_is_failed"
             ),
             models.CheckConstraint(
-                condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="fetch_done_has_status"
+                condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="weir_fetch_done_has_status"
             ),
-            models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="fetch_failed_says_why"),
-            models.CheckConstraint(condition=Q(max_attempts__gte=1), name="fetch_max_attempts_positive"),
+            models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="weir_fetch_failed_says_why"),
+            models.CheckConstraint(condition=Q(max_attempts__gte=1), name="weir_fetch_max_attempts_positive"),
             # Enqueue with `dedupe`: one unfinished fetch for each key. A key is free again when its fetch ends.
             models.UniqueConstraint(
                 fields=["dedupe_key"],
                 condition=Q(dedupe_key__isnull=False, state__in=[s.value for s in ACTIVE]),
-                name="fetch_unfinished_once",
+                name="weir_fetch_unfinished_once",
             ),
             # The robots.txt of an origin is asked for once at a time, however many fetches wait for it.
             models.UniqueConstraint(
                 fields=["url"],
                 condition=Q(is_robots=True, state__in=[s.value for s in ACTIVE]),
-                name="fetch_robots_once",
+                name="weir_fetch_robots_once",
             ),
         ]
         indexes: ClassVar = [
@@ -167,66 +169,66 @@ class Fetch(Traced):
                 F("not_before"),
                 F("id"),
                 condition=Q(state=State.QUEUED),
-                name="fetch_queue",
+                name="weir_fetch_queue",
             ),
             # A robots.txt is known now: which fetches of the site wait for it?
             models.Index(
                 fields=["site"],
                 condition=Q(state=State.QUEUED, due_since__isnull=False),
-                name="fetch_waits_for_robots",
+                name="weir_fetch_waits_for_robots",
             ),
             # Dispatch: how many fetches of a site with max_concurrency are held. Sweep: which leases of held fetches
             # have run out; those held are never more than a few seconds' worth.
             models.Index(
                 fields=["site", "lease_until"],
                 condition=Q(state__in=[s.value for s in HELD]),
-                name="fetch_held",
+                name="weir_fetch_held",
             ),
-            # Claim: which fetch is a slot for? The condition means the same as that of fetch_held, and is another one:
-            # while statistics say that hardly any fetch is held, reading all of fetch_held would look as cheap.
-            models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="fetch_of_slot"),
+            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, and is another one:
+            # while statistics say that hardly any fetch is held, reading all of weir_fetch_held would look as cheap.
+            models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="weir_fetch_of_slot"),
             # Claim, where a fetch revalidates: the last good result of its URL that has validators.
             models.Index(
                 MD5("hop_url"),
                 F("finished_at").desc(),
                 condition=Q(state=State.DONE, status_code=200) & (~Q(etag="") | ~Q(last_modified="")),
-                name="fetch_validators",
+                name="weir_fetch_validators",
             ),
             # Purge, claim: does a later result refer to the body of this one?
             models.Index(
                 fields=["unchanged_from", "finished_at"],
                 condition=Q(unchanged_from__isnull=False),
-                name="fetch_unchanged_from",
+                name="weir_fetch_unchanged_from",
             ),
             # Purge: the oldest results.
-            models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="fetch_finished"),
+            models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="weir_fetch_finished"),
             # Sweep: calls of `on_done` that were not made yet.
             models.Index(
                 fields=["finished_at"],
                 condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
-                name="fetch_on_done_due",
+                name="weir_fetch_on_done_due",
             ),
             # Fetch list: what ended at a site, in some states, the last end first.
             models.Index(
                 fields=["site", "state", "finished_at", "id"],
                 condition=Q(finished_at__isnull=False),
-                name="fetch_ended_at_site",
+                name="weir_fetch_ended_at_site",
             ),
             # Fetch list: what ended otherwise than `done`, at any site, the last end first. Hardly any fetch is in it.
             models.Index(
                 fields=["state", "finished_at", "id"],
                 condition=Q(state__in=[State.FAILED.value, State.CANCELLED.value]),
-                name="fetch_not_done",
+                name="weir_fetch_not_done",
             ),
             # Fetch list: what is queued at any site, the newest first.
-            models.Index(fields=["created_at", "id"], condition=Q(state=State.QUEUED), name="fetch_queued"),
+            models.Index(fields=["created_at", "id"], condition=Q(state=State.QUEUED), name="weir_fetch_queued"),
             # Fetch list: a URL, or all that begin so. Entries are short, as URLs may be longer than an entry may be.
             # Held fetches are not in it, as each change of a row would then be one of this index; they are few.
             models.Index(
                 Collate(Left("url", URL_KEY), "C"),
                 F("id"),
                 condition=~Q(state__in=[s.value for s in HELD]),
-                name="fetch_by_url",
+                name="weir_fetch_by_url",
             ),
         ]
 
@@ -276,22 +278,23 @@ class RobotsFile(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.CheckConstraint(
-                condition=Q(state__in=[state.value for state in RobotsState]), name="robots_state_known"
+                condition=Q(state__in=[state.value for state in RobotsState]), name="weir_robots_state_known"
             ),
             models.CheckConstraint(
                 condition=Q(state__in=[RobotsState.UNREACHABLE.value, RobotsState.FORBIDDEN.value]) ^ Q(error=""),
-                name="robots_unreachable_says_why",
+                name="weir_robots_unreachable_says_why",
             ),
             models.CheckConstraint(
-                condition=Q(crawl_delay__isnull=True) | Q(crawl_delay__gt=timedelta(0)), name="robots_delay_positive"
+                condition=Q(crawl_delay__isnull=True) | Q(crawl_delay__gt=timedelta(0)),
+                name="weir_robots_delay_positive",
             ),
-            models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="robots_refreshed_in_time"),
+            models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="weir_robots_refreshed_in_time"),
         ]
         indexes: ClassVar = [
             # Settling Crawl-delays: the longest that still counts at a site.
-            models.Index(fields=["site", "expires_at"], name="robots_of_site"),
+            models.Index(fields=["site", "expires_at"], name="weir_robots_of_site"),
             # Purge: those that no fetch has needed for long.
-            models.Index(fields=["expires_at"], name="robots_expired"),
+            models.Index(fields=["expires_at"], name="weir_robots_expired"),
         ]
 
     def __str__(self) -> str:

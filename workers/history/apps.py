@@ -7,7 +7,8 @@ class HistoryConfig(weir_apps.WeirApp):
     """Owns the tables of the history, and the task that fills them; registers the system checks."""
 
     name = "weir.workers.history"
-    verbose_name = "History"
+    label = "weir_history"
+    verbose_name = "Weir: history"
 
     def ready(self) -> None:
         from weir.workers.history import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps

@@ -17,8 +17,8 @@ class Total(models.Model):
     class Meta:
         constraints: ClassVar = [
             # The rollup adds to it.
-            models.UniqueConstraint(fields=["series", "label"], name="total_series_label_unique"),
-            models.CheckConstraint(condition=Q(value__gte=0), name="total_not_negative"),
+            models.UniqueConstraint(fields=["series", "label"], name="weir_total_series_label_unique"),
+            models.CheckConstraint(condition=Q(value__gte=0), name="weir_total_not_negative"),
         ]
 
     def __str__(self) -> str:
@@ -71,10 +71,10 @@ class SiteMinute(Counted):
     class Meta:
         constraints: ClassVar = [
             # Reports: the minutes of a site.
-            models.UniqueConstraint(fields=["site_id", "minute"], name="siteminute_unique"),
+            models.UniqueConstraint(fields=["site_id", "minute"], name="weir_siteminute_unique"),
         ]
         # Purge: the oldest minutes. Rows are written in the order of their minutes.
-        indexes: ClassVar = [BrinIndex(fields=["minute"], name="siteminute_by_minute", autosummarize=True)]
+        indexes: ClassVar = [BrinIndex(fields=["minute"], name="weir_siteminute_by_minute", autosummarize=True)]
 
     def __str__(self) -> str:
         return f"{self.minute:%Y-%m-%d %H:%M} at site {self.site_id}"
@@ -88,7 +88,7 @@ class Watermark(models.Model):
     epoch = models.BigIntegerField(help_text="the last epoch of unread numbers whose users are in the totals")
 
     class Meta:
-        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="watermark_is_one_row")]
+        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="weir_watermark_is_one_row")]
 
     def __str__(self) -> str:
         return f"rolled up until {self.rolled_until:%Y-%m-%d %H:%M}"

@@ -10,7 +10,8 @@ class MailConfig(weir_apps.WeirApp):
     """Registers the system checks and the kinds of e-mail."""
 
     name = "weir.workers.mail"
-    label = "mail"
+    label = "weir_mail"
+    verbose_name = "Weir: e-mails"
 
     def ready(self) -> None:
         """Import the checks, and the module `emails` of every installed app: importing them registers."""

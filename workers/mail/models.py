@@ -141,55 +141,61 @@ class Email(Traced):
         ]
         constraints: ClassVar = [
             # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
-            models.UniqueConstraint(fields=["kind", "key"], name="email_kind_key_unique"),
-            models.CheckConstraint(condition=Q(state__in=[state.value for state in State]), name="email_state_known"),
-            _only_in(HELD, "claim_token", "email_held_has_token"),
-            _only_in([State.CLAIMED], "claimed_until", "email_claimed_has_lease"),
-            _only_in([State.SENDING, State.UNKNOWN], "sending_since", "email_sending_has_since"),
-            _only_in([State.SENT, State.BOUNCED], "sent_at", "email_sent_has_sent_at"),
-            models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(last_reply=""), name="email_failed_says_why"),
+            models.UniqueConstraint(fields=["kind", "key"], name="weir_email_kind_key_unique"),
+            models.CheckConstraint(
+                condition=Q(state__in=[state.value for state in State]), name="weir_email_state_known"
+            ),
+            _only_in(HELD, "claim_token", "weir_email_held_has_token"),
+            _only_in([State.CLAIMED], "claimed_until", "weir_email_claimed_has_lease"),
+            _only_in([State.SENDING, State.UNKNOWN], "sending_since", "weir_email_sending_has_since"),
+            _only_in([State.SENT, State.BOUNCED], "sent_at", "weir_email_sent_has_sent_at"),
+            models.CheckConstraint(
+                condition=~Q(state=State.FAILED) | ~Q(last_reply=""), name="weir_email_failed_says_why"
+            ),
             models.CheckConstraint(
                 condition=~Q(state=State.UNKNOWN) | ~Q(phase="") & ~Q(last_reply=""),
-                name="email_unknown_says_what_is_known",
+                name="weir_email_unknown_says_what_is_known",
             ),
         ]
         indexes: ClassVar = [
             # What is due, whatever its kind: `status`, and whether a mailer is to be woken.
-            models.Index(fields=["next_attempt_at", "id"], condition=Q(state=State.PENDING), name="email_pending"),
+            models.Index(fields=["next_attempt_at", "id"], condition=Q(state=State.PENDING), name="weir_email_pending"),
             # Claims: the queue of each kind and priority, the longest waiting first.
             models.Index(
                 fields=["kind", "priority", "next_attempt_at", "id"],
                 condition=Q(state=State.PENDING),
-                name="email_queues",
+                name="weir_email_queues",
             ),
             # Take back and give up: what is held, never more than a few hundred. Operators: what is unknown.
             models.Index(
-                F("state"), F("sending_since"), condition=Q(state__in=[s.value for s in HELD]), name="email_held"
+                F("state"), F("sending_since"), condition=Q(state__in=[s.value for s in HELD]), name="weir_email_held"
             ),
             # Expiry: what waits, or is claimed, and expires.
             models.Index(
                 fields=["expires_at"],
                 condition=Q(state__in=[s.value for s in NOT_BEGUN], expires_at__isnull=False),
-                name="email_expires",
+                name="weir_email_expires",
             ),
             # Lists of a state, the oldest first; nearly all e-mails are sent.
-            models.Index(fields=["state", "created_at", "id"], condition=~Q(state=State.SENT), name="email_not_sent"),
+            models.Index(
+                fields=["state", "created_at", "id"], condition=~Q(state=State.SENT), name="weir_email_not_sent"
+            ),
             # How many of a kind, and which, were not sent.
             models.Index(
                 fields=["kind", "state", "created_at", "id"],
                 condition=Q(state__in=[s.value for s in UNSENT]),
-                name="email_unsent_by_kind",
+                name="weir_email_unsent_by_kind",
             ),
             # The admin's list of a kind, the newest first.
-            models.Index(fields=["kind", "id"], name="email_kind"),
+            models.Index(fields=["kind", "id"], name="weir_email_kind"),
             # Search by address, or by how it begins.
-            models.Index(LOWER_RECIPIENT, F("id"), name="email_recipient"),
+            models.Index(LOWER_RECIPIENT, F("id"), name="weir_email_recipient"),
             # History: which ended in a minute. A small index, as e-mails end in about the order of their rows.
-            BrinIndex(fields=["ended_at"], name="email_by_end", autosummarize=True),
+            BrinIndex(fields=["ended_at"], name="weir_email_by_end", autosummarize=True),
             # Logs and delivery reports name e-mails so.
-            models.Index(fields=["message_id"], name="email_message_id"),
+            models.Index(fields=["message_id"], name="weir_email_message_id"),
             # Delivery reports of providers that replace the Message-ID by a name of their own.
-            models.Index(fields=["provider_id"], condition=~Q(provider_id=""), name="email_provider_id"),
+            models.Index(fields=["provider_id"], condition=~Q(provider_id=""), name="weir_email_provider_id"),
         ]
 
     def __str__(self) -> str:
@@ -205,7 +211,7 @@ class Rendering(models.Model):
 
     class Meta:
         # Retention.
-        indexes: ClassVar = [models.Index(fields=["rendered_at"], name="rendering_rendered_at")]
+        indexes: ClassVar = [models.Index(fields=["rendered_at"], name="weir_rendering_rendered_at")]
 
     def __str__(self) -> str:
         return f"rendering of e-mail {self.pk}"
@@ -226,7 +232,7 @@ class Resolution(models.Model):
     claimed_by = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="resolution_says_who_and_why")]
+        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="weir_resolution_says_who_and_why")]
 
     def __str__(self) -> str:
         return f"{self.who}: {self.done.label}"
@@ -292,9 +298,9 @@ class MailAct(models.Model):
 
     class Meta:
         verbose_name = "act"
-        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="mail_act_says_who_and_why")]
+        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="weir_mail_act_says_who_and_why")]
         # What was done about a kind, or an address.
-        indexes: ClassVar = [models.Index(fields=["about", "id"], name="mail_act_about")]
+        indexes: ClassVar = [models.Index(fields=["about", "id"], name="weir_mail_act_about")]
 
     def __str__(self) -> str:
         return f"{self.who} {self.get_what_display()}"

@@ -7,4 +7,5 @@ class OrdersConfig(weir_apps.WeirApp):
     """Needs `weir.workers.mail`, which imports this app's kinds of e-mail."""
 
     name = "weir.workers.orders"
-    label = "orders"
+    label = "weir_orders"
+    verbose_name = "Weir: orders"

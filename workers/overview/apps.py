@@ -7,3 +7,5 @@ class OverviewConfig(weir_apps.WeirApp):
     """Owns the command `status`."""
 
     name = "weir.workers.overview"
+    label = "weir_overview"
+    verbose_name = "Weir: overview"

@@ -7,6 +7,8 @@ class ProcessesConfig(weir_apps.WeirApp):
     """Owns the table of processes."""
 
     name = "weir.workers.processes"
+    label = "weir_processes"
+    verbose_name = "Weir: processes"
 
     def ready(self) -> None:
         """Register the system checks; have the times of turns put right where PostgreSQL's clock was stepped."""

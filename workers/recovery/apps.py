@@ -8,7 +8,8 @@ class RecoveryConfig(weir_apps.WeirApp):
     """Owns what was done, makes Redis the witness, and has steps of PostgreSQL's clock settled."""
 
     name = "weir.workers.recovery"
-    verbose_name = "recovery"
+    label = "weir_recovery"
+    verbose_name = "Weir: recovery"
 
     def ready(self) -> None:
         """Have Redis asked what other processes have seen of PostgreSQL's history."""

@@ -20,7 +20,7 @@ class Recovery(models.Model):
     class Meta:
         verbose_name_plural = "recoveries"
         # The overview: the last one.
-        indexes: ClassVar = [models.Index(fields=["ended_at"], name="recovery_ended_at")]
+        indexes: ClassVar = [models.Index(fields=["ended_at"], name="weir_recovery_ended_at")]
 
     def __str__(self) -> str:
         return f"recovery of {self.ended_at}"

@@ -7,6 +7,8 @@ class ThrottledConfig(weir_apps.WeirApp):
     """Owns the postponed tasks."""
 
     name = "weir.workers.throttled"
+    label = "weir_throttled"
+    verbose_name = "Weir: throttled tasks"
 
     def ready(self) -> None:
         """Have the times of postponed tasks put right where PostgreSQL's clock was stepped."""

@@ -47,11 +47,11 @@ class PostponedTask(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(published_at__isnull=True) ^ Q(lease_until__isnull=False),
-                name="postponedtask_published_has_lease",
+                name="weir_postponedtask_published_has_lease",
             ),
             models.CheckConstraint(
                 condition=Q(held_by__isnull=True) | Q(published_at__isnull=False),
-                name="postponedtask_held_is_published",
+                name="weir_postponedtask_held_is_published",
             ),
         ]
         indexes: ClassVar = [
@@ -59,16 +59,18 @@ class PostponedTask(models.Model):
             models.Index(
                 fields=["site", "not_before", "id"],
                 condition=Q(published_at__isnull=True),
-                name="postponedtask_waiting",
+                name="weir_postponedtask_waiting",
             ),
             # Publish: how many tasks of a site are on their way to a worker.
             models.Index(
                 fields=["site"],
                 condition=Q(published_at__isnull=False, held_by__isnull=True),
-                name="postponedtask_on_its_way",
+                name="weir_postponedtask_on_its_way",
             ),
             # Take back: the tasks whose lease is over.
-            models.Index(fields=["lease_until"], condition=Q(lease_until__isnull=False), name="postponedtask_leased"),
+            models.Index(
+                fields=["lease_until"], condition=Q(lease_until__isnull=False), name="weir_postponedtask_leased"
+            ),
         ]
 
     def __str__(self) -> str:

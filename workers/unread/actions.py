@@ -9,8 +9,8 @@ from weir.notifications.removal import bulk
 from weir.notifications.user_keys import UserKey
 from weir.workers.audit.acting import Action, Actor
 
-RECONCILE: Final = Action("unread.reconcile_user", "notifications.change_reconciliation")
-DELETE: Final = Action("unread.delete_notifications", "notifications.delete_notification")
+RECONCILE: Final = Action("unread.reconcile_user", "weir_notifications.change_reconciliation")
+DELETE: Final = Action("unread.delete_notifications", "weir_notifications.delete_notification")
 MOST_NAMED: Final = 100  # users, in an entry
 
 

@@ -7,3 +7,5 @@ class UnreadConfig(weir_apps.WeirApp):
     """Owns the periodic tasks and the commands of unread numbers."""
 
     name = "weir.workers.unread"
+    label = "weir_unread"
+    verbose_name = "Weir: unread numbers"

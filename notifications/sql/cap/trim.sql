@@ -7,24 +7,24 @@
 -- Promises: only notes go that the statement sees, together with the rows that they were written for. A note of a flush
 -- that commits meanwhile stays.
 WITH newest_beyond AS MATERIALIZED (
-    SELECT id FROM notifications_notification
+    SELECT id FROM weir_notifications_notification
     WHERE user_id = %(user)s AND read_at IS NULL AND %(cap)s::bigint > 0
-        AND NOT EXISTS (SELECT FROM notifications_readmark WHERE user_id = %(user)s)
+        AND NOT EXISTS (SELECT FROM weir_notifications_readmark WHERE user_id = %(user)s)
     ORDER BY id DESC
     OFFSET greatest(%(cap)s::bigint, 0)
     LIMIT 1
 ), oldest AS (
-    SELECT id FROM notifications_notification
+    SELECT id FROM weir_notifications_notification
     WHERE user_id = %(user)s AND read_at IS NULL AND id <= (SELECT id FROM newest_beyond)
     ORDER BY id
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM notifications_notification WHERE id = ANY (array(SELECT id FROM oldest)) RETURNING 1
+    DELETE FROM weir_notifications_notification WHERE id = ANY (array(SELECT id FROM oldest)) RETURNING 1
 ), fitting AS (
-    DELETE FROM notifications_excess WHERE user_id = %(user)s AND NOT EXISTS (SELECT FROM newest_beyond)
+    DELETE FROM weir_notifications_excess WHERE user_id = %(user)s AND NOT EXISTS (SELECT FROM newest_beyond)
         AND NOT EXISTS (
-            SELECT FROM notifications_unreadcount
+            SELECT FROM weir_notifications_unreadcount
             WHERE user_id = %(user)s AND %(cap)s::bigint > 0 AND unread_count > %(cap)s::bigint
         )
 )

@@ -1,7 +1,7 @@
 -- The oldest doubts after `after` that were noted until `until`, and these users' stored numbers (row look-up).
 SELECT doubt.user_id, doubt.noted_at, coalesce(stored.unread_count, 0) AS unread_count
 FROM (
-    SELECT user_id, noted_at FROM notifications_doubt
+    SELECT user_id, noted_at FROM weir_notifications_doubt
     WHERE noted_at <= %(until)s
         AND (
             %(after)s::timestamptz IS NULL OR (noted_at, user_id) > (%(after)s::timestamptz, %(after_user)s::user_key)
@@ -10,6 +10,6 @@ FROM (
     LIMIT %(most)s
 ) AS doubt
 LEFT JOIN LATERAL (
-    SELECT unread_count FROM notifications_unreadcount WHERE user_id = doubt.user_id OFFSET 0
+    SELECT unread_count FROM weir_notifications_unreadcount WHERE user_id = doubt.user_id OFFSET 0
 ) AS stored ON true
 ORDER BY doubt.noted_at, doubt.user_id

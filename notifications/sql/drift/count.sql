@@ -2,7 +2,7 @@
 SELECT
     asked.user_id,
     (
-        SELECT count(*) FROM notifications_notification AS row
+        SELECT count(*) FROM weir_notifications_notification AS row
         WHERE row.user_id = asked.user_id AND row.read_at IS NULL
     ) AS rows
 FROM unnest(%(users)s::user_key[]) AS asked(user_id)

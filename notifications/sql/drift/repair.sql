@@ -14,19 +14,19 @@ WITH wrong AS (
     ) AS found(user_id, drift, unread_count, epoch)
 ), unchanged AS (
     SELECT stored.user_id, wrong.drift
-    FROM notifications_unreadcount AS stored JOIN wrong ON wrong.user_id = stored.user_id
+    FROM weir_notifications_unreadcount AS stored JOIN wrong ON wrong.user_id = stored.user_id
     WHERE stored.unread_count = wrong.unread_count AND stored.epoch = wrong.epoch
     ORDER BY stored.user_id
     FOR UPDATE OF stored
 ), repaired AS (
-    UPDATE notifications_unreadcount AS stored SET unread_count = stored.unread_count + unchanged.drift
+    UPDATE weir_notifications_unreadcount AS stored SET unread_count = stored.unread_count + unchanged.drift
     FROM unchanged WHERE stored.user_id = unchanged.user_id
     RETURNING stored.user_id, unchanged.drift
 ), noted AS (
-    INSERT INTO notifications_repair (repaired_at, users, drift)
+    INSERT INTO weir_notifications_repair (repaired_at, users, drift)
     SELECT clock_timestamp(), count(*), sum(abs(drift)) FROM repaired HAVING count(*) > 0
 ), counted AS (
-    UPDATE notifications_reconciliation SET repaired_users = repaired_users + (SELECT count(*) FROM repaired)
+    UPDATE weir_notifications_reconciliation SET repaired_users = repaired_users + (SELECT count(*) FROM repaired)
     WHERE (SELECT count(*) FROM repaired) > 0
 )
 SELECT user_id FROM repaired

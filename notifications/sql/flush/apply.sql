@@ -8,14 +8,14 @@
 WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(x'466c7573'::int) AS is_mine  -- "Flus"
 ), fresh AS (
-    INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
+    INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at)
     SELECT %(epoch)s::bigint, cardinality(%(users)s::user_key[]), clock_timestamp()
     FROM turn
-    WHERE is_mine AND NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint)
+    WHERE is_mine AND NOT EXISTS (SELECT FROM weir_notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint)
     ON CONFLICT (epoch) DO NOTHING
     RETURNING epoch
 ), written AS (
-    INSERT INTO notifications_unreadcount AS stored (user_id, unread_count, epoch)
+    INSERT INTO weir_notifications_unreadcount AS stored (user_id, unread_count, epoch)
     SELECT delta.user_id, delta.change, fresh.epoch
     FROM fresh CROSS JOIN unnest(%(users)s::user_key[], %(deltas)s::bigint[]) AS delta(user_id, change)
     ORDER BY delta.user_id
@@ -23,7 +23,7 @@ WITH turn AS MATERIALIZED (
     SET unread_count = stored.unread_count + excluded.unread_count, epoch = excluded.epoch
     RETURNING user_id, unread_count
 ), noted AS (
-    INSERT INTO notifications_excess (user_id)
+    INSERT INTO weir_notifications_excess (user_id)
     SELECT user_id FROM written WHERE %(cap)s::bigint > 0 AND unread_count > %(cap)s::bigint
 )
 SELECT NOT is_mine AS is_busy, (SELECT count(*) FROM fresh) AS epochs, (SELECT count(*) FROM written) AS users FROM turn

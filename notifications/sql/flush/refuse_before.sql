@@ -1,6 +1,6 @@
 -- Note the epoch before this one as flushed, although it was not, so that it and all earlier epochs are refused.
-INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
+INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at)
 SELECT %(epoch)s::bigint - 1, 0, clock_timestamp()
-WHERE NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint - 1)
+WHERE NOT EXISTS (SELECT FROM weir_notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint - 1)
 ON CONFLICT (epoch) DO NOTHING
 RETURNING epoch

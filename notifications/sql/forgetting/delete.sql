@@ -4,8 +4,8 @@
 -- the index entries of all batches before it.
 WITH these AS (
     SELECT row.id
-    FROM notifications_notification AS row
-    JOIN notifications_forgottenuser AS forgotten ON forgotten.user_id = row.user_id
+    FROM weir_notifications_notification AS row
+    JOIN weir_notifications_forgottenuser AS forgotten ON forgotten.user_id = row.user_id
     WHERE row.user_id = %(user)s AND row.id > %(after)s::bigint AND (
         forgotten.until_xid IS NULL OR row.changed_xid < forgotten.until_xid
         OR row.created_at < forgotten.forgotten_at
@@ -14,6 +14,6 @@ WITH these AS (
     LIMIT %(batch)s
     FOR UPDATE OF row
 ), gone AS (
-    DELETE FROM notifications_notification WHERE id = ANY (ARRAY(SELECT id FROM these)) RETURNING id, read_at
+    DELETE FROM weir_notifications_notification WHERE id = ANY (ARRAY(SELECT id FROM these)) RETURNING id, read_at
 )
 SELECT count(*) AS deleted, count(*) FILTER (WHERE read_at IS NULL) AS unread, max(id) AS last_id FROM gone

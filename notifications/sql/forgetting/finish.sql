@@ -4,23 +4,23 @@
 -- delta once more. Whoever has another number is left to reconciliation first, and is looked at again later.
 WITH done AS (
     SELECT forgotten.user_id
-    FROM notifications_forgottenuser AS forgotten
-    LEFT JOIN notifications_unreadcount AS stored ON stored.user_id = forgotten.user_id
+    FROM weir_notifications_forgottenuser AS forgotten
+    LEFT JOIN weir_notifications_unreadcount AS stored ON stored.user_id = forgotten.user_id
     LEFT JOIN LATERAL (  -- (few expected, row look-up)
-        SELECT true AS found FROM notifications_notification WHERE user_id = forgotten.user_id LIMIT 1
+        SELECT true AS found FROM weir_notifications_notification WHERE user_id = forgotten.user_id LIMIT 1
     ) AS row ON true
     WHERE forgotten.user_id = ANY (%(users)s::user_key[])
         AND forgotten.until_xid <= pg_snapshot_xmin(pg_current_snapshot())
         AND coalesce(stored.unread_count, 0) = 0 AND coalesce(stored.epoch, 0) < %(oldest_live)s::bigint
         AND row.found IS NULL
-        AND NOT EXISTS (SELECT FROM notifications_doubt AS doubt WHERE doubt.user_id = forgotten.user_id)
+        AND NOT EXISTS (SELECT FROM weir_notifications_doubt AS doubt WHERE doubt.user_id = forgotten.user_id)
     ORDER BY forgotten.user_id
     FOR UPDATE OF forgotten
 ), numbers AS (
-    DELETE FROM notifications_unreadcount AS stored USING done
+    DELETE FROM weir_notifications_unreadcount AS stored USING done
     WHERE stored.user_id = done.user_id AND stored.unread_count = 0 AND stored.epoch < %(oldest_live)s::bigint
 ), notes AS (
-    DELETE FROM notifications_forgottenuser AS forgotten USING done WHERE forgotten.user_id = done.user_id
+    DELETE FROM weir_notifications_forgottenuser AS forgotten USING done WHERE forgotten.user_id = done.user_id
     RETURNING 1
 )
 SELECT count(*) AS forgotten FROM notes

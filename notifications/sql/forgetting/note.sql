@@ -1,6 +1,6 @@
 -- Note a user who is to be forgotten, and remove the read mark.
 WITH mark AS (
-    DELETE FROM notifications_readmark WHERE user_id = %(user)s
+    DELETE FROM weir_notifications_readmark WHERE user_id = %(user)s
 )
-INSERT INTO notifications_forgottenuser AS old (user_id, forgotten_at) VALUES (%(user)s, statement_timestamp())
+INSERT INTO weir_notifications_forgottenuser AS old (user_id, forgotten_at) VALUES (%(user)s, statement_timestamp())
 ON CONFLICT (user_id) DO UPDATE SET forgotten_at = excluded.forgotten_at, until_xid = NULL

@@ -1,10 +1,10 @@
 -- A page of the users who are to be forgotten, by key, and whether they have notifications that delete.sql deletes
 -- (few expected, row look-up).
 SELECT forgotten.user_id, old.has_rows
-FROM notifications_forgottenuser AS forgotten
+FROM weir_notifications_forgottenuser AS forgotten
 CROSS JOIN LATERAL (
     SELECT EXISTS (
-        SELECT FROM notifications_notification AS row
+        SELECT FROM weir_notifications_notification AS row
         WHERE row.user_id = forgotten.user_id AND (
             forgotten.until_xid IS NULL OR row.changed_xid < forgotten.until_xid
             OR row.created_at < forgotten.forgotten_at

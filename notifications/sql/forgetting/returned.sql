@@ -2,10 +2,10 @@
 -- to those of before. What Redis has, and their numbers, are theirs (few expected, row look-up).
 WITH returned AS (
     SELECT forgotten.user_id
-    FROM notifications_forgottenuser AS forgotten
-    CROSS JOIN LATERAL (SELECT FROM notifications_notification WHERE user_id = forgotten.user_id LIMIT 1) AS row
+    FROM weir_notifications_forgottenuser AS forgotten
+    CROSS JOIN LATERAL (SELECT FROM weir_notifications_notification WHERE user_id = forgotten.user_id LIMIT 1) AS row
     LEFT JOIN LATERAL (
-        SELECT true AS found FROM notifications_notification
+        SELECT true AS found FROM weir_notifications_notification
         WHERE user_id = forgotten.user_id
             AND (changed_xid < forgotten.until_xid OR created_at < forgotten.forgotten_at)
         LIMIT 1
@@ -16,4 +16,4 @@ WITH returned AS (
     ORDER BY forgotten.user_id
     FOR UPDATE OF forgotten
 )
-DELETE FROM notifications_forgottenuser AS forgotten USING returned WHERE forgotten.user_id = returned.user_id
+DELETE FROM weir_notifications_forgottenuser AS forgotten USING returned WHERE forgotten.user_id = returned.user_id

@@ -6,15 +6,15 @@
 SELECT kind, count(*) AS unread
 FROM (
     SELECT row.kind
-    FROM notifications_notification AS row
-    LEFT JOIN notifications_readmark AS mark ON mark.user_id = %(user)s
+    FROM weir_notifications_notification AS row
+    LEFT JOIN weir_notifications_readmark AS mark ON mark.user_id = %(user)s
     WHERE row.user_id = %(user)s AND row.read_at IS NULL
         AND row.changed_xid >= (
             SELECT coalesce(max(pg_snapshot_xmin(snapshot)), '0'::xid8)
-            FROM notifications_readmark
+            FROM weir_notifications_readmark
             WHERE user_id = %(user)s AND pg_snapshot_xmin(snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
         )
-        AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid) IS NOT TRUE
+        AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid) IS NOT TRUE
     ORDER BY row.changed_xid DESC
     LIMIT (SELECT %(most_counted)s::bigint)
 ) AS newest

@@ -3,17 +3,17 @@
 -- rows read, and does not change them. `IS TRUE` keeps PostgreSQL from going through all that the user has unread:
 -- rows are found by the primary key. Those that a read mark covers are read already.
 WITH unread AS (
-    SELECT id FROM notifications_notification AS row
+    SELECT id FROM weir_notifications_notification AS row
     WHERE id = ANY (%(ids)s::bigint[]) AND (user_id = %(user)s AND read_at IS NULL) IS TRUE
         AND NOT EXISTS (
-            SELECT FROM notifications_readmark AS mark
+            SELECT FROM weir_notifications_readmark AS mark
             WHERE mark.user_id = %(user)s
-                AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+                AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
         )
     ORDER BY id
     FOR UPDATE
 ), changed AS (
-    UPDATE notifications_notification AS row SET read_at = statement_timestamp(), changed_at = statement_timestamp()
+    UPDATE weir_notifications_notification AS row SET read_at = statement_timestamp(), changed_at = statement_timestamp()
     FROM unread WHERE row.id = unread.id
     RETURNING 1
 )

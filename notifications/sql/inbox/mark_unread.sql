@@ -1,20 +1,20 @@
 -- Mark these notifications of a user as unread, where they are read, also where a read mark covers them. Like
 -- mark_read.sql otherwise. Returns how many were read, and how many of these had a `read_at`.
 WITH read AS (
-    SELECT id, read_at FROM notifications_notification AS row
+    SELECT id, read_at FROM weir_notifications_notification AS row
     WHERE user_id = %(user)s AND id = ANY (%(ids)s::bigint[])
         AND (
             read_at IS NOT NULL
             OR EXISTS (
-                SELECT FROM notifications_readmark AS mark
+                SELECT FROM weir_notifications_readmark AS mark
                 WHERE mark.user_id = %(user)s
-                    AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+                    AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
             )
         )
     ORDER BY id
     FOR UPDATE
 ), changed AS (
-    UPDATE notifications_notification AS row
+    UPDATE weir_notifications_notification AS row
     SET read_at = NULL, changed_at = statement_timestamp(), changed_xid = pg_current_xact_id()
     FROM read WHERE row.id = read.id
     RETURNING read.read_at

@@ -14,9 +14,9 @@
 -- takes longer than everything else.
 WITH redis AS (
     SELECT
-        EXISTS (SELECT FROM notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s)
-            AND timeline_is_same(%(known_number)s::bigint) AS is_known,
-        EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_passed
+        EXISTS (SELECT FROM weir_notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s)
+            AND weir_timeline_is_same(%(known_number)s::bigint) AS is_known,
+        EXISTS (SELECT FROM weir_notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_passed
 )
 SELECT
     asked.user_id,
@@ -25,16 +25,16 @@ SELECT
     redis.is_passed,
     mark.user_id IS NOT NULL AS has_mark,
     CASE WHEN NOT redis.is_known OR redis.is_passed OR mark.user_id IS NOT NULL
-        OR EXISTS (SELECT FROM notifications_doubt AS doubt WHERE doubt.user_id = asked.user_id)
+        OR EXISTS (SELECT FROM weir_notifications_doubt AS doubt WHERE doubt.user_id = asked.user_id)
     THEN (
         SELECT count(*) FROM (
-            SELECT FROM notifications_notification AS row
+            SELECT FROM weir_notifications_notification AS row
             WHERE row.user_id = asked.user_id AND row.read_at IS NULL
                 AND row.changed_xid >= CASE
                     WHEN pg_snapshot_xmin(mark.snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
                     THEN pg_snapshot_xmin(mark.snapshot) ELSE '0'::xid8
                 END
-                AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid) IS NOT TRUE
+                AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid) IS NOT TRUE
             ORDER BY row.changed_xid
             LIMIT %(most_counted)s
         ) AS unread
@@ -43,5 +43,5 @@ FROM (
     SELECT user_id FROM unnest(%(users)s::user_key[]) AS one(user_id) LIMIT cardinality(%(users)s::user_key[])
 ) AS asked
 CROSS JOIN redis
-LEFT JOIN notifications_unreadcount AS stored ON stored.user_id = asked.user_id
-LEFT JOIN notifications_readmark AS mark ON mark.user_id = asked.user_id
+LEFT JOIN weir_notifications_unreadcount AS stored ON stored.user_id = asked.user_id
+LEFT JOIN weir_notifications_readmark AS mark ON mark.user_id = asked.user_id

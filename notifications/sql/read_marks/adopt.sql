@@ -2,12 +2,12 @@
 -- transaction that wrote them, whose id means nothing in this cluster. Returns how many were looked at, and the last id.
 WITH page AS MATERIALIZED (
     SELECT id, read_at, changed_xid
-    FROM notifications_notification
+    FROM weir_notifications_notification
     WHERE id > %(after)s AND id < %(below)s
     ORDER BY id
     LIMIT %(batch)s
 ), adopted AS (
-    UPDATE notifications_notification AS row
+    UPDATE weir_notifications_notification AS row
     SET changed_xid = '0'
     WHERE row.id = ANY(ARRAY(SELECT id FROM page WHERE read_at IS NULL AND changed_xid <> '0')) AND row.read_at IS NULL
 )

@@ -1,16 +1,16 @@
 -- Remove a read mark that covers no unread row any more, if it is still the one that `marked_by` wrote. The user becomes
 -- a doubt: the process that sent the last deltas may have died before it did.
 WITH removed AS (
-    DELETE FROM notifications_readmark AS mark
+    DELETE FROM weir_notifications_readmark AS mark
     WHERE user_id = %(user)s AND marked_by = %(marked_by)s::xid8
         AND NOT EXISTS (
-            SELECT FROM notifications_notification AS row
+            SELECT FROM weir_notifications_notification AS row
             WHERE row.user_id = mark.user_id AND row.read_at IS NULL
-                AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+                AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
         )
     RETURNING user_id
 ), doubt AS (
-    INSERT INTO notifications_doubt (user_id, noted_at) SELECT user_id, clock_timestamp() FROM removed
+    INSERT INTO weir_notifications_doubt (user_id, noted_at) SELECT user_id, clock_timestamp() FROM removed
     ON CONFLICT (user_id) DO UPDATE SET noted_at = excluded.noted_at
 )
 SELECT count(*) AS removed FROM removed

@@ -5,16 +5,16 @@
 -- alone.
 WITH covered AS (
     SELECT row.id, mark.marked_at
-    FROM notifications_readmark AS mark
-    JOIN notifications_notification AS row ON row.user_id = mark.user_id
+    FROM weir_notifications_readmark AS mark
+    JOIN weir_notifications_notification AS row ON row.user_id = mark.user_id
     WHERE mark.user_id = %(user)s AND row.user_id = %(user)s AND row.read_at IS NULL
         AND row.id > %(after)s
-        AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+        AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
     ORDER BY row.id
     LIMIT (SELECT %(batch)s::bigint)
     FOR UPDATE OF row SKIP LOCKED
 ), changed AS (
-    UPDATE notifications_notification AS row SET read_at = covered.marked_at, changed_at = statement_timestamp()
+    UPDATE weir_notifications_notification AS row SET read_at = covered.marked_at, changed_at = statement_timestamp()
     FROM covered WHERE row.id = covered.id
     RETURNING row.id
 )

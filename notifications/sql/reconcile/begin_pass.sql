@@ -1,7 +1,7 @@
 -- Take the lease for a pass, for `lease` seconds, unless another reconciler holds it. Returns how far the last pass
 -- came, or no row where the lease is taken. Another incarnation of Redis has lost deltas: it is not trusted, and the
 -- full scan begins anew.
-INSERT INTO notifications_reconciliation AS last (
+INSERT INTO weir_notifications_reconciliation AS last (
     id, incarnation, server_run, trusted, changes_until, changes_until_id, scan_began_at, lease_until
 ) VALUES (
     1, %(incarnation)s, %(server_run)s, false,

@@ -3,7 +3,7 @@
 -- cursor of changes moves there, where it is not as far (docs/explanation/counted.md). Returns no row, and changes
 -- nothing, where another reconciler has taken the lease: it may have begun with another incarnation. A lease that has run
 -- out can be renewed while nobody has taken it (fenced write).
-UPDATE notifications_reconciliation SET
+UPDATE weir_notifications_reconciliation SET
     changes_until = CASE WHEN %(scan_done)s
         THEN greatest(%(changes_until)s, scan_began_at - make_interval(secs => %(settled)s::float8))
         ELSE %(changes_until)s END,

@@ -5,14 +5,14 @@
 -- A user with more than `rows` unread rows ends a slice, and has no other user with rows in it. This user is always
 -- among those who differ: the closer look counts the rows, and here they are not counted to the end.
 WITH stored AS MATERIALIZED (
-    SELECT user_id, unread_count FROM notifications_unreadcount
+    SELECT user_id, unread_count FROM weir_notifications_unreadcount
     WHERE %(after)s::user_key IS NULL OR user_id > %(after)s::user_key
     ORDER BY user_id
     LIMIT %(users)s
 ), unread AS MATERIALIZED (
     SELECT user_id, count(*) AS unread
     FROM (
-        SELECT user_id FROM notifications_notification
+        SELECT user_id FROM weir_notifications_notification
         WHERE read_at IS NULL AND (%(after)s::user_key IS NULL OR user_id > %(after)s::user_key)
         ORDER BY user_id
         LIMIT %(rows)s

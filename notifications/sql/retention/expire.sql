@@ -1,12 +1,12 @@
 -- Delete a batch of the notifications that have expired; rows that others hold locked are skipped. Returns, by user, how
 -- many were deleted, and how many of these were unread.
 WITH expired AS (
-    SELECT id FROM notifications_notification
+    SELECT id FROM weir_notifications_notification
     WHERE expires_at BETWEEN '-infinity' AND statement_timestamp()  -- few expected
     ORDER BY expires_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM notifications_notification WHERE id = ANY (array(SELECT id FROM expired)) RETURNING user_id, read_at
+    DELETE FROM weir_notifications_notification WHERE id = ANY (array(SELECT id FROM expired)) RETURNING user_id, read_at
 )
 SELECT user_id, count(*) AS deleted, count(*) FILTER (WHERE read_at IS NULL) AS unread FROM gone GROUP BY user_id

@@ -1,12 +1,12 @@
 -- Delete a batch of the notifications that were read more than `older_than` seconds ago; rows that others hold locked
 -- are skipped.
 WITH old AS (
-    SELECT id FROM notifications_notification
+    SELECT id FROM weir_notifications_notification
     WHERE read_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)
     ORDER BY read_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM notifications_notification WHERE id = ANY (array(SELECT id FROM old)) RETURNING 1
+    DELETE FROM weir_notifications_notification WHERE id = ANY (array(SELECT id FROM old)) RETURNING 1
 )
 SELECT count(*) AS deleted FROM gone

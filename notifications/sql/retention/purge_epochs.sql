@@ -1,12 +1,12 @@
 -- Delete a batch of the notes about epochs that were flushed more than `older_than` seconds ago, the lowest first, and
 -- never the one about the highest epoch.
 WITH old AS (
-    SELECT epoch FROM notifications_flushedepoch
+    SELECT epoch FROM weir_notifications_flushedepoch
     WHERE flushed_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)
-        AND epoch < (SELECT max(epoch) FROM notifications_flushedepoch)
+        AND epoch < (SELECT max(epoch) FROM weir_notifications_flushedepoch)
     ORDER BY epoch
     LIMIT %(batch)s
 ), gone AS (
-    DELETE FROM notifications_flushedepoch WHERE epoch = ANY (array(SELECT epoch FROM old)) RETURNING 1
+    DELETE FROM weir_notifications_flushedepoch WHERE epoch = ANY (array(SELECT epoch FROM old)) RETURNING 1
 )
 SELECT count(*) AS deleted FROM gone

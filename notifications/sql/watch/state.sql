@@ -2,12 +2,12 @@
 -- is trusted, how many numbers were repaired, whose rows are counted. NULL where no number may be remembered: numbers
 -- are counted from the rows, or more than `most` users have a doubt or a read mark (index order).
 WITH doubts AS MATERIALIZED (
-    SELECT user_id, noted_at FROM notifications_doubt ORDER BY noted_at, user_id LIMIT %(most)s + 1
+    SELECT user_id, noted_at FROM weir_notifications_doubt ORDER BY noted_at, user_id LIMIT %(most)s + 1
 ), marks AS MATERIALIZED (
-    SELECT user_id, marked_by FROM notifications_readmark ORDER BY marked_at LIMIT %(most)s + 1
+    SELECT user_id, marked_by FROM weir_notifications_readmark ORDER BY marked_at LIMIT %(most)s + 1
 )
 SELECT CASE
-    WHEN trusted AND timeline_is_same(%(known_number)s::bigint)
+    WHEN trusted AND weir_timeline_is_same(%(known_number)s::bigint)
         AND (SELECT count(*) FROM doubts) <= %(most)s AND (SELECT count(*) FROM marks) <= %(most)s
     THEN concat_ws(
         ' ', incarnation, repaired_users,
@@ -15,4 +15,4 @@ SELECT CASE
         (SELECT md5(string_agg(concat(user_id, ' ', marked_by), ' ' ORDER BY user_id)) FROM marks)
     )
 END AS state
-FROM notifications_reconciliation WHERE id = 1
+FROM weir_notifications_reconciliation WHERE id = 1

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                 ("known_until", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["known_until"], name="known_address_expired")],
+                "indexes": [models.Index(fields=["known_until"], name="weir_known_address_expired")],
             },
         ),
         migrations.CreateModel(
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
                 ("next_attempt", models.DateTimeField(help_text="GCRA's theoretical arrival time")),
             ],
             options={
-                "indexes": [models.Index(fields=["next_attempt"], name="rate_expired")],
+                "indexes": [models.Index(fields=["next_attempt"], name="weir_rate_expired")],
             },
         ),
     ]

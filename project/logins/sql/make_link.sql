@@ -2,7 +2,7 @@
 --
 -- forgotten: links that nobody used in time
 WITH forgotten AS (
-    DELETE FROM logins_link WHERE good_until < clock_timestamp()
+    DELETE FROM weir_logins_link WHERE good_until < clock_timestamp()
 )
-INSERT INTO logins_link (token_hash, user_id, good_until)
+INSERT INTO weir_logins_link (token_hash, user_id, good_until)
 VALUES (%(token_hash)s, %(user)s, clock_timestamp() + %(good_for)s)

@@ -2,16 +2,16 @@
 --
 -- forgotten: what was noted too long ago; a hundred at a time, so that the table stays small
 WITH forgotten AS (
-    DELETE FROM logins_knownaddress
+    DELETE FROM weir_logins_knownaddress
     WHERE key IN (
         SELECT key
-        FROM logins_knownaddress
+        FROM weir_logins_knownaddress
         WHERE known_until < clock_timestamp() AND key <> %(key)s
         ORDER BY known_until
         LIMIT 100
         FOR UPDATE SKIP LOCKED
     )
 )
-INSERT INTO logins_knownaddress AS known (key, known_until)
+INSERT INTO weir_logins_knownaddress AS known (key, known_until)
 VALUES (%(key)s, clock_timestamp() + %(for)s)
 ON CONFLICT (key) DO UPDATE SET known_until = excluded.known_until

@@ -5,17 +5,17 @@
 -- forgotten: clocks that have run out, which say nothing any more; a hundred at a time, so that the table stays small
 -- taken: the clock, put forward; empty if the attempt comes too soon
 WITH forgotten AS (
-    DELETE FROM logins_rate
+    DELETE FROM weir_logins_rate
     WHERE key IN (
         SELECT key
-        FROM logins_rate
+        FROM weir_logins_rate
         WHERE next_attempt < clock_timestamp() AND key <> %(key)s
         ORDER BY next_attempt
         LIMIT 100
         FOR UPDATE SKIP LOCKED
     )
 ), taken AS (
-    INSERT INTO logins_rate AS clock (key, next_attempt)
+    INSERT INTO weir_logins_rate AS clock (key, next_attempt)
     VALUES (%(key)s, clock_timestamp() + %(interval)s)
     ON CONFLICT (key) DO UPDATE
     SET next_attempt = greatest(clock.next_attempt, clock_timestamp()) + %(interval)s
@@ -25,6 +25,6 @@ WITH forgotten AS (
 SELECT CASE
     WHEN EXISTS (SELECT FROM taken) THEN 0
     ELSE greatest(1, extract(epoch FROM (
-        SELECT next_attempt - %(tolerance)s - clock_timestamp() FROM logins_rate WHERE key = %(key)s
+        SELECT next_attempt - %(tolerance)s - clock_timestamp() FROM weir_logins_rate WHERE key = %(key)s
     )))
 END::float8 AS wait_s

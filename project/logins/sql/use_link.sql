@@ -2,6 +2,6 @@
 --
 -- used: the link, deleted, good or not
 WITH used AS (
-    DELETE FROM logins_link WHERE token_hash = %(token_hash)s RETURNING user_id, good_until
+    DELETE FROM weir_logins_link WHERE token_hash = %(token_hash)s RETURNING user_id, good_until
 )
 SELECT user_id FROM used WHERE good_until >= clock_timestamp()

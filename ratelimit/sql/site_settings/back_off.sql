@@ -25,9 +25,9 @@ WITH patience AS MATERIALIZED (
         id, backed_off_until, coalesce(refused_until, backed_off_until) AS refused_until, backoff_level, backoff_error,
         backoff_reason, backed_off_slot,
         %(is_refusal)s AND (%(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot) AS is_new
-    FROM patience, ratelimit_site
+    FROM patience, weir_ratelimit_site
     WHERE name = %(site)s
-    FOR NO KEY UPDATE OF ratelimit_site
+    FOR NO KEY UPDATE OF weir_ratelimit_site
 ), timed AS MATERIALIZED (
     SELECT
         locked.*,
@@ -63,9 +63,9 @@ WITH patience AS MATERIALIZED (
     FROM decided
     WHERE is_new OR until > greatest(backed_off_until, now)
 ), recalled AS (
-    SELECT nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) AS slot FROM changing
+    SELECT nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')) AS slot FROM changing
 )
-UPDATE ratelimit_site AS site
+UPDATE weir_ratelimit_site AS site
 SET backed_off_until = greatest(changing.backed_off_until, changing.until),
     refused_until = CASE
         WHEN NOT %(is_refusal)s THEN coalesce(changing.refused_until, %(long_ago)s)

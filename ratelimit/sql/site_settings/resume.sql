@@ -1,6 +1,6 @@
 -- End a pause and a back-off. The clock stays, so the interval since the last start holds.
 -- Purge leaves what a person has resumed.
-UPDATE ratelimit_site
+UPDATE weir_ratelimit_site
 SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0, backoff_error = '',
     backoff_reason = '', refused_until = NULL, is_kept = true
 WHERE name = %(site)s

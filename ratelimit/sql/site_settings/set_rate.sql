@@ -15,10 +15,10 @@
 -- gone  the last start at deleted sites whose hosts belong to this one now
 WITH gone AS MATERIALIZED (
     SELECT max(last_start) AS last_start
-    FROM ratelimit_deletedsite
+    FROM weir_ratelimit_deletedsite
     WHERE name = %(site)s OR name = ANY(%(above)s::text[]) OR right(name, length(%(site)s) + 1) = '.' || %(site)s
 )
-INSERT INTO ratelimit_site AS site
+INSERT INTO weir_ratelimit_site AS site
     (
         name, "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, refusing, has_backlog,
         is_kept, next_start
@@ -28,7 +28,7 @@ SELECT
     coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, %(refusing)s::smallint[], false, true,
     greatest(%(long_ago)s, gone.last_start + coalesce(%(burst)s, 1) * given."interval")
 FROM (
-    SELECT coalesce(%(interval)s, (SELECT "interval" FROM ratelimit_site WHERE name = %(site)s)) AS "interval"
+    SELECT coalesce(%(interval)s, (SELECT "interval" FROM weir_ratelimit_site WHERE name = %(site)s)) AS "interval"
 ) AS given
 CROSS JOIN gone
 WHERE given."interval" IS NOT NULL
@@ -48,7 +48,7 @@ ON CONFLICT (name) DO UPDATE SET
                 site.next_start + greatest(longer, new.burst * longer),
                 (SELECT last_start FROM gone) + new.burst * greatest(new."interval", asked.crawl_delay)
             ),
-            CASE WHEN changes THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot END,
+            CASE WHEN changes THEN nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')) ELSE site.recalled_slot END,
             CASE WHEN changes THEN clock_timestamp() ELSE site.recalled_at END
         FROM (SELECT
             coalesce(%(interval)s, site."interval") AS "interval",

@@ -17,7 +17,7 @@ WITH above AS MATERIALIZED (
             CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END AS backed_off_until,
             coalesce(refused_until, backed_off_until) AS refused_until,
             backoff_level, backoff_error, backoff_reason, backed_off_slot
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE name = pair.ancestor
         OFFSET 0
     ) AS site
@@ -30,11 +30,11 @@ WITH above AS MATERIALIZED (
         SELECT name, name FROM unnest(%(names)s::text[]) AS t (name)
     ) AS pair
     CROSS JOIN LATERAL (  -- row look-up
-        SELECT last_start FROM ratelimit_deletedsite WHERE name = pair.name OFFSET 0
+        SELECT last_start FROM weir_ratelimit_deletedsite WHERE name = pair.name OFFSET 0
     ) AS deleted
     GROUP BY pair.host
 )
-INSERT INTO ratelimit_site (
+INSERT INTO weir_ratelimit_site (
     name, "interval", written_rate, burst, covers_subdomains, has_backlog, crawl_delay,
     backed_off_until, refused_until, backoff_level, backoff_error, backoff_reason, backed_off_slot,
     next_start
@@ -50,7 +50,7 @@ SELECT
     coalesce(
         greatest(
             greatest(max(above.split_until), max(gone.last_start)) + greatest(%(interval)s, max(above.crawl_delay)),
-            (SELECT went_back_at FROM timeline_knowntimeline) + %(rest)s
+            (SELECT went_back_at FROM weir_timeline_knowntimeline) + %(rest)s
                 + greatest(%(interval)s, max(above.crawl_delay))
         ),
         %(long_ago)s

@@ -3,7 +3,7 @@
 SELECT id, name, covers_subdomains
 FROM (
     SELECT id, name, covers_subdomains
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE name = %(site)s OR covers_subdomains AND name = ANY(%(above)s::text[])
     ORDER BY id
     FOR NO KEY UPDATE

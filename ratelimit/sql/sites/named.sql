@@ -1,2 +1,2 @@
 -- Find the sites of these names. Reads only.
-SELECT id, name FROM ratelimit_site WHERE name = ANY(%(names)s::text[])
+SELECT id, name FROM weir_ratelimit_site WHERE name = ANY(%(names)s::text[])

@@ -2,14 +2,14 @@
 -- `rest`, its grace, and the time of a whole burst (site first). Returns the sites.
 WITH locked AS MATERIALIZED (
     SELECT id
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE id > %(after)s
     ORDER BY id
     LIMIT %(batch)s
     FOR NO KEY UPDATE
 )
-UPDATE ratelimit_site AS site
-SET recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+UPDATE weir_ratelimit_site AS site
+SET recalled_slot = nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')),
     recalled_at = clock_timestamp(),
     next_start = greatest(
         next_start, clock_timestamp() + %(rest)s + effective_grace + burst * effective_interval

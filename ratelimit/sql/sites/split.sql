@@ -18,7 +18,7 @@ WITH left_site AS MATERIALIZED (
         id, crawl_delay, backed_off_until, coalesce(refused_until, backed_off_until) AS refused_until,
         backoff_level, backoff_error, backoff_reason, backed_off_slot,
         greatest(next_start - effective_interval, backed_off_until, clock_timestamp()) AS until
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE id = %(from)s::bigint
 ), promised AS MATERIALIZED (
     SELECT
@@ -36,18 +36,18 @@ WITH left_site AS MATERIALIZED (
         SELECT
             split_until, CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END,
             coalesce(refused_until, backed_off_until), backoff_level, backoff_error, backoff_reason, backed_off_slot
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE name = ANY(%(above)s::text[]) AND split_until IS NOT NULL
     ) AS promise
 ), lost AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET split_until = greatest(site.split_until, left_site.until), has_strays = true,
-        recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
+        recalled_slot = nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')), recalled_at = clock_timestamp()
     FROM left_site
     WHERE site.id = left_site.id
     RETURNING site.id, site.next_start, site.burst, site.effective_interval
 ), gained AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET next_start = greatest(
             site.next_start,
             promised.until + site.burst * greatest(site.effective_interval, inherited.crawl_delay)
@@ -66,14 +66,14 @@ WITH left_site AS MATERIALIZED (
             ) AS compared
         ),
         backed_off_slot = greatest(site.backed_off_slot, promised.backed_off_slot),
-        recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
+        recalled_slot = nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')), recalled_at = clock_timestamp()
     FROM promised
     LEFT JOIN left_site ON true
     CROSS JOIN LATERAL (
         SELECT greatest(
             old.crawl_delay, CASE WHEN old.obeys_robots IS DISTINCT FROM false THEN left_site.crawl_delay END
         ) AS crawl_delay
-        FROM ratelimit_site AS old
+        FROM weir_ratelimit_site AS old
         WHERE old.id = %(to)s::bigint
     ) AS inherited
     WHERE site.id = %(to)s::bigint AND promised.until IS NOT NULL

@@ -19,7 +19,7 @@ WITH told AS MATERIALIZED (
         AS told (name, starts, slot_id, ago_s)
 ), locked AS MATERIALIZED (
     SELECT id, name, next_start, burst, effective_interval, recalled_slot
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE name = ANY(%(names)s::text[])
     ORDER BY id
     FOR NO KEY UPDATE SKIP LOCKED
@@ -31,7 +31,7 @@ WITH told AS MATERIALIZED (
     FROM locked
     JOIN told USING (name)
     LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md); an old slot may be purged
-        SELECT use_until FROM ratelimit_slot
+        SELECT use_until FROM weir_ratelimit_slot
         WHERE id = told.slot_id AND site_id = locked.id AND id > locked.recalled_slot
         OFFSET 0
     ) AS run ON true
@@ -43,14 +43,14 @@ WITH told AS MATERIALIZED (
             AS recalls
     FROM timed
 ), noted AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET next_start = CASE
             WHEN NOT counts THEN site.next_start
             WHEN site.burst = 1 THEN greatest(site.next_start, started_at + site.effective_interval)
             ELSE greatest(site.next_start, started_at) + least(starts, site.burst) * site.effective_interval
         END,
         recalled_slot = CASE
-            WHEN recalls THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot
+            WHEN recalls THEN nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')) ELSE site.recalled_slot
         END,
         recalled_at = CASE WHEN recalls THEN now ELSE site.recalled_at END,
         starts_out_of_time = site.starts_out_of_time + starts,
@@ -61,7 +61,7 @@ WITH told AS MATERIALIZED (
         site.name, starts, recalls,
         extract(epoch FROM site.next_start - (site.burst - 1) * site.effective_interval - now)::float8 AS wait_s
 ), total AS (
-    INSERT INTO ratelimit_starttotal AS total (id, out_of_time)
+    INSERT INTO weir_ratelimit_starttotal AS total (id, out_of_time)
     SELECT 1, sum(starts) FROM noted HAVING count(*) > 0
     ON CONFLICT (id) DO UPDATE SET out_of_time = total.out_of_time + excluded.out_of_time
 )

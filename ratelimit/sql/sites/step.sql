@@ -4,12 +4,12 @@
 -- step, and by whichever clock. `next_start` becomes the earlier of two that are both late enough: the old one, moved
 -- forward with the clock, but never back; and a whole burst from now, as if the last start was made now.
 WITH locked AS MATERIALIZED (
-    SELECT id FROM ratelimit_site ORDER BY id FOR NO KEY UPDATE
+    SELECT id FROM weir_ratelimit_site ORDER BY id FOR NO KEY UPDATE
 ), deleted AS (
-    UPDATE ratelimit_deletedsite SET last_start = last_start + greatest(%(step)s, '0'::interval)
+    UPDATE weir_ratelimit_deletedsite SET last_start = last_start + greatest(%(step)s, '0'::interval)
 )
-UPDATE ratelimit_site AS site
-SET recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+UPDATE weir_ratelimit_site AS site
+SET recalled_slot = nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')),
     recalled_at = clock_timestamp(),
     next_start = least(
         next_start + greatest(%(step)s, '0'::interval),

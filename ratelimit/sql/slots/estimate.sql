@@ -3,8 +3,8 @@
 SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELSE extract(epoch FROM coalesce(
     (
         SELECT min(slot.start_time)
-        FROM ratelimit_slot AS slot
-        WHERE slot.site_id = planned.id AND %(count)s::int = 1 AND ratelimit_may_be_taken(
+        FROM weir_ratelimit_slot AS slot
+        WHERE slot.site_id = planned.id AND %(count)s::int = 1 AND weir_ratelimit_may_be_taken(
             slot, soonest, first_start, effective_interval,
             effective_grace + make_interval(secs => %(added_grace)s::float8), recalled_slot
         )
@@ -21,7 +21,7 @@ FROM (
             SELECT id, effective_interval, burst, effective_grace, next_start, paused_until, backed_off_until,
                 recalled_slot,
                 clock_timestamp() AS now
-            FROM ratelimit_site
+            FROM weir_ratelimit_site
             WHERE name = %(site)s
             OFFSET 0  -- one clock
         ) AS timed

@@ -10,24 +10,24 @@
 --           the next reservation has the same time
 -- released  the slots otherwise (site first)
 WITH run AS MATERIALIZED (
-    SELECT site_id, min(id) AS first_slot, max(use_until) AS use_until FROM ratelimit_slot
+    SELECT site_id, min(id) AS first_slot, max(use_until) AS use_until FROM weir_ratelimit_slot
     WHERE id = ANY(%(slots)s) AND released_at IS NULL AND finished_at IS NULL
     GROUP BY site_id
 ), moved AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET next_start = least(site.next_start, clock_timestamp() + make_interval(secs => %(after)s::float8))
     FROM run
-    CROSS JOIN LATERAL (SELECT id FROM ratelimit_site WHERE id = run.site_id FOR NO KEY UPDATE) AS locked
+    CROSS JOIN LATERAL (SELECT id FROM weir_ratelimit_site WHERE id = run.site_id FOR NO KEY UPDATE) AS locked
     WHERE site.id = locked.id
         AND site.next_start = run.use_until + site.effective_interval AND run.first_slot > site.recalled_slot
     RETURNING site.id
 ), gone AS (
-    DELETE FROM ratelimit_slot
+    DELETE FROM weir_ratelimit_slot
     WHERE site_id = ANY(ARRAY(SELECT id FROM moved))  -- after the site
         AND id = ANY(%(slots)s) AND finished_at IS NULL AND released_at IS NULL AND run_size = 1
     RETURNING id
 )
-UPDATE ratelimit_slot
+UPDATE weir_ratelimit_slot
 SET released_at = clock_timestamp()
 WHERE (SELECT count(*) FROM gone) = 0
     AND id = ANY(%(slots)s) AND finished_at IS NULL AND released_at IS NULL

@@ -9,16 +9,16 @@
 -- gone       those that were deleted
 WITH looked_at AS MATERIALIZED (
     SELECT id, start_time < limit_time AS is_old, start_time < limit_time OR reserved_at < limit_time AS may_precede_old
-    FROM ratelimit_slot, (SELECT clock_timestamp() - make_interval(secs => %(older_than)s::float8) AS limit_time OFFSET 0) AS clock
+    FROM weir_ratelimit_slot, (SELECT clock_timestamp() - make_interval(secs => %(older_than)s::float8) AS limit_time OFFSET 0) AS clock
     WHERE id > %(after)s
     ORDER BY id
     LIMIT %(batch)s
 ), old AS MATERIALIZED (
-    SELECT id FROM ratelimit_slot
+    SELECT id FROM weir_ratelimit_slot
     WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE is_old))
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM ratelimit_slot WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING 1
+    DELETE FROM weir_ratelimit_slot WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING 1
 )
 SELECT
     (SELECT count(*) FROM gone) AS deleted,

@@ -5,12 +5,12 @@
 SELECT
     0::bigint AS site_id, statement_timestamp() AS at, NULL::bigint AS last_slot, NULL::bigint AS passed_on,
     pg_is_in_recovery() AS is_standby
-WHERE (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
 UNION ALL
 SELECT id, recalled_at, recalled_slot, NULL, false
-FROM ratelimit_site
+FROM weir_ratelimit_site
 WHERE recalled_at > statement_timestamp() - make_interval(secs => %(window)s::float8)
 UNION ALL
 SELECT site_id, passed_on_at, NULL, id, false
-FROM ratelimit_slot
+FROM weir_ratelimit_slot
 WHERE passed_on_at > statement_timestamp() - make_interval(secs => %(window)s::float8)

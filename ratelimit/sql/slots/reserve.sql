@@ -8,18 +8,18 @@
 -- reserved  the site, its clock moved
 -- granted   the slots
 WITH reserved AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
         + (%(count)s::int - 1) * site.spacing + site.effective_interval + site.effective_grace
         + make_interval(secs => %(added_grace)s::float8)
-    FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
+    FROM (SELECT id FROM weir_ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
     WHERE site.id = locked.id
-        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
         AND greatest(site.next_start - (site.burst - 1) * site.effective_interval, site.paused_until, site.backed_off_until)
             <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
         AND NOT EXISTS (
-            SELECT FROM ratelimit_slot AS slot
-            WHERE slot.site_id = site.id AND %(count)s::int = 1 AND ratelimit_may_be_taken(
+            SELECT FROM weir_ratelimit_slot AS slot
+            WHERE slot.site_id = site.id AND %(count)s::int = 1 AND weir_ratelimit_may_be_taken(
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
                 site.next_start - (site.burst - 1) * site.effective_interval,
@@ -37,7 +37,7 @@ WITH reserved AS (
     -- GCRA: the starts of a burst may lie before their theoretical arrival, but not before `soonest`. At an idle site,
     -- `arrival` is a clock that was read a moment before `soonest`; the first start is then at `arrival`, so that the
     -- second keeps its distance.
-    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
+    INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT
         id,
         greatest(least(soonest, arrival), arrival + k * spacing - (burst - 1) * effective_interval),

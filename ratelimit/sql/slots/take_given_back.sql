@@ -6,14 +6,14 @@
 -- vacated  the old slot, deleted
 -- taken    the new one
 WITH vacated AS (
-    DELETE FROM ratelimit_slot
+    DELETE FROM weir_ratelimit_slot
     WHERE id = (
         SELECT slot.id
-        FROM (SELECT * FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS site
-        JOIN ratelimit_slot AS slot ON slot.site_id = site.id
-        WHERE (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        FROM (SELECT * FROM weir_ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS site
+        JOIN weir_ratelimit_slot AS slot ON slot.site_id = site.id
+        WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
-            AND ratelimit_may_be_taken(
+            AND weir_ratelimit_may_be_taken(
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
                 site.next_start - (site.burst - 1) * site.effective_interval,
@@ -26,7 +26,7 @@ WITH vacated AS (
     )
     RETURNING site_id, start_time, use_until, "interval"
 ), taken AS (
-    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
+    INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT site_id, start_time, use_until, "interval", 1, clock_timestamp() FROM vacated
     RETURNING id, site_id, start_time, use_until
 )
@@ -41,4 +41,4 @@ SELECT
     split_until IS NOT NULL AS was_split,
     extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS server_s
 FROM taken
-JOIN ratelimit_site AS site ON site.id = taken.site_id
+JOIN weir_ratelimit_site AS site ON site.id = taken.site_id

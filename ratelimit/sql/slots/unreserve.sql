@@ -12,22 +12,22 @@
 -- moved  their sites, the clock set back
 WITH slow AS MATERIALIZED (
     SELECT site.id, next_start, recalled_slot, effective_interval
-    FROM ratelimit_site AS site
-    WHERE site.id = ANY(ARRAY(SELECT site_id FROM ratelimit_slot WHERE id = ANY(%(slots)s) AND run_size = 1))
+    FROM weir_ratelimit_site AS site
+    WHERE site.id = ANY(ARRAY(SELECT site_id FROM weir_ratelimit_slot WHERE id = ANY(%(slots)s) AND run_size = 1))
         AND effective_interval > make_interval(secs => %(retry)s::float8)
     ORDER BY site.id
     FOR NO KEY UPDATE SKIP LOCKED
 ), slot AS MATERIALIZED (
     SELECT slot.id, slot.site_id
-    FROM ratelimit_slot AS slot
+    FROM weir_ratelimit_slot AS slot
     JOIN slow ON slow.id = slot.site_id
     WHERE slot.id = ANY(%(slots)s) AND slot.run_size = 1 AND slot.released_at IS NOT NULL AND slot.finished_at IS NULL
         AND slot.id > slow.recalled_slot AND slot.use_until + slow.effective_interval = slow.next_start
     FOR UPDATE OF slot
 ), gone AS (
-    DELETE FROM ratelimit_slot WHERE id = ANY(ARRAY(SELECT id FROM slot))
+    DELETE FROM weir_ratelimit_slot WHERE id = ANY(ARRAY(SELECT id FROM slot))
 ), moved AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET next_start = least(next_start, greatest(
         next_start - effective_interval - effective_grace, clock_timestamp() + make_interval(secs => %(retry)s::float8)
     ))

@@ -23,13 +23,26 @@ from weir.api.front import MOST_BYTES
 from weir.api.http.problems import KINDS, MEDIA_TYPE
 from weir.api.tokens.models import Token
 
-STORED = ("fetches_fetch", "ratelimit_site", "notifications_notification", "mail_resolution", "mail_email")
-TABLES = (*STORED, "audit_entry", "api_keptanswer", "tokens_token", "mail_pausedkind", "fetches_robotsfile")
+STORED = (
+    "weir_fetches_fetch",
+    "weir_ratelimit_site",
+    "weir_notifications_notification",
+    "weir_mail_resolution",
+    "weir_mail_email",
+)
+TABLES = (
+    *STORED,
+    "weir_audit_entry",
+    "weir_api_keptanswer",
+    "weir_tokens_token",
+    "weir_mail_pausedkind",
+    "weir_fetches_robotsfile",
+)
 
 
 def stored() -> dict[str, str]:
     """Return what a bad request could have changed."""
-    columns = {"ratelimit_site": "ROW(t.name, t.interval, t.burst, t.paused_until)", "tokens_token": "t.name"}
+    columns = {"weir_ratelimit_site": "ROW(t.name, t.interval, t.burst, t.paused_until)", "weir_tokens_token": "t.name"}
     with connection.cursor() as cursor:
         found = {}
         for table in TABLES:
@@ -180,7 +193,7 @@ def test_bodies_without_end_are_cut_off(cluster: Cluster) -> None:
     nobody = head("", "Content-Length: 100").replace(b"Authorization: Bearer \r\n", b"")
     assert b" 401 " in raw(url, nobody).split(b"\r\n")[0]
     assert web.call(url, secret, "POST", "/fetches", {"urls": [f"https://{HOST}/"]}).status == 202
-    assert before["fetches_fetch"] != stored()["fetches_fetch"]
+    assert before["weir_fetches_fetch"] != stored()["weir_fetches_fetch"]
     assert "Traceback" not in cluster.log("web").read_text()
 
 

@@ -9,7 +9,7 @@ from weir.workers.fetches.models import Fetch
 def test_a_program_asks_for_urls_and_repeats_itself(cluster: Cluster) -> None:
     """A request with an Idempotency-Key is done once, and answered the same."""
     url = web_process.start(cluster, "web")
-    secret = web.token(cluster, "fetches.add_fetch", "fetches.view_fetch")
+    secret = web.token(cluster, "weir_fetches.add_fetch", "weir_fetches.view_fetch")
     wanted = {"urls": ["https://example.com/a", "nonsense"]}
     key = {"Idempotency-Key": "order-17"}
 

@@ -70,7 +70,7 @@ def test_all_jobs_are_done_beside_it(cluster: Cluster, replica: Server, mails: M
     Group.objects.create(name="of the project")
     assert router.db_for_read(Group) == "replica"
     assert replica.query("SELECT FROM auth_group") == []  # it is behind
-    secret = tokens.create(of_shell(), "program", ["notifications.add_notification"]).secret
+    secret = tokens.create(of_shell(), "program", ["weir_notifications.add_notification"]).secret
     with sites.running(under_load.SITES, cluster.folder) as running:
         rates = {host: under_load.RATES[place % 3] for place, host in enumerate(running.hosts)}
         intervals = set_rates(running, rates)

@@ -1,7 +1,7 @@
 """Fates of slots while fetchers are killed, sites recalled and fetches cancelled, judged by what the sites have seen.
 
 A trigger of the test notes which fetch had which slot, and how it left it. Together with the log of the sites, and what
-the test itself did, that says what became of each slot. Nothing of it is what `ratelimit_slot_fate` reads, but the
+the test itself did, that says what became of each slot. Nothing of it is what `weir_ratelimit_slot_fate` reads, but the
 times of slots and recalls.
 """
 
@@ -47,7 +47,7 @@ CREATE FUNCTION test_note_holding() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER test_holding AFTER UPDATE ON fetches_fetch FOR EACH ROW EXECUTE FUNCTION test_note_holding();
+CREATE TRIGGER test_holding AFTER UPDATE ON weir_fetches_fetch FOR EACH ROW EXECUTE FUNCTION test_note_holding();
 """
 
 
@@ -70,7 +70,7 @@ def holdings_noted() -> Iterator[None]:
         yield
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("DROP TRIGGER test_holding ON fetches_fetch")
+            cursor.execute("DROP TRIGGER test_holding ON weir_fetches_fetch")
             cursor.execute("DROP FUNCTION test_note_holding; DROP TABLE test_holding")
 
 

@@ -30,12 +30,12 @@ def a_task_that_waits(cluster: Cluster) -> Iterator[None]:
     request_fetch("http://127.1.0.1:1/")
     cluster.start("ticks", "ticks")
     with psycopg.connect(**{**connection.get_connection_params(), "cursor_factory": psycopg.Cursor}) as other:
-        other.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
+        other.execute("LOCK TABLE weir_ratelimit_site IN ACCESS EXCLUSIVE MODE")
         with app.connection_for_write(f"redis+socket://{embedded.valkey_socket(cluster.broker_home)}") as broker:
             app.send_task(task_names.DISPATCH, connection=broker)
 
         def waits_for_the_lock() -> bool:
-            waiting = "SELECT FROM pg_locks WHERE relation = 'ratelimit_site'::regclass AND NOT granted"
+            waiting = "SELECT FROM pg_locks WHERE relation = 'weir_ratelimit_site'::regclass AND NOT granted"
             return bool(other.execute(waiting).rowcount)
 
         wait_for(waits_for_the_lock, 20, f"the task to wait for the lock: {cluster.log('ticks')}")

@@ -34,7 +34,7 @@ def sessions(other: psycopg.Connection[Any]) -> int:
 @contextmanager
 def slow_logins(other: psycopg.Connection[Any]) -> Iterator[None]:
     """Have whoever shows a token wait in PostgreSQL."""
-    other.execute("LOCK TABLE tokens_token")
+    other.execute("LOCK TABLE weir_tokens_token")
     try:
         yield
     finally:
@@ -127,7 +127,7 @@ def test_so_many_requests_at_once_as_connections(
         assert all(b"retry-after: 1\r\n" in one.lower() for one in refused)
         assert all(b"/api/problems/unavailable" in one for one in refused)
         assert sessions(other) <= 3 + 2  # those of the health pages
-        other.execute("LOCK TABLE tokens_token")
+        other.execute("LOCK TABLE weir_tokens_token")
         assert {path: status(ask(web.url, path)) for path in ("/livez", "/healthz", "/readyz")} == {
             "/livez": 200,
             "/healthz": 200,

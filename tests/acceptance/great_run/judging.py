@@ -29,12 +29,12 @@ NANOSECONDS = 1_000_000_000
 # What was committed after a number, and is not there any more.
 VANISHED_FETCHES = """
     SELECT count(*) FROM great_run, unnest(fetches) AS asked (id)
-    WHERE number > %s AND NOT EXISTS (SELECT FROM fetches_fetch AS asked_for WHERE asked_for.id = asked.id)
+    WHERE number > %s AND NOT EXISTS (SELECT FROM weir_fetches_fetch AS asked_for WHERE asked_for.id = asked.id)
 """
 VANISHED_EMAILS = """
     SELECT count(*) FROM great_run, unnest(orders) AS shipped (id)
     WHERE number > %s AND NOT EXISTS (
-        SELECT FROM mail_email AS email WHERE email.kind = %s AND email.key = shipped.id::text
+        SELECT FROM weir_mail_email AS email WHERE email.kind = %s AND email.key = shipped.id::text
     )
 """
 VANISHED_COMMITS = """

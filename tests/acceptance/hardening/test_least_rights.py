@@ -48,9 +48,9 @@ RIGHTS = """
 FORBIDDEN = (
     "CREATE TABLE mine ()",
     "CREATE TEMPORARY TABLE mine ()",
-    "ALTER TABLE mail_email ADD mine int",
-    "DROP TABLE mail_email",
-    "TRUNCATE mail_email",
+    "ALTER TABLE weir_mail_email ADD mine int",
+    "DROP TABLE weir_mail_email",
+    "TRUNCATE weir_mail_email",
 )
 pytestmark = pytest.mark.skipif(
     shutil.which("psql") is None, reason="this machine has no psql (Debian: apt install postgresql-client)"
@@ -193,18 +193,18 @@ def test_an_older_database_gets_the_roles(cluster: Cluster, server: Server) -> N
         assert app_role == (APP, False, False, False, 0)
         assert owner_role[:4] == (OWNER, False, True, True)
         assert int(str(owner_role[4])) > 50
-        web_process.manage(cluster, "migrate", "recovery", "zero", DATABASE_URL=url_of(server, OWNER))
+        web_process.manage(cluster, "migrate", "weir_recovery", "zero", DATABASE_URL=url_of(server, OWNER))
 
 
 def test_doctor_finds_a_table_that_is_closed(cluster: Cluster, server: Server) -> None:
     """As after a migration by somebody else than the owner."""
     make_roles(server, **PASSWORDS)
     with all_jobs.on(cluster, str(server.folder), owner=OWNER, role=APP):
-        server.query(f"REVOKE UPDATE ON mail_email FROM {APP}")
+        server.query(f"REVOKE UPDATE ON weir_mail_email FROM {APP}")
 
         found = rights.ask()
 
-    assert (found.level, "1 tables or sequences, such as mail_email" in found.sentence) == ("wrong", True)
+    assert (found.level, "1 tables or sequences, such as weir_mail_email" in found.sentence) == ("wrong", True)
 
 
 def test_the_roles_are_made_by_an_admin_without_superuser_rights(server: Server) -> None:

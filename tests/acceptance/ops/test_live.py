@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db
 EVERY_MS = 1_000
 APPEARS_WITHIN_S = 4.0  # a snapshot that cost less than 0.1 s is good for two seconds
 NEW_PROCESS = """
-INSERT INTO processes_process (kind, name, host, pid, version, holds)
+INSERT INTO weir_processes_process (kind, name, host, pid, version, holds)
 SELECT kind, '{name}', host, 2, version, holds
-FROM processes_process LIMIT 1
+FROM weir_processes_process LIMIT 1
 """
 
 
@@ -64,7 +64,7 @@ def test_what_was_typed_stays(web: Web, browser: Browser) -> None:
     with opened(web, browser, "/sites/") as page:
         page.focus("[name=search]")
         page.keyboard.type("half a na")
-        web.write("UPDATE ratelimit_site SET backoff_level = 7 WHERE name = 'site.example'")
+        web.write("UPDATE weir_ratelimit_site SET backoff_level = 7 WHERE name = 'site.example'")
         expect(page.get_by_role("cell", name="7", exact=True)).to_be_visible(timeout=10_000)
         assert page.input_value("[name=search]") == "half a na"
         assert page.evaluate("document.activeElement.name") == "search"

@@ -80,7 +80,7 @@ def test_what_takes_long_does_not_delay_ticks(cluster: Cluster) -> None:
     cluster.start_together("ticks", "maintenance", "beat")
     with transaction.atomic(), connection.cursor() as cursor, broker_of(cluster) as broker:
         cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        cursor.execute("LOCK TABLE notifications_notification, fetches_robotsfile IN ACCESS EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE weir_notifications_notification, weir_fetches_robotsfile IN ACCESS EXCLUSIVE MODE")
         for task in LONG * 3:
             app.send_task(task, connection=broker)
 

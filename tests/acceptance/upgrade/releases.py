@@ -100,7 +100,7 @@ class Process:
         if self.kind == WEB:
             return self.answers("/healthz") == 200
         if self.kind == BEAT:  # one that stands by, too
-            return bool(self.server.query(f"SELECT 1 FROM processes_process WHERE name LIKE '{self.log.stem}@%'"))
+            return bool(self.server.query(f"SELECT 1 FROM weir_processes_process WHERE name LIKE '{self.log.stem}@%'"))
         return bool(READY.search(self.log.read_text(errors="replace")))
 
     def answers(self, path: str) -> int:

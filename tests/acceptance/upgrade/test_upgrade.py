@@ -142,16 +142,16 @@ def look(version: Release) -> None:
 
 def progress(upgrade: Upgrade) -> list[int]:
     """Return how many fetches are done, e-mails accepted, rounds with numbers made, and epochs flushed, so far."""
-    [done] = one(upgrade.server, "SELECT count(*) FROM fetches_fetch WHERE state = 'done'")
-    [flushed] = one(upgrade.server, "SELECT count(*) FROM notifications_flushedepoch")
+    [done] = one(upgrade.server, "SELECT count(*) FROM weir_fetches_fetch WHERE state = 'done'")
+    [flushed] = one(upgrade.server, "SELECT count(*) FROM weir_notifications_flushedepoch")
     return [done, upgrade.mails.received().total(), len(upgrade.fleet.rounds()), flushed]
 
 
 def unfinished(server: Server) -> int:
     [found] = one(
         server,
-        "SELECT (SELECT count(*) FROM fetches_fetch WHERE state IN ('queued', 'reserved', 'running'))"
-        " + (SELECT count(*) FROM mail_email WHERE state IN ('pending', 'claimed', 'sending'))",
+        "SELECT (SELECT count(*) FROM weir_fetches_fetch WHERE state IN ('queued', 'reserved', 'running'))"
+        " + (SELECT count(*) FROM weir_mail_email WHERE state IN ('pending', 'claimed', 'sending'))",
     )
     return found
 
@@ -171,10 +171,10 @@ def judge(upgrade: Upgrade) -> None:
     arrivals, _ = site_log.read_arrivals(upgrade.sites.log)
     intervals = {name.partition(":")[0]: 1 / rate for name, rate in upgrade.fleet.rates.items()}
     asked, requests = sum(line["asked"] for line in rounds), Counter((a.host, a.path) for a in arrivals)
-    fetches, emails = by_state(upgrade.server, "fetches_fetch"), by_state(upgrade.server, "mail_email")
+    fetches, emails = by_state(upgrade.server, "weir_fetches_fetch"), by_state(upgrade.server, "weir_mail_email")
     wrong = [line["wrong"] for line in rounds if line["wrong"]]
     accepted = judging.accepted(upgrade.mails)
-    sent = {str(row[0]) for row in upgrade.server.query("SELECT message_id FROM mail_email WHERE state = 'sent'")}
+    sent = {str(row[0]) for row in upgrade.server.query("SELECT message_id FROM weir_mail_email WHERE state = 'sent'")}
     early = judging.early(arrivals, intervals)
     print(
         f"\n{asked} URLs, {len(arrivals)} requests, {early} early, {fetches}; {len(rounds)} "

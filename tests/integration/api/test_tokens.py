@@ -24,7 +24,7 @@ WHO = ("--who", "pat")
 
 def test_the_command_creates_shows_and_revokes(capsys: pytest.CaptureFixture[str]) -> None:
     call_command(
-        "tokens", "create", "shop", "--scope", "ops.view", "--expires", "30d", *WHO, "--why", "for shop", "--json"
+        "tokens", "create", "shop", "--scope", "weir_ops.view", "--expires", "30d", *WHO, "--why", "for shop", "--json"
     )
     secret = json.loads(capsys.readouterr().out)["token"]
     assert Program(secret).call("GET", "/status").status_code == 200
@@ -52,26 +52,26 @@ def test_the_command_creates_shows_and_revokes(capsys: pytest.CaptureFixture[str
     ("words", "said"),
     [
         (("shop",), "needs a scope"),
-        (("shop", "--scope", "ops.veiw"), "Did you mean ops.view?"),
-        (("shop", "--scope", "ops.view", "--expires", "367d"), "366"),
-        (("shop", "--scope", "ops.view", "--rate", "fast"), "is not a rate"),
-        (("taken", "--scope", "ops.view"), "There is a token 'taken' already"),
-        ((" ", "--scope", "ops.view"), "needs a name"),
+        (("shop", "--scope", "weir_ops.veiw"), "Did you mean weir_ops.view?"),
+        (("shop", "--scope", "weir_ops.view", "--expires", "367d"), "366"),
+        (("shop", "--scope", "weir_ops.view", "--rate", "fast"), "is not a rate"),
+        (("taken", "--scope", "weir_ops.view"), "There is a token 'taken' already"),
+        ((" ", "--scope", "weir_ops.view"), "needs a name"),
     ],
 )
 def test_the_command_refuses_what_makes_no_token(words: tuple[str, ...], said: str) -> None:
-    token("ops.view", name="taken")
+    token("weir_ops.view", name="taken")
     with pytest.raises(CommandError, match=said):
         call_command("tokens", "create", *words, *WHO)
     assert [row.name for row in Token.objects.all()] == ["taken"]
 
 
 def test_nobody_gives_what_they_do_not_have() -> None:
-    actor = acting.Actor(name="ada", door=Door.PAGE, may={"tokens.add_token", "ops.view"}.__contains__)
-    with pytest.raises(acting.NotPermitted, match=r"lacks ratelimit\.change_site"):
-        actions.create(actor, "shop", ["ops.view", "ratelimit.change_site"])
+    actor = acting.Actor(name="ada", door=Door.PAGE, may={"weir_tokens.add_token", "weir_ops.view"}.__contains__)
+    with pytest.raises(acting.NotPermitted, match=r"lacks weir_ratelimit\.change_site"):
+        actions.create(actor, "shop", ["weir_ops.view", "weir_ratelimit.change_site"])
     assert not Token.objects.exists()
-    assert actions.create(actor, "shop", ["ops.view"]).secret
+    assert actions.create(actor, "shop", ["weir_ops.view"]).secret
 
 
 def signed_in(*permissions: str) -> Client:
@@ -85,15 +85,15 @@ def signed_in(*permissions: str) -> Client:
 
 
 def test_the_admin_shows_a_new_token_once() -> None:
-    browser = signed_in("tokens.add_token", "tokens.view_token", "tokens.change_token", "ops.view")
-    wanted = {"name": "shop", "scopes": ["ops.view"], "days": 30, "rate": "20/s", "why": "for shop"}
-    page = browser.post("/admin/tokens/token/add/", wanted)
+    browser = signed_in("weir_tokens.add_token", "weir_tokens.view_token", "weir_tokens.change_token", "weir_ops.view")
+    wanted = {"name": "shop", "scopes": ["weir_ops.view"], "days": 30, "rate": "20/s", "why": "for shop"}
+    page = browser.post("/admin/weir_tokens/token/add/", wanted)
     [secret] = [word for word in page.content.decode().replace("<", " ").replace(">", " ").split() if "weir_" in word]
     assert "no-store" in page.headers["Cache-Control"]
     assert Program(secret).call("GET", "/status").status_code == 200
-    assert secret not in browser.get("/admin/tokens/token/").content.decode()
+    assert secret not in browser.get("/admin/weir_tokens/token/").content.decode()
     chosen = {"action": "revoke", "_selected_action": [Token.objects.get().pk]}
-    browser.post("/admin/tokens/token/", chosen)
+    browser.post("/admin/weir_tokens/token/", chosen)
     assert Program(secret).call("GET", "/status").status_code == 401
     assert list(Entry.objects.order_by("pk").values_list("action", "door")) == [
         ("tokens.create", "admin"),
@@ -102,12 +102,12 @@ def test_the_admin_shows_a_new_token_once() -> None:
 
 
 def test_the_admin_refuses_scopes_that_the_user_lacks() -> None:
-    browser = signed_in("tokens.add_token", "tokens.view_token")
-    wanted = {"name": "shop", "scopes": ["ops.view"], "days": 30, "rate": "20/s"}
-    assert "nobody can give" in browser.post("/admin/tokens/token/add/", wanted).content.decode()
-    assert "is not a rate" in browser.post("/admin/tokens/token/add/", {**wanted, "rate": "x"}).content.decode()
+    browser = signed_in("weir_tokens.add_token", "weir_tokens.view_token")
+    wanted = {"name": "shop", "scopes": ["weir_ops.view"], "days": 30, "rate": "20/s"}
+    assert "nobody can give" in browser.post("/admin/weir_tokens/token/add/", wanted).content.decode()
+    assert "is not a rate" in browser.post("/admin/weir_tokens/token/add/", {**wanted, "rate": "x"}).content.decode()
     assert not Token.objects.exists()
-    assert signed_out().post("/admin/tokens/token/add/", wanted).status_code == 302
+    assert signed_out().post("/admin/weir_tokens/token/add/", wanted).status_code == 302
 
 
 def signed_out() -> Client:
@@ -116,8 +116,8 @@ def signed_out() -> Client:
 
 def test_a_token_is_taken_at_its_rate() -> None:
     """Beyond it, 429 says when to come again; other tokens do not notice."""
-    made = actions.create(acting.of_shell("pat"), "shop", ["ops.view"], rate="1/m", burst=4)
-    other = Program(token("ops.view", name="other"))
+    made = actions.create(acting.of_shell("pat"), "shop", ["weir_ops.view"], rate="1/m", burst=4)
+    other = Program(token("weir_ops.view", name="other"))
     answers = [Program(made.secret).call("GET", "/status") for _ in range(6)]
     statuses = [answer.status_code for answer in answers]
     assert (statuses[:2], statuses[4:]) == ([200, 200], [429, 429])

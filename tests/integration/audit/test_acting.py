@@ -102,7 +102,7 @@ def test_nothing_is_changed_where_the_entry_cannot_be_written(site: str, monkeyp
 
 
 def test_only_one_who_may(site: str) -> None:
-    stranger = Actor(name="eve", door=Door.PAGE, may=lambda permission: permission == "ops.view")
+    stranger = Actor(name="eve", door=Door.PAGE, may=lambda permission: permission == "weir_ops.view")
     for change in (
         lambda: sites.set_rate(stranger, site, "5/s"),
         lambda: sites.pause(stranger, site),
@@ -218,7 +218,7 @@ def test_kinds_and_addresses() -> None:
     assert "kim@" not in kept
 
 
-@pytest.mark.parametrize("statement", ["UPDATE audit_entry SET why = 'another'", "DELETE FROM audit_entry"])
+@pytest.mark.parametrize("statement", ["UPDATE weir_audit_entry SET why = 'another'", "DELETE FROM weir_audit_entry"])
 def test_nobody_edits_it(site: str, statement: str) -> None:
     sites.pause(ADA, site)
     with pytest.raises(IntegrityError, match="The audit trail is not edited"), connection.cursor() as cursor:

@@ -12,7 +12,7 @@ from weir.workers.audit.models import Door, Entry
 
 pytestmark = pytest.mark.django_db
 ADA = Actor(name="ada", door=Door.API, may=lambda _: True)
-PAUSE = Action("sites.pause", "ratelimit.change_site")
+PAUSE = Action("sites.pause", "weir_ratelimit.change_site")
 
 
 @pytest.fixture(autouse=True)

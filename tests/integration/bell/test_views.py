@@ -156,7 +156,7 @@ def test_nothing_is_kept_by_caches(tab: Tabs) -> None:
 def _shown(user: Any) -> str:
     request = RequestFactory().get("/")
     request.user = user
-    return Template("{% load bell %}{% bell %}").render(Context({"request": request}))
+    return Template("{% load weir_bell %}{% bell %}").render(Context({"request": request}))
 
 
 def test_the_tag_shows_the_number(tab: Tabs) -> None:
@@ -177,7 +177,7 @@ def test_the_first_poll_of_a_page_is_one_call(tab: Tabs, costs: Costs) -> None:
     request = RequestFactory().get("/")
     request.COOKIES = {name: morsel.value for name, morsel in opened.client.cookies.items()}
     request.user = get_user_model().objects.get(pk=opened.user)
-    html = Template("{% load bell %}{% bell %}").render(Context({"request": request}))
+    html = Template("{% load weir_bell %}{% bell %}").render(Context({"request": request}))
     opened.etag = html.partition('etag="')[2].partition('"')[0].replace("&quot;", '"')
     with costs() as cost:
         assert opened.poll() == 304
@@ -206,4 +206,4 @@ def test_an_account_is_not_the_user_of_the_same_key(tab: Tabs, settings: Setting
     assert inbox.unread_count(opened.user) == 1
     request = RequestFactory().get("/")
     request.user = get_user_model().objects.get(pk=opened.user)
-    assert not Template("{% load bell %}{% bell %}").render(Context({"request": request})).strip()
+    assert not Template("{% load weir_bell %}{% bell %}").render(Context({"request": request})).strip()

@@ -33,16 +33,16 @@ def test_each_page_is_measured(tmp_path: Path) -> None:
     """Else a long benchmark ends in the middle."""
     names = {figure.name for figure in pages.measure(tmp_path, SMALL)}
     assert {"overview live_p99", "sites?sort=refusals p50", "fetch_queued cold", "metrics statements"} <= names
-    assert "history_minute" in (tmp_path / "pages" / "overview.txt").read_text()
+    assert "weir_history_minute" in (tmp_path / "pages" / "overview.txt").read_text()
 
 
 def test_a_statement_that_reads_a_large_table_whole_is_named() -> None:
     """One that reads some rows of it by an index is not."""
     with connection.cursor() as cursor:
-        cursor.execute("INSERT INTO notifications_unreadcount SELECT n, 0, 0 FROM generate_series(1, 20000) AS n")
-        cursor.execute("ANALYZE notifications_unreadcount")
+        cursor.execute("INSERT INTO weir_notifications_unreadcount SELECT n, 0, 0 FROM generate_series(1, 20000) AS n")
+        cursor.execute("ANALYZE weir_notifications_unreadcount")
         with plans.explained() as asked:
-            cursor.execute("SELECT count(*) FROM notifications_unreadcount WHERE unread_count > 0")
-            cursor.execute("SELECT * FROM notifications_unreadcount WHERE user_id = %s", [7])
+            cursor.execute("SELECT count(*) FROM weir_notifications_unreadcount WHERE unread_count > 0")
+            cursor.execute("SELECT * FROM weir_notifications_unreadcount WHERE user_id = %s", [7])
     whole = [list(one.reads_whole(plans.large_tables())) for one in asked]
-    assert whole == [["Seq Scan on notifications_unreadcount: 20,000 of 20,000 rows"], []]
+    assert whole == [["Seq Scan on weir_notifications_unreadcount: 20,000 of 20,000 rows"], []]

@@ -20,14 +20,14 @@ from weir.workers.fetches.reports.site_list import QUEUE_PIECE
 pytestmark = pytest.mark.django_db
 
 SITES, FETCHES = 2_000, 40_000
-TABLES = "fetches_fetch, fetches_fetchbody, ratelimit_slot, ratelimit_site"
+TABLES = "weir_fetches_fetch, weir_fetches_fetchbody, weir_ratelimit_slot, weir_ratelimit_site"
 # Of ten fetches one is held, seven are queued (six of them for tomorrow), two have ended in the last 60 days.
 # One site in ten is on.
 FILL = f"""
     TRUNCATE {TABLES} CASCADE;
-    INSERT INTO ratelimit_site (id, name, "interval", burst, has_backlog, covers_subdomains)
+    INSERT INTO weir_ratelimit_site (id, name, "interval", burst, has_backlog, covers_subdomains)
     SELECT n, 'site-' || n || '.example', interval '1 s', 1, n % 10 = 0, false FROM generate_series(1, {SITES}) AS n;
-    INSERT INTO fetches_fetch (
+    INSERT INTO weir_fetches_fetch (
         url, hop_url, redirects, site_id, priority, attempts, max_attempts, headers, etag, last_modified, error,
         on_done, slot_id, lease_until, status_code, state, not_before, finished_at
     )
@@ -38,8 +38,8 @@ FILL = f"""
         now() + CASE WHEN place BETWEEN 1 AND 6 THEN interval '1 day' ELSE interval '0' END,
         CASE WHEN place >= 8 THEN now() - random() * interval '60 days' END
     FROM generate_series(1, {FETCHES}) AS n, mod(n, 10) AS place;
-    INSERT INTO fetches_fetchbody SELECT id, 'page' FROM fetches_fetch WHERE state = 'done';
-    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
+    INSERT INTO weir_fetches_fetchbody SELECT id, 'page' FROM weir_fetches_fetch WHERE state = 'done';
+    INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT n % {SITES} + 1, at, at, interval '1 s', 1, at
     FROM generate_series(1, {FETCHES}) AS n CROSS JOIN LATERAL (VALUES (now() - n * interval '0.2 s')) AS start(at);
 """
@@ -73,7 +73,7 @@ def condition_on(index: str, nodes: list[dict[str, Any]]) -> str:
 @pytest.mark.usefixtures("_filled")
 def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
     nodes = plan_of("weir.workers.fetches.maintenance", "lost", {"most": 100})
-    of_held = {"fetch_held", "fetch_of_slot"}  # indexes that hold nothing else
+    of_held = {"weir_fetch_held", "weir_fetch_of_slot"}  # indexes that hold nothing else
     assert {node["Index Name"] for node in nodes if "Index Name" in node} <= of_held
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
 
@@ -81,8 +81,8 @@ def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
 @pytest.mark.usefixtures("_filled")
 def test_the_list_of_sites_reads_no_fetch_that_has_ended() -> None:
     nodes = reads("weir.workers.fetches.reports", "backlogs", {"after": 0, "until": 2**63 - 1, "most": QUEUE_PIECE})
-    of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
-    assert [(node["Node Type"], node["Index Name"]) for node in of_fetches] == [("Index Only Scan", "fetch_queue")]
+    of_fetches = [node for node in nodes if node["Relation Name"] == "weir_fetches_fetch"]
+    assert [(node["Node Type"], node["Index Name"]) for node in of_fetches] == [("Index Only Scan", "weir_fetch_queue")]
 
 
 @pytest.mark.usefixtures("_filled")
@@ -101,22 +101,24 @@ def test_the_forecast_of_a_long_queue_reads_none_of_its_rows() -> None:
         "robots_urls": ["http://site-10.example/robots.txt"],
     }
     nodes = reads("weir.workers.fetches.reports", "forecast", parameters)
-    by = {(node.get("Index Name"), node["Node Type"]) for node in nodes if node["Relation Name"] == "fetches_fetch"}
-    assert ("fetch_queue", "Index Only Scan") in by
-    assert "fetch_robots_once" in {index for index, _ in by}
+    by = {
+        (node.get("Index Name"), node["Node Type"]) for node in nodes if node["Relation Name"] == "weir_fetches_fetch"
+    }
+    assert ("weir_fetch_queue", "Index Only Scan") in by
+    assert "weir_fetch_robots_once" in {index for index, _ in by}
 
 
 @pytest.mark.usefixtures("_filled")
 def test_old_fetches_and_their_bodies_are_found_by_indexes() -> None:
     nodes = reads("weir.workers.fetches.maintenance", "purge_fetches", {"older_than": 30 * 86_400.0, "batch": 1_000})
     assert all("Index Name" in node for node in nodes)
-    assert "finished_at <" in condition_on("fetch_finished", nodes)
+    assert "finished_at <" in condition_on("weir_fetch_finished", nodes)
 
 
 @pytest.mark.usefixtures("_filled")
 def test_old_slots_are_found_by_their_ids() -> None:
     nodes = reads("weir.ratelimit", "slots/purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
-    assert {node["Index Name"] for node in nodes} == {"ratelimit_slot_pkey"}
+    assert {node["Index Name"] for node in nodes} == {"weir_ratelimit_slot_pkey"}
 
 
 @pytest.fixture
@@ -136,7 +138,7 @@ def dispatched(
         return run_within(package, name, parameters, **options)
 
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE ratelimit_site SET next_start = now() + interval '1 hour'")
+        cursor.execute("UPDATE weir_ratelimit_site SET next_start = now() + interval '1 hour'")
     with monkeypatch.context() as noting:
         noting.setattr(statements, "run_within", noted)
         dispatch()
@@ -145,17 +147,17 @@ def dispatched(
 
 def test_dispatch_reads_the_sites_that_are_on_and_of_their_queues_what_is_due(dispatched: dict[str, object]) -> None:
     nodes = reads("weir.workers.fetches", "dispatch", dispatched)
-    assert condition_on("site_with_backlog", nodes)
-    due = condition_on("fetch_queue", nodes)
+    assert condition_on("weir_site_with_backlog", nodes)
+    due = condition_on("weir_fetch_queue", nodes)
     assert "site_id" in due
     assert "not_before" in due
 
 
 def test_dispatch_reads_no_more_where_one_queue_is_long(dispatched: dict[str, object]) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE fetches_fetch SET site_id = 10 WHERE state = 'queued'")
-        cursor.execute("UPDATE ratelimit_site SET has_backlog = id = 10")
+        cursor.execute("UPDATE weir_fetches_fetch SET site_id = 10 WHERE state = 'queued'")
+        cursor.execute("UPDATE weir_ratelimit_site SET has_backlog = id = 10")
         cursor.execute(f"VACUUM ANALYZE {TABLES}")
     nodes = reads("weir.workers.fetches", "dispatch", dispatched)
-    of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
+    of_fetches = [node for node in nodes if node["Relation Name"] == "weir_fetches_fetch"]
     assert "Seq Scan" not in {node["Node Type"] for node in of_fetches}

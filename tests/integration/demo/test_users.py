@@ -30,7 +30,7 @@ def test_users_find_a_number_that_is_wrong() -> None:
     users = Users(Random(1))  # noqa: S311  no secret
     inbox.notify_many(USER_IDS, "news", "Hello")
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM notifications_notification")
+        cursor.execute("DELETE FROM weir_notifications_notification")
     users.ask()
     found = users.state()["drifted"]
     assert isinstance(found, list)

@@ -91,7 +91,9 @@ def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -
     for kind in ("beat", "fetcher", "mailer", "maintenance", "ticks", "worker"):
         Process.objects.create(kind=kind, name=f"{kind}.1@host", host="host", pid=7, version="0.1.0", holds=0)
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE processes_process SET turned_at = turned_at - interval '1 min' WHERE kind = 'mailer'")
+        cursor.execute(
+            "UPDATE weir_processes_process SET turned_at = turned_at - interval '1 min' WHERE kind = 'mailer'"
+        )
     Heartbeat.objects.create(queue="weir.fetch")
     monkeypatch.setattr("weir.workers.consumers.PATIENCE", (0.1,))
     told = StringIO()

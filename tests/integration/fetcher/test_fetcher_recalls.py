@@ -118,7 +118,7 @@ def test_a_fetcher_that_cannot_ask_starts_nothing(
     thread.start()
     eventually(lambda: paths(running_sites), "the first request")
     with other_connection.transaction():
-        other_connection.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
+        other_connection.execute("LOCK TABLE weir_ratelimit_site IN ACCESS EXCLUSIVE MODE")
         locked_ns = time.time_ns()
         thread.join(5)
         assert not thread.is_alive()
@@ -264,7 +264,7 @@ def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(
     request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(15)])
     with other_connection.transaction():
         slot_ids = reserve_all()
-        other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [refusing])
+        other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = %s FOR UPDATE", [refusing])
         fetcher.run_batch(slot_ids)
         assert paths(running_sites) == ["/status/429"]
         assert Site.objects.get(name=refusing).backoff_level == 0

@@ -46,7 +46,7 @@ def test_putting_never_waits_for_the_database(
 ) -> None:
     """The loop's thread hands over while the writer waits for a lock; results are stored afterwards."""
     jobs = running(2)
-    other_connection.execute("SELECT 1 FROM fetches_fetch FOR UPDATE")
+    other_connection.execute("SELECT 1 FROM weir_fetches_fetch FOR UPDATE")
     writer = Writer(lambda _count, _reservations: None)
     writer.put(answer(jobs[0]))
     eventually(lambda: waiters(other_connection) == 1, "the writer to wait")
@@ -77,7 +77,7 @@ def test_a_new_site_in_an_open_transaction_holds_up_no_result(
         assert ready.wait(20)
     else:
         other_connection.execute(
-            "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
+            "INSERT INTO weir_ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
             "VALUES ('new.example', '1 s', 1, false, false)"
         )
     writer = Writer(lambda _count, _reservations: None)

@@ -18,9 +18,9 @@ from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-SITES = "admin:ratelimit_site"
-FETCHES = "admin:fetches_fetch"
-ROBOTS = "admin:fetches_robotsfile"
+SITES = "admin:weir_ratelimit_site"
+FETCHES = "admin:weir_fetches_fetch"
+ROBOTS = "admin:weir_fetches_robotsfile"
 
 
 def page(client: Client, name: str, *arguments: object, **query: str) -> str:

@@ -197,7 +197,7 @@ def test_a_site_deactivated_by_a_statement_that_began_before_the_commit_is_react
     """The narrowest race: fetch and activation come when the statement that deactivates has its snapshot."""
     site_settings.set_rate("site.example", "1/s")
     Site.objects.update(has_backlog=True)
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     def deactivate_and_close() -> None:
         try:
@@ -287,6 +287,6 @@ def test_finding_overlooked_sites_goes_round_through_all_of_them(monkeypatch: py
 def test_activating_an_active_site_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
     """Web code that adds to a busy site does not wait for reservations."""
     request_fetch(URL)
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
     with waiting_for_nobody():
         backlog.activate([Site.objects.get().pk])

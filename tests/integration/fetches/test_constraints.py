@@ -21,45 +21,45 @@ HELD = {"slot_id": 1, "lease_until": NOW}
 ENDED = {"finished_at": NOW, "error": "because"}
 
 SITES: list[tuple[str, dict[str, Any]]] = [
-    ("site_interval_positive", {"interval": timedelta(0)}),
-    ("site_interval_positive", {"interval": timedelta(seconds=-1)}),
-    ("site_burst_positive", {"burst": 0}),
-    ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
-    ("site_grace_not_too_short", {"grace": timedelta(0)}),
-    ("site_concurrency_positive", {"max_concurrency": 0}),
-    ("site_refusing_usable", {"refusing": []}),
-    ("site_refusing_usable", {"refusing": [403, 429]}),
-    ("site_refusing_usable", {"refusing": [399, 429, 503]}),
-    ("site_refusing_usable", {"refusing": [429, 503, 1000]}),
-    ("site_refusing_usable", {"refusing": [*range(429, 450), 503]}),
-    ("site_with_backlog_has_no_due_at", {"has_backlog": True, "due_at": NOW}),
+    ("weir_site_interval_positive", {"interval": timedelta(0)}),
+    ("weir_site_interval_positive", {"interval": timedelta(seconds=-1)}),
+    ("weir_site_burst_positive", {"burst": 0}),
+    ("weir_site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
+    ("weir_site_grace_not_too_short", {"grace": timedelta(0)}),
+    ("weir_site_concurrency_positive", {"max_concurrency": 0}),
+    ("weir_site_refusing_usable", {"refusing": []}),
+    ("weir_site_refusing_usable", {"refusing": [403, 429]}),
+    ("weir_site_refusing_usable", {"refusing": [399, 429, 503]}),
+    ("weir_site_refusing_usable", {"refusing": [429, 503, 1000]}),
+    ("weir_site_refusing_usable", {"refusing": [*range(429, 450), 503]}),
+    ("weir_site_with_backlog_has_no_due_at", {"has_backlog": True, "due_at": NOW}),
 ]
 SLOTS: list[tuple[str, dict[str, Any]]] = [
-    ("slot_finished_or_released", {"finished_at": NOW, "released_at": NOW}),
+    ("weir_slot_finished_or_released", {"finished_at": NOW, "released_at": NOW}),
 ]
 FETCHES: list[tuple[str, dict[str, Any]]] = [
-    ("fetch_state_known", {"state": "lost"}),
-    ("fetch_state_known", {"state": ""}),
-    ("fetch_final_has_finished_at", {"state": State.DONE, "status_code": 200}),
-    ("fetch_final_has_finished_at", {"state": State.FAILED, "error": "because"}),
-    ("fetch_final_has_finished_at", {"state": State.CANCELLED}),
-    ("fetch_final_has_finished_at", {"state": State.QUEUED, "finished_at": NOW}),
-    ("fetch_final_has_finished_at", {"state": State.RUNNING, "finished_at": NOW, **HELD}),
-    ("fetch_held_has_slot_and_lease", {"state": State.RESERVED, "slot_id": 1}),
-    ("fetch_held_has_slot_and_lease", {"state": State.RUNNING, "lease_until": NOW}),
-    ("fetch_without_site_is_failed", {"state": State.QUEUED, "site": None}),
-    ("fetch_without_site_is_failed", {"state": State.DONE, "status_code": 200, "site": None, **ENDED}),
-    ("fetch_done_has_status", {"state": State.DONE, **ENDED}),
-    ("fetch_failed_says_why", {"state": State.FAILED, "finished_at": NOW}),
-    ("fetch_max_attempts_positive", {"max_attempts": 0}),
+    ("weir_fetch_state_known", {"state": "lost"}),
+    ("weir_fetch_state_known", {"state": ""}),
+    ("weir_fetch_final_has_finished_at", {"state": State.DONE, "status_code": 200}),
+    ("weir_fetch_final_has_finished_at", {"state": State.FAILED, "error": "because"}),
+    ("weir_fetch_final_has_finished_at", {"state": State.CANCELLED}),
+    ("weir_fetch_final_has_finished_at", {"state": State.QUEUED, "finished_at": NOW}),
+    ("weir_fetch_final_has_finished_at", {"state": State.RUNNING, "finished_at": NOW, **HELD}),
+    ("weir_fetch_held_has_slot_and_lease", {"state": State.RESERVED, "slot_id": 1}),
+    ("weir_fetch_held_has_slot_and_lease", {"state": State.RUNNING, "lease_until": NOW}),
+    ("weir_fetch_without_site_is_failed", {"state": State.QUEUED, "site": None}),
+    ("weir_fetch_without_site_is_failed", {"state": State.DONE, "status_code": 200, "site": None, **ENDED}),
+    ("weir_fetch_done_has_status", {"state": State.DONE, **ENDED}),
+    ("weir_fetch_failed_says_why", {"state": State.FAILED, "finished_at": NOW}),
+    ("weir_fetch_max_attempts_positive", {"max_attempts": 0}),
 ]
 ROBOTS: list[tuple[str, dict[str, Any]]] = [
-    ("robots_state_known", {"state": "perhaps"}),
-    ("robots_unreachable_says_why", {"state": RobotsState.UNREACHABLE}),
-    ("robots_unreachable_says_why", {"state": RobotsState.FORBIDDEN}),
-    ("robots_unreachable_says_why", {"error": "because"}),
-    ("robots_delay_positive", {"crawl_delay": timedelta(0)}),
-    ("robots_refreshed_in_time", {"refresh_at": NOW + timedelta(seconds=1)}),
+    ("weir_robots_state_known", {"state": "perhaps"}),
+    ("weir_robots_unreachable_says_why", {"state": RobotsState.UNREACHABLE}),
+    ("weir_robots_unreachable_says_why", {"state": RobotsState.FORBIDDEN}),
+    ("weir_robots_unreachable_says_why", {"error": "because"}),
+    ("weir_robots_delay_positive", {"crawl_delay": timedelta(0)}),
+    ("weir_robots_refreshed_in_time", {"refresh_at": NOW + timedelta(seconds=1)}),
 ]
 
 
@@ -116,7 +116,7 @@ def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
     for fields in ({}, {}, {"state": State.FAILED, **ENDED, **key}, {"state": State.FAILED, **ENDED, **key}, key):
         Fetch.objects.create(**{**whole, **fields})
     for state in ({}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
-        assert refused_by(partial(Fetch.objects.create, **{**whole, **key, **state})) == "fetch_unfinished_once"
+        assert refused_by(partial(Fetch.objects.create, **{**whole, **key, **state})) == "weir_fetch_unfinished_once"
 
 
 @pytest.mark.parametrize(("constraint", "fields"), ROBOTS)
@@ -133,7 +133,7 @@ def test_a_robots_txt_is_asked_for_once_at_a_time(site: Site) -> None:
     whole: dict[str, Any] = {"url": "https://site.example/robots.txt", "site": site}
     for held in ({"state": State.QUEUED}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
         active = Fetch.objects.create(**whole, **held, is_robots=True)
-        assert refused_by(lambda: Fetch.objects.create(**whole, is_robots=True)) == "fetch_robots_once"
+        assert refused_by(lambda: Fetch.objects.create(**whole, is_robots=True)) == "weir_fetch_robots_once"
         Fetch.objects.create(**whole)
         Fetch.objects.filter(pk=active.pk).update(state=State.FAILED, **ENDED)
 
@@ -159,7 +159,7 @@ def test_every_constraint_has_a_row_here_that_breaks_it() -> None:
     """A constraint that nothing breaks may not be there at all."""
     declared = {
         constraint.name
-        for label in ("ratelimit", "fetches")
+        for label in ("weir_ratelimit", "weir_fetches")
         for model in apps.get_app_config(label).get_models()
         for constraint in model._meta.constraints
         if isinstance(constraint, CheckConstraint)

@@ -32,14 +32,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 URL = "https://site.example/page"
 
 QUEUE = """
-INSERT INTO fetches_fetch (
+INSERT INTO weir_fetches_fetch (
     url, hop_url, site_id, state, dedupe_key,
     priority, max_attempts, on_done, error, redirects, attempts, headers, etag, last_modified
 )
-SELECT %(url)s, %(url)s, id, 'queued', %(key)s, 0, 5, '', '', 0, 0, '[]', '', '' FROM ratelimit_site LIMIT 1
+SELECT %(url)s, %(url)s, id, 'queued', %(key)s, 0, 5, '', '', 0, 0, '[]', '', '' FROM weir_ratelimit_site LIMIT 1
 RETURNING id
 """
-END = "UPDATE fetches_fetch SET state = 'done', finished_at = now(), status_code = 200 WHERE id = %s"
+END = "UPDATE weir_fetches_fetch SET state = 'done', finished_at = now(), status_code = 200 WHERE id = %s"
 
 
 def once(*urls: str, **options: Any) -> list[int]:
@@ -330,7 +330,7 @@ def test_an_unfinished_fetch_is_not_locked_by_a_request_for_it(other_connection:
 def test_a_fetch_that_dispatch_has_locked_is_found_without_waiting(other_connection: psycopg.Connection[Any]) -> None:
     """A lock on the row says nothing about its state."""
     [fetch] = once(URL)
-    other_connection.execute("SELECT id FROM fetches_fetch FOR NO KEY UPDATE")
+    other_connection.execute("SELECT id FROM weir_fetches_fetch FOR NO KEY UPDATE")
     with waiting_for_nobody():
         assert once(URL) == [fetch]
 
@@ -339,12 +339,12 @@ def test_the_unfinished_one_is_looked_up_by_its_key() -> None:
     """However many fetches there are, the look reads the partial index."""
     once(*(f"https://site.example/{number}" for number in range(2_000)))
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE fetches_fetch")
+        cursor.execute("ANALYZE weir_fetches_fetch")
     keys = [key_of(f"https://site.example/{number}") for number in range(20)]
     query, parameters = Fetch.objects.unfinished().filter(dedupe_key__in=keys).query.sql_with_params()
     with connection.cursor() as cursor:
         text = cursor.mogrify(query, parameters)
-    assert "fetch_unfinished_once" in {node.get("Index Name") for node in explain(text)}
+    assert "weir_fetch_unfinished_once" in {node.get("Index Name") for node in explain(text)}
 
 
 # --- means ----------------------------------------------------------------------------------------------------------

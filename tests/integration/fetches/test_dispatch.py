@@ -241,9 +241,9 @@ def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwh
     }
     statement = files("weir.workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(
-        "FROM ratelimit_site\n    WHERE", "FROM ratelimit_site, pg_advisory_xact_lock(1)\n    WHERE", 1
+        "FROM weir_ratelimit_site\n    WHERE", "FROM weir_ratelimit_site, pg_advisory_xact_lock(1)\n    WHERE", 1
     )
-    lingering = lingering.replace("UPDATE SKIP LOCKED", "UPDATE OF ratelimit_site SKIP LOCKED", 1)
+    lingering = lingering.replace("UPDATE SKIP LOCKED", "UPDATE OF weir_ratelimit_site SKIP LOCKED", 1)
 
     def waits() -> bool:
         with connection.cursor() as cursor:
@@ -396,7 +396,7 @@ def test_sites_that_look_empty_are_deactivated() -> None:
 def test_a_site_that_another_transaction_has_locked_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
     """A locked site is never waited for; the others are dispatched."""
     fetches = request_fetches([f"https://site-{number}.example/" for number in range(3)])
-    other_connection.execute("SELECT 1 FROM ratelimit_site WHERE name = 'site-1.example' FOR UPDATE")
+    other_connection.execute("SELECT 1 FROM weir_ratelimit_site WHERE name = 'site-1.example' FOR UPDATE")
     with waiting_for_nobody():
         assert dispatch() == 2
     assert Fetch.objects.get(state=State.QUEUED).pk == fetches[1].pk
@@ -408,7 +408,7 @@ def test_a_fetch_that_another_transaction_has_locked_is_skipped(other_connection
     """A row that is just being cancelled is not waited for."""
     site_settings.set_rate(SITE, "10/s")
     fetches = request_fetches([URL] * 3)
-    other_connection.execute("SELECT 1 FROM fetches_fetch WHERE id = %s FOR UPDATE", [fetches[0].pk])
+    other_connection.execute("SELECT 1 FROM weir_fetches_fetch WHERE id = %s FOR UPDATE", [fetches[0].pk])
     with waiting_for_nobody():
         assert dispatch() == 2
     assert [fetch.pk for fetch in held()] == [fetch.pk for fetch in fetches[1:]]

@@ -257,7 +257,7 @@ def test_a_site_that_fell_idle_wakes_dispatch_again(messages: list[Message]) -> 
 def test_enqueueing_does_not_wait_for_reservations_of_the_site(other_connection: psycopg.Connection[object]) -> None:
     """Web code that asks for a fetch does not wait for the lock of its site's row."""
     request_fetch(URL)
-    other_connection.execute("SELECT id FROM ratelimit_site FOR NO KEY UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR NO KEY UPDATE")
     with waiting_for_nobody():
         request_fetch(URL)
     assert Fetch.objects.count() == 2

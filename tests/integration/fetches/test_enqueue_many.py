@@ -88,13 +88,13 @@ def test_very_many_are_queued_in_their_order_and_told_once(asks: dict[str, Any],
 def test_what_fails_half_way_is_not_asked_for(asks: dict[str, Any]) -> None:
     """And a row that was rolled back says so."""
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE fetches_fetch ADD CONSTRAINT no_four CHECK (url NOT LIKE '%/4')")
+        cursor.execute("ALTER TABLE weir_fetches_fetch ADD CONSTRAINT no_four CHECK (url NOT LIKE '%/4')")
     try:
         with pytest.raises(Exception, match="no_four"):
             request_fetches(URLS, **asks)
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE fetches_fetch DROP CONSTRAINT no_four")
+            cursor.execute("ALTER TABLE weir_fetches_fetch DROP CONSTRAINT no_four")
     assert not Fetch.objects.exists()
     with transaction.atomic():
         fetches = request_fetches(URLS, **asks)

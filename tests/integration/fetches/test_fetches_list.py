@@ -185,7 +185,7 @@ def rare() -> list[int]:
     Fetch.objects.exclude(pk__in=running + waiting).update(state=State.DONE, status_code=200, finished_at=long_ago)
     Fetch.objects.filter(pk__in=ended).update(finished_at=database_now())
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE fetches_fetch")
+        cursor.execute("ANALYZE weir_fetches_fetch")
     return [*running, *waiting, *ended]
 
 
@@ -193,7 +193,7 @@ def test_no_more_are_read_than_are_listed(rare: list[int]) -> None:
     """Of those that are named, but for the one that says whether there are more."""
     with CaptureQueriesContext(connection) as ran:
         assert len(listed(f"{rare[0]}-{rare[-1]}")) == LISTED
-    assert rows_read_by(ran[-1]["sql"], "fetches_fetch") == LISTED + 1
+    assert rows_read_by(ran[-1]["sql"], "weir_fetches_fetch") == LISTED + 1
 
 
 def test_a_long_list_is_read_page_by_page(rare: list[int]) -> None:

@@ -86,7 +86,7 @@ def test_what_becomes_due_earlier_than_it_was_noted_is_found_by_sweep() -> None:
 
 def test_a_tick_locks_no_site_that_has_only_future_work(other_connection: psycopg.Connection[Any]) -> None:
     request_fetch(URL, not_before=in_hours(1))
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
     with waiting_for_nobody():
         assert dispatch() == 0
 
@@ -102,7 +102,7 @@ def test_very_many_become_due_in_short_transactions(monkeypatch: pytest.MonkeyPa
 def test_a_site_that_is_locked_is_left_to_the_next_tick(other_connection: psycopg.Connection[Any]) -> None:
     request_fetches([URL, "https://other.example/"], not_before=in_hours(1))
     pass_time(1)
-    other_connection.execute("SELECT id FROM ratelimit_site WHERE name = 'site.example' FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site WHERE name = 'site.example' FOR UPDATE")
     with waiting_for_nobody():
         assert backlog.activate_due() == 1
     other_connection.rollback()

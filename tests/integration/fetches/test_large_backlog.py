@@ -27,18 +27,18 @@ def large_backlog(settings: Settings) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO fetches_fetch (
+            INSERT INTO weir_fetches_fetch (
                 url, hop_url, site_id, state, priority, not_before, status_code, finished_at,
                 redirects, attempts, max_attempts, headers, etag, last_modified, error, on_done
             )
             SELECT 'https://site.example/' || n, '', site.id, CASE WHEN n %% 2 = 0 THEN 'queued' ELSE 'done' END,
                 n %% 7, %(now)s - make_interval(secs => n %% 1000), 200,
                 CASE WHEN n %% 2 = 0 THEN NULL ELSE %(now)s END, 0, 0, 5, '[]', '', '', '', ''
-            FROM ratelimit_site AS site, generate_series(1, 400) AS n
+            FROM weir_ratelimit_site AS site, generate_series(1, 400) AS n
             """,
             {"now": now},
         )
-        cursor.execute("ANALYZE fetches_fetch, ratelimit_site, ratelimit_slot")
+        cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site, weir_ratelimit_slot")
 
 
 @pytest.mark.usefixtures("large_backlog")
@@ -55,8 +55,10 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     }
     parameters |= {"apart": 0.0005, "phases": 500, "confirmed_for": 0.5, "added_grace": 0.0}
     nodes = plan_of("weir.workers.fetches", "dispatch", parameters)
-    reads = [node for node in nodes if node.get("Relation Name") == "fetches_fetch" and "Scan" in node["Node Type"]]
-    assert "fetch_queue" in {node.get("Index Name") for node in reads}
+    reads = [
+        node for node in nodes if node.get("Relation Name") == "weir_fetches_fetch" and "Scan" in node["Node Type"]
+    ]
+    assert "weir_fetch_queue" in {node.get("Index Name") for node in reads}
     assert "Seq Scan" not in {node["Node Type"] for node in reads}
     began_at = time.monotonic()
     sent = dispatch()

@@ -39,7 +39,7 @@ def reserve(*, analyze: bool) -> list[int]:
     With `analyze` the statistics were gathered when all were queued yet.
     """
     with connection.cursor() as cursor:
-        for table in ("fetches_fetch", "fetches_fetchbody", "ratelimit_slot", "ratelimit_site"):
+        for table in ("weir_fetches_fetch", "weir_fetches_fetchbody", "weir_ratelimit_slot", "weir_ratelimit_site"):
             cursor.execute(f"TRUNCATE {table} CASCADE")
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
     for site in range(SITES):
@@ -47,7 +47,7 @@ def reserve(*, analyze: bool) -> list[int]:
     queue_pages(EACH)
     if analyze:
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+            cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
     with override_settings(WEIR_LOOKAHEAD=60.0):
         assert dispatch() == SITES * EACH
     return list(Slot.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
@@ -59,7 +59,7 @@ def queue_again(slots: list[int], *, at_one_site: bool) -> None:
     if at_one_site:
         Fetch.objects.exclude(slot_id__in=slots).update(site_id=Site.objects.order_by("pk")[0].pk)
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+            cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def read_whole(package: str, name: str, parameters: dict[str, object]) -> set[st
     return {
         node.get("Index Name") or node["Relation Name"]
         for node in plan_of(f"weir.workers.fetches.fetcher{package}", name, parameters)
-        if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "ratelimit_site")
+        if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "weir_ratelimit_site")
         or ("Index Name" in node and "Index Cond" not in node)
     }
 
@@ -103,9 +103,9 @@ def test_what_fetchers_have_in_hand_is_read_by_indexes(reserved: list[int]) -> N
     Fetch.objects.exclude(slot_id__in=reserved).update(
         state="done", finished_at=Now() - timedelta(hours=1), status_code=200
     )
-    assert rows_read("weir.workers.fetches", "in_hand", parameters, "fetches_fetch") <= len(reserved)
+    assert rows_read("weir.workers.fetches", "in_hand", parameters, "weir_fetches_fetch") <= len(reserved)
     parameters = {"lately": 2.0, "most": 500}
-    assert rows_read("weir.workers.fetches", "used_lately", parameters, "ratelimit_slot") <= 500
+    assert rows_read("weir.workers.fetches", "used_lately", parameters, "weir_ratelimit_slot") <= 500
 
 
 @pytest.mark.django_db
@@ -123,7 +123,8 @@ def test_claiming_looks_rows_up(reserved: list[int]) -> None:
 def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
     parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1, "added_grace": 0.0}
     assert (
-        rows_read("weir.workers.fetches.fetcher", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
+        rows_read("weir.workers.fetches.fetcher", "claim", parameters, "weir_fetches_fetch", "weir_ratelimit_slot")
+        < 10 * BATCH
     )
 
 
@@ -151,7 +152,7 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
         "confirmed_for": 0.5,
         "added_grace": 0.0,
     }
-    assert rows_read("weir.workers.fetches", "dispatch", parameters, "fetches_fetch") < 10 * 100 * due
+    assert rows_read("weir.workers.fetches", "dispatch", parameters, "weir_fetches_fetch") < 10 * 100 * due
 
 
 @pytest.mark.django_db
@@ -177,7 +178,9 @@ def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
     parameters = {**columns, "hop_site": [None] * BATCH}
     assert not read_whole(".results", "store", parameters)
     assert (
-        rows_read("weir.workers.fetches.fetcher.results", "store", parameters, "fetches_fetch", "ratelimit_slot")
+        rows_read(
+            "weir.workers.fetches.fetcher.results", "store", parameters, "weir_fetches_fetch", "weir_ratelimit_slot"
+        )
         < 10 * BATCH
     )
 
@@ -190,10 +193,10 @@ def test_a_look_at_sites_does_not_read_the_whole_queue(name: str) -> None:
     sites = list(Site.objects.values_list("pk", flat=True))
     parameters: dict[str, object] = {"sites": sites, "after": 0, "most": SITES}
     nodes = plan_of("weir.workers.fetches", name, parameters)
-    looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
+    looks = [node for node in nodes if node.get("Relation Name") == "weir_fetches_fetch"]
     assert looks
     assert all("site_id" in node.get("Index Cond", "") for node in looks)
-    assert rows_read("weir.workers.fetches", name, parameters, "fetches_fetch") <= 2 * SITES
+    assert rows_read("weir.workers.fetches", name, parameters, "weir_fetches_fetch") <= 2 * SITES
 
 
 @pytest.mark.parametrize("analyze", [False, True])
@@ -203,17 +206,17 @@ def test_a_tick_reads_only_the_sites_at_which_something_has_become_due(*, analyz
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains, due_at)
+            INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains, due_at)
             SELECT 'h' || n || '.example', interval '1 s', 1, false, false, now() + (n - 10) * interval '1 hour'
             FROM generate_series(0, 4999) AS n
             """
         )
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'ratelimit_site'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_ratelimit_site'::regclass")
         if analyze:
-            cursor.execute("ANALYZE ratelimit_site")
+            cursor.execute("ANALYZE weir_ratelimit_site")
     due = 11
     # Each is read twice: where it is found, and where it is changed.
-    assert rows_read("weir.workers.fetches", "activate_due", {"most": 2_000}, "ratelimit_site") <= 2 * due
+    assert rows_read("weir.workers.fetches", "activate_due", {"most": 2_000}, "weir_ratelimit_site") <= 2 * due
 
 
 @pytest.fixture(scope="module")
@@ -221,11 +224,11 @@ def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come f
     """Have thousands of robots.txt files in a table without statistics; returns some origins, with their sites."""
     sites = list(Site.objects.values_list("pk", flat=True))
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE fetches_robotsfile")
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_robotsfile'::regclass")
+        cursor.execute("TRUNCATE weir_fetches_robotsfile")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_fetches_robotsfile'::regclass")
         cursor.execute(
             """
-            INSERT INTO fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at)
+            INSERT INTO weir_fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at)
             SELECT 'https://h' || n || '.example', (%(sites)s::bigint[])[n %% %(count)s + 1],
                 'allowed', '', '', now(), now()
             FROM generate_series(0, %(files)s - 1) AS n
@@ -256,7 +259,7 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
         "ahead": 60.0,
         "most": 100,
     }
-    assert scanned("weir.workers.fetches.robots", "ask", parameters) <= {"ratelimit_site"}, (
+    assert scanned("weir.workers.fetches.robots", "ask", parameters) <= {"weir_ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -275,7 +278,7 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
         "ahead": 1.0,
         "unreachable_for": 1.0,
     }
-    assert scanned("weir.workers.fetches.robots", "note", parameters) <= {"ratelimit_site"}, (
+    assert scanned("weir.workers.fetches.robots", "note", parameters) <= {"weir_ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -293,7 +296,7 @@ def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_f
 @pytest.mark.django_db
 def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) -> None:
     parameters = {"sites": list(origins.values()), "obey": True}
-    assert scanned("weir.workers.fetches.robots", "crawl_delays", parameters) <= {"ratelimit_site"}, (
+    assert scanned("weir.workers.fetches.robots", "crawl_delays", parameters) <= {"weir_ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -303,4 +306,4 @@ def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) ->
 def test_ending_the_leases_of_a_lost_process_looks_at_held_fetches_only(reserved: list[int]) -> None:
     Fetch.objects.filter(slot_id__in=reserved).update(state="running", claimed_by=1)
     parameters: dict[str, object] = {"processes": [1]}
-    assert rows_read("weir.workers.fetches.maintenance", "expire_leases", parameters, "fetches_fetch") < 10 * BATCH
+    assert rows_read("weir.workers.fetches.maintenance", "expire_leases", parameters, "weir_fetches_fetch") < 10 * BATCH

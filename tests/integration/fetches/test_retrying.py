@@ -41,12 +41,12 @@ ARRIVED = "shop.tasks.arrived"
 
 # As `request_fetch(..., dedupe=True)` would for the URL of a fetch that has ended.
 ASK_AGAIN = """
-INSERT INTO fetches_fetch (
+INSERT INTO weir_fetches_fetch (
     url, hop_url, site_id, state, dedupe_key,
     priority, max_attempts, on_done, error, redirects, attempts, headers, etag, last_modified
 )
 SELECT url, hop_url, site_id, 'queued', dedupe_key, 0, 5, '', '', 0, 0, '[]', '', ''
-FROM fetches_fetch WHERE id = %s
+FROM weir_fetches_fetch WHERE id = %s
 ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING
 """
 
@@ -236,7 +236,7 @@ def test_a_batch_is_looked_up_by_index() -> None:
     ids = failed(100, dedupe=True)
     site = Site.objects.get(name=SITE).pk
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_fetches_fetch'::regclass")
     queue_pages(20_000, dedupe=True)
     parameters: dict[str, object] = {"ids": ids, "hop_urls": [URL] * len(ids), "sites": [site] * len(ids)}
     assert not scanned("weir.workers.fetches", "retry", parameters)

@@ -168,7 +168,7 @@ def test_a_hundred_thousand_sites_are_listed_at_once() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+            INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
             SELECT 'h' || n || '.example', '1 s', 1, true, false FROM generate_series(1, 100000) AS n
             """
         )

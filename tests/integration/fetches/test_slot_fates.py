@@ -256,10 +256,10 @@ def test_each_way_has_its_fate(way: Callable[[], None]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT ratelimit_slot_fate(
+            SELECT weir_ratelimit_slot_fate(
                 slot, site.recalled_slot, site.recalled_at, slot.use_until + interval '1 minute', clock_timestamp()
             )
-            FROM ratelimit_slot AS slot JOIN ratelimit_site AS site ON site.id = slot.site_id
+            FROM weir_ratelimit_slot AS slot JOIN weir_ratelimit_site AS site ON site.id = slot.site_id
             ORDER BY slot.id
             """
         )

@@ -144,7 +144,7 @@ def test_somebody_elses_row_holds_up_sweep_for_a_moment_only(other_connection: p
     site_settings.set_rate(SHOP, covers_subdomains=False)
     Site.objects.update(recalled_at=Now() - timedelta(seconds=1), has_backlog=False)
     other_connection.execute(
-        "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
+        "INSERT INTO weir_ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
         "VALUES (%s, '1 s', 1, false, false)",
         [A],
     )
@@ -183,7 +183,7 @@ def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
     last = Fetch.objects.order_by("not_before", "pk")[2_000]
     place = {"site": site(SHOP).pk, "priority": 0, "not_before": last.not_before, "after": last.pk, "most": 100}
     assert len(statements.run("weir.workers.fetches", "queue", place)) == 100
-    assert rows_read("weir.workers.fetches", "queue", place, "fetches_fetch") <= 200
+    assert rows_read("weir.workers.fetches", "queue", place, "weir_fetches_fetch") <= 200
 
 
 def test_strays_that_wait_for_a_site_hold_up_no_other_site(
@@ -213,7 +213,7 @@ def test_a_split_site_that_is_locked_does_not_hold_up_sweep(
     """Somebody's transaction holds its row: that it was seen to is noted by a later sweep."""
     split()
     Site.objects.update(recalled_at=Now() - timedelta(seconds=1))
-    other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
+    other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '2s'")
     try:

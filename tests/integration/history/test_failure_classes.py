@@ -1,4 +1,4 @@
-"""history_failure_class knows the texts that code writes into the error of a fetch that failed."""
+"""weir_history_failure_class knows the texts that code writes into the error of a fetch that failed."""
 
 import pytest
 from django.db import connection
@@ -64,7 +64,7 @@ NO_URLS = (
 
 def reason_of(error: str) -> str:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT history_failure_class(%s)", [error])
+        cursor.execute("SELECT weir_history_failure_class(%s)", [error])
         reason: str = cursor.fetchone()[0]
         return reason
 

@@ -16,23 +16,23 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOURS, EACH = 2, 500  # slots, and ended fetches, of each minute
 RANGE = 128 * 100  # rows of one block range, at most
 ROWS = """
-INSERT INTO ratelimit_site (id, name, "interval", burst, has_backlog, covers_subdomains)
+INSERT INTO weir_ratelimit_site (id, name, "interval", burst, has_backlog, covers_subdomains)
 SELECT n, 's' || n || '.example', '1 s', 1, false, false FROM generate_series(1, 50) AS n;
-INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, finished_at)
+INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, finished_at)
 SELECT 1 + n %% 50, at, at, '1 s', 1, at
 FROM generate_series(1, %(all)s) AS n, LATERAL (SELECT now() - n * interval '1 minute' / %(each)s AS at) AS moment
 ORDER BY at;
-INSERT INTO fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, finished_at, status_code, slot_id)
+INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, finished_at, status_code, slot_id)
 SELECT 'u', 'u', 1 + n %% 50, 'done', 0, 5, now() - n * interval '1 minute' / %(each)s, 200, n
 FROM generate_series(1, %(all)s) AS n;
-INSERT INTO mail_email (
+INSERT INTO weir_mail_email (
     kind, key, recipient, state, message_id, attempts, claimed_by, phase, last_reply, sent_at, ended_at
 )
 SELECT 'k', n, 'a@b.example', 'sent', n, 1, '', '', '', at, at
 FROM generate_series(1, %(all)s) AS n, LATERAL (SELECT now() - n * interval '1 minute' / %(each)s AS at) AS moment
 ORDER BY at;
 """
-TABLES = ("ratelimit_slot", "fetches_fetch", "mail_email", "ratelimit_site")
+TABLES = ("weir_ratelimit_slot", "weir_fetches_fetch", "weir_mail_email", "weir_ratelimit_site")
 
 
 @pytest.fixture(params=["no statistics", "believed empty", "statistics"])
@@ -40,7 +40,9 @@ def minute(request: pytest.FixtureRequest) -> datetime:
     """Have hours of slots, fetches and e-mails; returns a minute in the midst of them."""
     with connection.cursor() as cursor:
         cursor.execute(ROWS, {"all": HOURS * 60 * EACH, "each": EACH})
-        cursor.execute("SELECT brin_summarize_new_values('slot_by_start'), brin_summarize_new_values('email_by_end')")
+        cursor.execute(
+            "SELECT brin_summarize_new_values('weir_slot_by_start'), brin_summarize_new_values('weir_email_by_end')"
+        )
         for table in TABLES:
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
             if request.param == "believed empty":
@@ -67,11 +69,11 @@ def test_a_minute_is_found_by_indexes(minute: datetime) -> None:
 
     assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
     indexes = {node["Index Name"] for node in nodes if "Index Name" in node}
-    assert {"slot_by_start", "fetch_finished", "email_by_end", "ratelimit_site_pkey"} <= indexes
-    assert read["fetches_fetch"] <= EACH
-    assert read["ratelimit_slot"] <= 2 * RANGE < HOURS * 60 * EACH / 2
-    assert read["mail_email"] <= 2 * RANGE
-    assert read["ratelimit_site"] <= EACH
+    assert {"weir_slot_by_start", "weir_fetch_finished", "weir_email_by_end", "weir_ratelimit_site_pkey"} <= indexes
+    assert read["weir_fetches_fetch"] <= EACH
+    assert read["weir_ratelimit_slot"] <= 2 * RANGE < HOURS * 60 * EACH / 2
+    assert read["weir_mail_email"] <= 2 * RANGE
+    assert read["weir_ratelimit_site"] <= EACH
 
 
 def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
@@ -92,6 +94,6 @@ def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
             read = {table: rows_read_by(text, table, parameters=values) for table in TABLES}
             transaction.set_rollback(True)
         assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
-        assert read["ratelimit_slot"] <= 2 * RANGE
-        assert read["fetches_fetch"] <= 100
-        assert read["ratelimit_site"] <= 1
+        assert read["weir_ratelimit_slot"] <= 2 * RANGE
+        assert read["weir_fetches_fetch"] <= 100
+        assert read["weir_ratelimit_site"] <= 1

@@ -85,8 +85,8 @@ def test_only_rows_of_the_period_are_read(rolled_up: Past) -> None:
         SiteMinute(minute=rolled_up.at(-minute), site_id=site) for minute in range(1, 400) for site in range(1000, 1020)
     )
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'history_siteminute'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_history_siteminute'::regclass")
     steps = reports._steps(1, 12)
-    assert rows_read("weir.workers.history", "site_minutes", {**steps, "site": 1_005}, "history_siteminute") <= 60
-    assert rows_read("weir.workers.history", "minutes", steps, "history_minute") <= 60
+    assert rows_read("weir.workers.history", "site_minutes", {**steps, "site": 1_005}, "weir_history_siteminute") <= 60
+    assert rows_read("weir.workers.history", "minutes", steps, "weir_history_minute") <= 60
     assert timedelta(hours=1) == steps["step"] * 12  # type: ignore[operator]

@@ -182,7 +182,7 @@ def test_two_at_once_count_nothing_twice(past: Past, start_python: StartPython, 
 
 def test_another_rollup_is_not_waited_for(past: Past, other_connection: psycopg.Connection[Any]) -> None:
     """While a process holds the watermark, there is nothing to do for others."""
-    other_connection.execute("SELECT FROM history_watermark FOR UPDATE")
+    other_connection.execute("SELECT FROM weir_history_watermark FOR UPDATE")
     assert rollup.roll_up() == 0
     other_connection.rollback()
     assert rollup.roll_up(1) == 1
@@ -321,7 +321,7 @@ def test_a_deleted_site_is_counted(past: Past) -> None:
     """Its slots are history."""
     past.fill(3, 10)
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM ratelimit_site")
+        cursor.execute("DELETE FROM weir_ratelimit_site")
 
     roll_up_all()
 

@@ -51,7 +51,7 @@ def test_a_link_is_good_for_a_minute() -> None:
     left = Link.objects.annotate(left=lasts).values_list("left", flat=True).get()
     assert timedelta(seconds=50) < left <= timedelta(minutes=1)
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE logins_link SET good_until = good_until - interval '61 s'")
+        cursor.execute("UPDATE weir_logins_link SET good_until = good_until - interval '61 s'")
     assert Client().get(path).status_code == 403
     assert not Link.objects.exists()
 
@@ -105,7 +105,7 @@ def test_the_token_is_not_in_the_database() -> None:
 def test_the_operator_may_look_and_nothing_else() -> None:
     """No password, no staff; nobody can sign in so by the form."""
     user = links.operator()
-    assert user.get_all_permissions() == {"ops.view"}
+    assert user.get_all_permissions() == {"weir_ops.view"}
     assert not user.has_usable_password()
     assert not user.is_staff
 
@@ -121,7 +121,7 @@ def _by_another_service() -> User:
 
 def _may_look(*, is_staff: bool = False, is_superuser: bool = False) -> User:
     user = User.objects.create_user(links.OPERATOR, is_staff=is_staff, is_superuser=is_superuser)
-    user.user_permissions.add(Permission.objects.get(content_type__app_label="ops", codename="view"))
+    user.user_permissions.add(Permission.objects.get(content_type__app_label="weir_ops", codename="view"))
     return user
 
 
@@ -165,12 +165,12 @@ def test_the_operator_of_an_earlier_release_is_signed_in() -> None:
     user = _may_look()
     user.user_permissions.add(Permission.objects.get(codename="change_site"))
     assert links.operator() == user
-    assert user.get_all_permissions() == {"ops.view", "ratelimit.change_site"}
+    assert user.get_all_permissions() == {"weir_ops.view", "weir_ratelimit.change_site"}
 
 
 def test_links_that_are_made_at_once_are_of_one_operator(in_threads: InThreads) -> None:
     assert len(set(in_threads(4, lambda _n: links.operator().pk))) == 1
-    assert User.objects.get().get_all_permissions() == {"ops.view"}
+    assert User.objects.get().get_all_permissions() == {"weir_ops.view"}
 
 
 def test_no_operator_is_left_without_the_permission(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_no_operator_is_left_without_the_permission(monkeypatch: pytest.MonkeyPa
         with pytest.raises(OperationalError):
             links.operator()
     assert not User.objects.exists()
-    assert links.operator().get_all_permissions() == {"ops.view"}
+    assert links.operator().get_all_permissions() == {"weir_ops.view"}
 
 
 def test_the_command_prints_a_link_that_works(capsys: pytest.CaptureFixture[str]) -> None:

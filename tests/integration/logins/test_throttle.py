@@ -32,7 +32,8 @@ def pass_time(length: timedelta) -> None:
     """Move all clocks back, instead of waiting."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE logins_rate SET next_attempt = next_attempt - make_interval(secs => %s)", [length.total_seconds()]
+            "UPDATE weir_logins_rate SET next_attempt = next_attempt - make_interval(secs => %s)",
+            [length.total_seconds()],
         )
 
 

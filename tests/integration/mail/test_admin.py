@@ -26,7 +26,7 @@ from weir.workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-EMAIL = "admin:mail_email"
+EMAIL = "admin:weir_mail_email"
 EMAILS = f"{EMAIL}_changelist"
 REPLY = "TimeoutError: timed out <b>"
 
@@ -58,7 +58,7 @@ def client_of(*permissions: str) -> Client:
     """Return a browser in which somebody with these permissions on e-mails and orders is logged in."""
     user = User.objects.create_user("somebody", is_staff=True)
     user.user_permissions.set(
-        Permission.objects.filter(content_type__app_label__in=("mail", "orders"), codename__in=permissions)
+        Permission.objects.filter(content_type__app_label__in=("weir_mail", "weir_orders"), codename__in=permissions)
     )
     client = Client()
     client.force_login(user)

@@ -17,7 +17,7 @@ from weir.workers.orders.models import SHIPPED, Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-KINDS, LIST = "admin:mail_pausedkind", "admin:mail_suppression"
+KINDS, LIST = "admin:weir_mail_pausedkind", "admin:weir_mail_suppression"
 ADDED = {KINDS: {"kind": SHIPPED, "why": "wrong text"}, LIST: {"address": "Kim@EXAMPLE.com", "why": "wrong text"}}
 
 
@@ -107,12 +107,12 @@ def test_what_was_done_and_which_relays_are_held_is_only_looked_at(admin_client:
     operators.suppress("kim@example.com", "Ada", "She asked")
     operators.pause(SHIPPED, "Bob", "wrong text")
     RelayHold.objects.create(relay="mx.example:25", reason="It refuses us: 550")
-    assert "It refuses us: 550" in page(admin_client, "admin:mail_relayhold_changelist")
-    found = page(admin_client, "admin:mail_mailact_changelist", q=suppression.address_hash("kim@example.com"))
+    assert "It refuses us: 550" in page(admin_client, "admin:weir_mail_relayhold_changelist")
+    found = page(admin_client, "admin:weir_mail_mailact_changelist", q=suppression.address_hash("kim@example.com"))
     assert "She asked" in found
     assert "wrong text" not in found
     for model in ("mailact", "relayhold"):
-        assert admin_client.get(reverse(f"admin:mail_{model}_add")).status_code == 403
+        assert admin_client.get(reverse(f"admin:weir_mail_{model}_add")).status_code == 403
 
 
 def test_what_operators_did_does_not_keep_an_address_that_is_forgotten(admin_client: Client) -> None:
@@ -120,7 +120,7 @@ def test_what_operators_did_does_not_keep_an_address_that_is_forgotten(admin_cli
     address, why = "Kim.Personal@customers.example", "kim.personal@customers.example wrote"
     order = Order.objects.create(number="T-1", customer_email=address)
     assert shipping.ship(order.pk)
-    confirm(admin_client, "admin:mail_email", "cancel", order.shipped_email.pk, why)
+    confirm(admin_client, "admin:weir_mail_email", "cancel", order.shipped_email.pk, why)
     admin_client.post(reverse(f"{LIST}_add"), {"address": address, "why": why})
     operators.release(address, "Ada", why)
     forget_recipient(address, "Ada", why)

@@ -16,7 +16,7 @@ from weir.workers.mail.phases import State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-PREVIEW, FRAME = "admin:mail_email_preview", "admin:mail_email_preview_html"
+PREVIEW, FRAME = "admin:weir_mail_email_preview", "admin:weir_mail_email_preview_html"
 EVIL = '<p>Hi <img src="cid:logo"><img src="cid:other"><script>alert(1)</script><form action="/admin/logout/"></p>'
 PIXEL = b"\x89PNG fake"
 
@@ -104,11 +104,11 @@ def test_who_may_only_resolve_e_mails_does_not_read_them(name: str, email: Email
     url, client = reverse(name, args=[email.pk]), client_of("resolve_email")
     assert client.get(url).status_code == 403
     assert Client().get(url).status_code == 302
-    assert "As it is transmitted" not in page(client, "admin:mail_email_change", email.pk)
+    assert "As it is transmitted" not in page(client, "admin:weir_mail_email_change", email.pk)
 
 
 def test_who_may_view_e_mails_reads_them(email: Email) -> None:
     """And finds the page from the e-mail's own."""
     client = client_of("view_email")
-    assert reverse(PREVIEW, args=[email.pk]) in page(client, "admin:mail_email_change", email.pk)
+    assert reverse(PREVIEW, args=[email.pk]) in page(client, "admin:weir_mail_email_change", email.pk)
     assert "kim@example.com" in page(client, PREVIEW, email.pk)

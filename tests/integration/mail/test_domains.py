@@ -156,7 +156,7 @@ def test_a_domain_whose_row_is_locked_is_backed_off_by_the_next_refusal(
     """The sender does not fail."""
     monkeypatch.setattr(domains, "PATIENCE_S", 0.05)
     site_settings.set_rate("busy.example:25", "1/s")
-    other_connection.execute("SELECT FROM ratelimit_site WHERE name = 'busy.example:25' FOR UPDATE")
+    other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = 'busy.example:25' FOR UPDATE")
     domains.back_off("kim@busy.example")
     assert Site.objects.get().backed_off_until is None
     other_connection.rollback()

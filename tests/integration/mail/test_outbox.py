@@ -90,12 +90,12 @@ def test_a_later_call_returns_the_email_also_where_what_it_is_about_is_gone() ->
 def test_an_email_is_queued_with_its_bytes_or_not_at_all(messages: list[Message]) -> None:
     """Also where the caller has no transaction."""
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE mail_rendering ADD CONSTRAINT none_is_written CHECK (false)")
+        cursor.execute("ALTER TABLE weir_mail_rendering ADD CONSTRAINT none_is_written CHECK (false)")
         try:
             with pytest.raises(IntegrityError, match="none_is_written"):
                 note()
         finally:
-            cursor.execute("ALTER TABLE mail_rendering DROP CONSTRAINT none_is_written")
+            cursor.execute("ALTER TABLE weir_mail_rendering DROP CONSTRAINT none_is_written")
     assert not Email.objects.exists()
     assert messages == []
 

@@ -19,12 +19,12 @@ from weir.workers.mail.sending import leases
 
 ALL = leases.taking(leases.ALL_KINDS)
 CLAIM: dict[str, object] = {"limit": 60, "token": uuid4(), "claimed_by": "", "lease": timedelta(minutes=2), **ALL}
-HELD = {"email_held", "email_not_sent", "email_unsent_by_kind"}  # indexes that have what is held
+HELD = {"weir_email_held", "weir_email_not_sent", "weir_email_unsent_by_kind"}  # indexes that have what is held
 ROWS, DUE = 200_000, 50
 FILL = f"""
-    INSERT INTO orders_order (id, number, customer_email, shipped_at)
+    INSERT INTO weir_orders_order (id, number, customer_email, shipped_at)
     SELECT n, n, 'kim@customers.example', now() FROM generate_series(1, {ROWS}) AS n;
-    INSERT INTO mail_email (kind, key, message_id, recipient, state, attempts, next_attempt_at, claimed_by, phase,
+    INSERT INTO weir_mail_email (kind, key, message_id, recipient, state, attempts, next_attempt_at, claimed_by, phase,
         last_reply, sent_at)
     SELECT 'order.shipped', n, '<' || n || '@shop.example>', 'kim.' || n || '@Customers.example', state, 0,
         now() + CASE WHEN is_due THEN -interval '1 minute' ELSE interval '1 hour' END, '', '', 'x',
@@ -43,9 +43,9 @@ pytestmark = pytest.mark.django_db
 def _many(shared_rows: None, request: pytest.FixtureRequest) -> None:  # noqa: ARG001  must come first
     """50 are due; the others are sent, or wait for their next attempt in an hour."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE orders_order, mail_email CASCADE")
+        cursor.execute("TRUNCATE weir_orders_order, weir_mail_email CASCADE")
         cursor.execute(FILL, [request.param])
-        cursor.execute("VACUUM ANALYZE orders_order, mail_email")
+        cursor.execute("VACUUM ANALYZE weir_orders_order, weir_mail_email")
 
 
 def nodes(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
@@ -66,10 +66,10 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
     """What is due, by its queue: no look at what is not due."""
     assert Email.objects.due().count() == DUE
     plan = plan_of("weir.workers.mail.sending", "claim", CLAIM)
-    scans = [node for node in plan if node.get("Relation Name") == "mail_email" and "Scan" in node["Node Type"]]
-    assert {node["Index Name"] for node in scans} == {"email_queues", "mail_email_pkey"}
+    scans = [node for node in plan if node.get("Relation Name") == "weir_mail_email" and "Scan" in node["Node Type"]]
+    assert {node["Index Name"] for node in scans} == {"weir_email_queues", "weir_mail_email_pkey"}
     assert (
-        rows_read("weir.workers.mail.sending", "claim", CLAIM, "mail_email") <= 2 * DUE + 2
+        rows_read("weir.workers.mail.sending", "claim", CLAIM, "weir_mail_email") <= 2 * DUE + 2
     )  # to pick, to mark; the heads
 
     for held in (
@@ -86,14 +86,14 @@ def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
     """However many wait that do not expire."""
     asked: dict[str, object] = {"batch": 1_000}
     plan = plan_of("weir.workers.mail.sending", "expire", asked)
-    scans = [node for node in plan if node.get("Relation Name") == "mail_email" and "Scan" in node["Node Type"]]
-    assert {node["Index Name"] for node in scans} <= {"email_expires", "mail_email_pkey"}
-    assert rows_read("weir.workers.mail.sending", "expire", asked, "mail_email") == 0
+    scans = [node for node in plan if node.get("Relation Name") == "weir_mail_email" and "Scan" in node["Node Type"]]
+    assert {node["Index Name"] for node in scans} <= {"weir_email_expires", "weir_mail_email_pkey"}
+    assert rows_read("weir.workers.mail.sending", "expire", asked, "weir_mail_email") == 0
 
 
 @pytest.mark.usefixtures("_many")
 @pytest.mark.parametrize(
-    ("statement", "index"), [("find", "email_kind_key_unique"), ("does_older_wait", "email_queues")]
+    ("statement", "index"), [("find", "weir_email_kind_key_unique"), ("does_older_wait", "weir_email_queues")]
 )
 def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: str, index: str) -> None:
     """However many wait."""
@@ -101,14 +101,14 @@ def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: 
     plan = generic_plan_of("weir.workers.mail", statement)
     assert {node["Index Name"] for node in plan if "Scan" in node["Node Type"] and "Index Name" in node} == {index}
     assert "Seq Scan" not in {node["Node Type"] for node in plan}
-    assert rows_read("weir.workers.mail", statement, asked, "mail_email") == 1
+    assert rows_read("weir.workers.mail", statement, asked, "weir_mail_email") == 1
 
 
 @pytest.mark.usefixtures("_many")
 def test_the_email_about_an_order_is_found_by_indexes() -> None:
     """By its kind and key, and by how the address begins, the key or the Message-ID, as the admin searches."""
     (by_key,) = planned(Email.objects.filter(kind="order.shipped", key="4711"))
-    assert by_key["Index Name"] == "email_kind_key_unique"
+    assert by_key["Index Name"] == "weir_email_kind_key_unique"
     listed = Email.objects.order_by("-pk")
     request = HttpRequest()
     request.user = User(is_superuser=True)

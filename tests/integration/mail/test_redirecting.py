@@ -20,10 +20,15 @@ from weir.workers.mail.models import Act, Email
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-RESOLVE, REDIRECT = "mail.resolve_email", "mail.redirect_email"
+RESOLVE, REDIRECT = "weir_mail.resolve_email", "weir_mail.redirect_email"
 OLD, NEW = "kim@example.com", "Mallory <MALLORY@Elsewhere.example>"
-RIGHTS = [(RESOLVE,), (REDIRECT,), ("mail.view_email", "ops.view", RESOLVE), (REDIRECT, "mail.change_email")]
-LISTED, SHOWN = "admin:mail_email_changelist", "admin:mail_email_change"
+RIGHTS = [
+    (RESOLVE,),
+    (REDIRECT,),
+    ("weir_mail.view_email", "weir_ops.view", RESOLVE),
+    (REDIRECT, "weir_mail.change_email"),
+]
+LISTED, SHOWN = "admin:weir_mail_email_changelist", "admin:weir_mail_email_change"
 RESET = "https://shop.example/reset?token=4711"
 
 
@@ -59,7 +64,7 @@ def by_action(email: Email, rights: tuple[str, ...]) -> None:
 
 
 def by_api(email: Email, rights: tuple[str, ...]) -> int:
-    scopes = [right for right in rights if right != "mail.change_email"]
+    scopes = [right for right in rights if right != "weir_mail.change_email"]
     wanted = {"act": "correct", "why": f"Not {OLD}.", "to": NEW}
     answer = Program(token(*scopes)).call("POST", f"/emails/{email.pk}/resolutions", wanted)
     status: int = answer.status_code
@@ -68,7 +73,7 @@ def by_api(email: Email, rights: tuple[str, ...]) -> int:
 
 def by_page(email: Email, rights: tuple[str, ...]) -> int:
     user = User.objects.create_user("ada")
-    for right in {"ops.view", *rights}:
+    for right in {"weir_ops.view", *rights}:
         app, codename = right.split(".")
         user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
     browser, path = Client(), f"/emails/{email.pk}/redirect/"
@@ -123,7 +128,11 @@ def test_who_may_only_resolve_has_it_rendered_anew_for_the_same_address(email: E
 def test_who_may_only_resolve_sees_neither_whom_an_email_is_for_nor_what_it_says(email: Email) -> None:
     """On no page of the admin: the list, the e-mail's, the confirmation; and all else of it, which resolving takes."""
     client = client_of("resolve_email")
-    shown = [page(client, LISTED), page(client, SHOWN, email.pk), act(client, "admin:mail_email", "cancel", email.pk)]
+    shown = [
+        page(client, LISTED),
+        page(client, SHOWN, email.pk),
+        act(client, "admin:weir_mail_email", "cancel", email.pk),
+    ]
     for text in shown:
         assert not [secret for secret in (OLD, "Kim", "123456", RESET) if secret in text]
         assert "order.shipped" in text
@@ -133,7 +142,7 @@ def test_who_may_only_resolve_sees_neither_whom_an_email_is_for_nor_what_it_says
 def test_who_may_view_sees_all_of_it(email: Email) -> None:
     client = client_of("view_email", "resolve_email")
     assert all(text in page(client, SHOWN, email.pk) for text in (OLD, "Kim", "123456", RESET))
-    for text in (page(client, LISTED), act(client, "admin:mail_email", "cancel", email.pk)):
+    for text in (page(client, LISTED), act(client, "admin:weir_mail_email", "cancel", email.pk)):
         assert OLD in text
         assert "123456" in text
 

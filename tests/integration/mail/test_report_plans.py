@@ -22,7 +22,7 @@ from weir.workers.mail.reports import counts, listing
 
 ROWS = 200_000
 FILL = f"""
-    INSERT INTO mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
+    INSERT INTO weir_mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
         next_attempt_at)
     SELECT CASE WHEN n %% 50000 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
         'kim.' || n || '@customers.example', state, 0, '', '', 'x', CASE WHEN state = 'sent' THEN now() END,
@@ -31,8 +31,8 @@ FILL = f"""
         SELECT n, CASE WHEN n %% 10 = 0 THEN 'failed' WHEN n %% 10 = 1 THEN 'pending' ELSE 'sent' END AS state
         FROM generate_series(1, {ROWS}) AS n
     ) AS numbered;
-    INSERT INTO mail_rendering (email_id, content, rendered_at)
-    SELECT id, 'x', now() - interval '40 days' + id * interval '1 second' FROM mail_email WHERE id %% 10 > 7
+    INSERT INTO weir_mail_rendering (email_id, content, rendered_at)
+    SELECT id, 'x', now() - interval '40 days' + id * interval '1 second' FROM weir_mail_email WHERE id %% 10 > 7
 """
 # What a list, a page with its count, and a search may look at.
 LISTED, COUNTED = 200, 11_000
@@ -45,25 +45,25 @@ pytestmark = pytest.mark.django_db
 def _many(shared_rows: None) -> None:  # noqa: ARG001  must come first
     """One in ten failed, one in ten waits; four are of another kind, all of them failed."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE mail_email CASCADE")
+        cursor.execute("TRUNCATE weir_mail_email CASCADE")
         cursor.execute(FILL.replace("%%", "%"))
-        cursor.execute("VACUUM ANALYZE mail_email, mail_rendering")
+        cursor.execute("VACUUM ANALYZE weir_mail_email, weir_mail_rendering")
 
 
 def read_by(call: Callable[[], object]) -> int:
     """Return how many e-mails its queries look at; none may read the table in its own order."""
     with CaptureQueriesContext(connection) as captured:
         call()
-    asked = [query["sql"] for query in captured if 'FROM "mail_email"' in query["sql"]]
+    asked = [query["sql"] for query in captured if 'FROM "weir_mail_email"' in query["sql"]]
     assert asked
     read = []
     for text in asked:
         is_count = "COUNT(*)" in text
         with connection.cursor() as cursor:  # counting sets it for its transaction, which is the test's here
             cursor.execute(f"SET LOCAL enable_seqscan = {'off' if is_count else 'on'}")
-        scans = {node["Node Type"] for node in explain(text) if node.get("Relation Name") == "mail_email"}
+        scans = {node["Node Type"] for node in explain(text) if node.get("Relation Name") == "weir_mail_email"}
         assert "Seq Scan" not in scans, text
-        read.append(rows_read_by(text, "mail_email"))
+        read.append(rows_read_by(text, "weir_mail_email"))
     return max(read)
 
 
@@ -104,7 +104,7 @@ def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
     Email.objects.filter(state="failed").update(state="sent", sent_at=Now())
     last.filter(state="sent").update(state="failed", sent_at=None)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE mail_email")
+        cursor.execute("ANALYZE weir_mail_email")
     assert read_by(lambda: listing.page(listing.Wanted(to="kim", state="failed", kind=kind))) <= 1_000 + listing.A_PAGE
 
 
@@ -171,7 +171,7 @@ def test_a_page_of_the_admin_counts_no_further_than_its_bound(query: dict[str, s
     def listed() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = on")
-            assert client.get(reverse("admin:mail_email_changelist"), query).status_code == 200
+            assert client.get(reverse("admin:weir_mail_email_changelist"), query).status_code == 200
             cursor.execute("SHOW enable_seqscan")  # it counts so, and the transaction is the test's
             assert cursor.fetchone() == ("off",)
 
@@ -189,8 +189,8 @@ def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int
         planner.by_indexes()
         parameters: dict[str, Any] = {"most": counts.MOST, "registered": kinds.names()}
         plan = plan_of("weir.workers.mail.reports", name, parameters)
-        assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "mail_email"}
-        assert rows_read("weir.workers.mail.reports", name, parameters, "mail_email") <= most
+        assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "weir_mail_email"}
+        assert rows_read("weir.workers.mail.reports", name, parameters, "weir_mail_email") <= most
         transaction.set_rollback(True)
 
 
@@ -207,8 +207,8 @@ def test_counts_are_right_up_to_their_bound() -> None:
 def test_forgetting_and_purging_read_their_rows_by_indexes() -> None:
     """An address has a few e-mails; a purge begins at the oldest content."""
     parameters: dict[str, Any] = {"address": "KIM.4712@customers.example", "pattern": "x", "instead": "x", "batch": 500}
-    assert rows_read("weir.workers.mail", "forget", parameters, "mail_email") <= 3
+    assert rows_read("weir.workers.mail", "forget", parameters, "weir_mail_email") <= 3
     assert read_by(lambda: forgetting._to("KIM.4712@customers.example").count()) <= 1
     purge: dict[str, Any] = {"older_than": 0.0, "after": "1970-01-01T00:00Z", "after_id": 0, "batch": 500}
-    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "mail_email") <= 500
-    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "mail_rendering") <= 1_001
+    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "weir_mail_email") <= 500
+    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "weir_mail_rendering") <= 1_001

@@ -174,7 +174,7 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
         # One that is open while the server hangs stays so; a short one may be old where the machine stands still.
         eventually(lambda: not old_transactions(other_connection), "old transactions to end")
         other_connection.execute("SET lock_timeout = '100ms'")
-        other_connection.execute("UPDATE orders_order SET number = number || '!' WHERE id = %s", [int(email.key)])
+        other_connection.execute("UPDATE weir_orders_order SET number = number || '!' WHERE id = %s", [int(email.key)])
         other_connection.rollback()
         assert state(email)[0] in (State.CLAIMED, State.SENDING)
     assert state(email) == (State.SENT, 1)
@@ -299,7 +299,7 @@ def test_a_worker_that_was_only_slow_may_still_say_what_became_of_it() -> None:
 def test_an_email_can_be_sent_although_its_order_is_locked(other_connection: Any) -> None:
     """Somebody writes the order for as long as he likes."""
     email = ship()
-    other_connection.execute("SELECT FROM orders_order WHERE id = %s FOR UPDATE", [int(email.key)])
+    other_connection.execute("SELECT FROM weir_orders_order WHERE id = %s FOR UPDATE", [int(email.key)])
     assert runner.send_due().sent == 1
 
 
@@ -347,7 +347,7 @@ def test_what_became_of_an_email_is_written_also_where_postgres_was_away_for_a_m
         eventually(lambda: state(email)[0] == State.SENDING, "the transmission to begin")
         other_connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND query LIKE '%%mail_email%%' AND pid <> %s",
+            " AND pid <> pg_backend_pid() AND query LIKE '%%weir_mail_email%%' AND pid <> %s",
             [connection.connection.info.backend_pid],
         )
     assert state(email) == (State.SENT, 1)

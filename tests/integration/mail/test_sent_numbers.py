@@ -18,7 +18,7 @@ from weir.workers.mail.reports import counts
 ROWS = 100_000
 # An e-mail every 20 seconds until now, in about the order of their rows, as they end: 23 days.
 FILL = f"""
-    INSERT INTO mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
+    INSERT INTO weir_mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
         ended_at)
     SELECT CASE WHEN n %% 7 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
         'kim.' || n || '@customers.example', state, 0, '', '', 'x', CASE WHEN state = 'sent' THEN now() END,
@@ -37,9 +37,9 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(scope="module")
 def _many(shared_rows: None) -> None:  # noqa: ARG001  must come first
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE mail_email CASCADE")
+        cursor.execute("TRUNCATE weir_mail_email CASCADE")
         cursor.execute(FILL.replace("%%", "%"))
-        cursor.execute("VACUUM ANALYZE mail_email")
+        cursor.execute("VACUUM ANALYZE weir_mail_email")
 
 
 @pytest.mark.usefixtures("_many")
@@ -60,12 +60,12 @@ def test_their_cost_does_not_grow_with_the_table(is_stale: bool) -> None:
     parameters: dict[str, object] = {"within": counts.DAY, "most": counts.MOST_SENT}
     with transaction.atomic(), connection.cursor() as cursor:
         if is_stale:
-            cursor.execute("UPDATE pg_statistic SET stanullfrac = 0 WHERE starelid = 'mail_email'::regclass")
+            cursor.execute("UPDATE pg_statistic SET stanullfrac = 0 WHERE starelid = 'weir_mail_email'::regclass")
         planner.by_indexes()
         scans = {node["Node Type"] for node in plan_of("weir.workers.mail.reports", "sent", parameters)}
         assert "Seq Scan" not in scans
         a_day = round(counts.DAY.total_seconds() / 20)
-        assert rows_read("weir.workers.mail.reports", "sent", parameters, "mail_email") < 2.5 * a_day
+        assert rows_read("weir.workers.mail.reports", "sent", parameters, "weir_mail_email") < 2.5 * a_day
         transaction.set_rollback(True)
 
 

@@ -270,9 +270,9 @@ def test_what_ended_at_a_deleted_site_is_shown_and_retried(admin_client: Client)
     fetch = fetch_at(A, State.FAILED, finished_at=database_now(), error="away")
     delete(A)
     for page in (
-        reverse("admin:fetches_fetch_changelist"),
-        reverse("admin:fetches_fetch_change", args=[fetch.pk]),
-        reverse("admin:ratelimit_site_changelist"),
+        reverse("admin:weir_fetches_fetch_changelist"),
+        reverse("admin:weir_fetches_fetch_change", args=[fetch.pk]),
+        reverse("admin:weir_ratelimit_site_changelist"),
     ):
         assert admin_client.get(page).status_code == 200
     output = StringIO()
@@ -308,7 +308,7 @@ def test_a_row_that_another_transaction_has_locked_is_not_waited_for(
     """Dispatch may be at work with it: the command says so, purge leaves it to the next time."""
     monkeypatch.setattr(deleted_sites, "MOST_TRIES", 2)
     create(created_at=ago(days=40))
-    other_connection.execute("SELECT FROM ratelimit_site FOR NO KEY UPDATE")
+    other_connection.execute("SELECT FROM weir_ratelimit_site FOR NO KEY UPDATE")
     with pytest.raises(SiteBusy, match="other transactions"):
         delete(A)
     assert delete_idle() == 0
@@ -393,11 +393,11 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
     old = create()
     delete(A)
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_fetches_fetch'::regclass")
     place: dict[str, object] = {"after": 0, "last": old.pk}
     room = "weir.workers.fetches.maintenance"
-    assert rows_read(room, "late_fetches", {**place, "batch": 5_000}, "fetches_fetch") == 0
-    assert rows_read(room, "late_robots_files", place, "fetches_robotsfile") == 0
+    assert rows_read(room, "late_fetches", {**place, "batch": 5_000}, "weir_fetches_fetch") == 0
+    assert rows_read(room, "late_robots_files", place, "weir_fetches_robotsfile") == 0
     judged: dict[str, object] = {
         "sites": [site(SHOP).pk],
         "hosts": [],
@@ -406,18 +406,18 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
         "confirmed_for": 0.5,
         "idle_for": None,
     }
-    assert rows_read(room, "delete_sites", judged, "fetches_fetch") <= 2
+    assert rows_read(room, "delete_sites", judged, "weir_fetches_fetch") <= 2
 
 
 def test_looking_for_idle_sites_reads_the_next_ones_only() -> None:
     """However many there are: purge looks at all of them, so many at a time. Until ANALYZE it may read them all."""
     create_sites([f"site-{n}.test" for n in range(5_000)])
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE ratelimit_site")
+        cursor.execute("ANALYZE weir_ratelimit_site")
     middle = Site.objects.order_by("pk")[2_500].pk
     for after in (0, middle):
         parameters: dict[str, object] = {"after": after, "most": 500, "idle_for": 60.0}
-        assert rows_read("weir.workers.fetches.maintenance", "idle_sites", parameters, "ratelimit_site") == 500
+        assert rows_read("weir.workers.fetches.maintenance", "idle_sites", parameters, "weir_ratelimit_site") == 500
 
 
 def test_a_deleted_site_is_remembered_for_a_week() -> None:
@@ -435,6 +435,6 @@ def test_sites_that_exist_before_the_migration_are_kept() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_default FROM information_schema.columns "
-            "WHERE table_name = 'ratelimit_site' AND column_name = 'is_kept'"
+            "WHERE table_name = 'weir_ratelimit_site' AND column_name = 'is_kept'"
         )
         assert cursor.fetchone() == ("false",)

@@ -103,7 +103,7 @@ def test_more_than_one_batch_of_the_real_size_goes(site: Site) -> None:
 def test_what_others_hold_is_left_for_the_next_time(site: Site, other_connection: psycopg.Connection[Any]) -> None:
     """A locked row is skipped, and never waited for."""
     held, *_ = ended(site, 31 * DAY, 5)
-    other_connection.execute("SELECT 1 FROM fetches_fetch WHERE id = %s FOR UPDATE", [held.pk])
+    other_connection.execute("SELECT 1 FROM weir_fetches_fetch WHERE id = %s FOR UPDATE", [held.pk])
     with waiting_for_nobody():
         assert purge() == 4
     assert FetchBody.objects.get().pk == held.pk

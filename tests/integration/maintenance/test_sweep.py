@@ -102,7 +102,7 @@ def test_what_a_lost_process_got_anew_is_not_taken_back(
     """It has come back while sweep waited for a lock: the fetch is in another slot, of a run that is not over."""
     [fetch] = running()
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
-    other_connection.execute("UPDATE fetches_fetch SET slot_id = slot_id + 1")
+    other_connection.execute("UPDATE weir_fetches_fetch SET slot_id = slot_id + 1")
 
     def swept() -> int:
         try:

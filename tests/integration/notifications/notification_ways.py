@@ -63,7 +63,7 @@ def copied(row: Notification) -> Notification:
 def loaddata(*rows: Notification) -> None:
     fixture = [
         {
-            "model": "notifications.notification",
+            "model": "weir_notifications.notification",
             "pk": row.pk,
             "fields": {"user_id": row.user_id, "kind": "news", "read_at": row.read_at and str(row.read_at)},
         }

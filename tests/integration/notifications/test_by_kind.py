@@ -15,11 +15,11 @@ from weir.postgres import statements
 pytestmark = MARKS
 
 UNREAD_BY_KIND = """
-    SELECT kind, count(*) FROM notifications_notification AS row
+    SELECT kind, count(*) FROM weir_notifications_notification AS row
     WHERE user_id = %s AND read_at IS NULL AND NOT EXISTS (
-        SELECT FROM notifications_readmark AS mark
+        SELECT FROM weir_notifications_readmark AS mark
         WHERE mark.user_id = row.user_id
-            AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+            AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
     )
     GROUP BY kind
 """
@@ -73,7 +73,7 @@ def test_what_a_read_mark_covers_is_read() -> None:
 def test_what_commits_after_a_read_mark_stays_unread(other_connection: psycopg.Connection[Any]) -> None:
     """What others wrote while its transaction was open had committed before the mark, and is read."""
     other_connection.execute(
-        "INSERT INTO notifications_notification (user_id, kind, title, body, url) VALUES (1, 'late', 'Hello', '', '')"
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) VALUES (1, 'late', 'Hello', '', '')"
     )
     told(1, "news", "sale", "sale")
     inbox.mark_all_read(1)
@@ -130,7 +130,7 @@ def test_only_the_rows_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Neither a lost delta nor raw SQL makes it wrong; it is one statement, and Redis is not asked."""
     with lost():
         told(1, "news", "sale")
-    sql("DELETE FROM notifications_notification WHERE kind = 'news'")
+    sql("DELETE FROM weir_notifications_notification WHERE kind = 'news'")
     executed: list[None] = []
     statements.before_each(lambda: executed.append(None))
     monkeypatch.setattr("weir.notifications.counters.peek", lambda _users: pytest.fail("Redis was asked."))

@@ -82,7 +82,7 @@ def test_rows_that_others_hold_are_left_to_the_next_run(other_connection: psycop
     """Nothing newer goes in their place, and the note stays."""
     mine = tell(1, 5)
     flush.flush_sealed()
-    other_connection.execute("SELECT FROM notifications_notification WHERE id = %s FOR UPDATE", [mine[0]])
+    other_connection.execute("SELECT FROM weir_notifications_notification WHERE id = %s FOR UPDATE", [mine[0]])
     assert cap.trim() == 1
     assert unread(1) == [mine[0], *mine[2:]]
     assert noted() == {1}

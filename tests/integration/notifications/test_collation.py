@@ -42,7 +42,7 @@ def scanned():
 Notification.objects.bulk_create(Notification(user_id=key, kind="a", title="b") for key in keys)
 flush.flush_sealed()
 with connection.cursor() as cursor:
-    cursor.execute("UPDATE notifications_unreadcount SET unread_count = unread_count + 7")
+    cursor.execute("UPDATE weir_notifications_unreadcount SET unread_count = unread_count + 7")
 page.USERS = 1
 found["scan by users"] = scanned()
 page.USERS, page.ROWS = 20_000, 2
@@ -92,7 +92,7 @@ def row_of(table):
 def telling(user):
     other.execute("SET LOCAL lock_timeout = '300ms'")
     other.execute(
-        "INSERT INTO notifications_notification (user_id, kind, title, body, url, dedupe_key)"
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, dedupe_key)"
         " VALUES (%s, '', '', '', '', 'k')", [user]
     )
 
@@ -106,7 +106,7 @@ def run(name, **parameters):
 run("doubts/note")()
 noted = [Doubt.objects.get(pk=key).noted_at for key in two]
 [epoch] = {UnreadCount.objects.get(pk=key).epoch for key in two}
-number, doubt = row_of("notifications_unreadcount"), row_of("notifications_doubt")
+number, doubt = row_of("weir_notifications_unreadcount"), row_of("weir_notifications_doubt")
 found["locks"] = {
     "clear": locks_in_order(doubt, run("doubts/clear", noted=noted)),
     "repair": locks_in_order(number, run("drift/repair", drifts=[1, 1], unread_counts=[8, 8], epochs=[epoch] * 2)),
@@ -125,7 +125,7 @@ def read_whole(name, **parameters):
     with connection.cursor() as cursor:
         cursor.execute("SET enable_seqscan = off")
         cursor.execute("EXPLAIN " + statements._load("weir.notifications", name), parameters)
-        return [line for (line,) in cursor.fetchall() if "Seq Scan on notifications_notification" in line]
+        return [line for (line,) in cursor.fetchall() if "Seq Scan on weir_notifications_notification" in line]
 
 array = user_keys.array(two)
 found["read whole"] = {

@@ -101,7 +101,7 @@ def test_two_that_tell_many_at_once_do_not_deadlock(
 ) -> None:
     """Whatever the order in which the users are named."""
     other_connection.execute(
-        "INSERT INTO notifications_notification (user_id, kind, title, body, url, dedupe_key) "
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, dedupe_key) "
         "VALUES (3, '', '', '', '', %s)",
         [KEY],
     )

@@ -51,7 +51,7 @@ def test_many_go_in_batches_and_a_run_ends(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rows_that_others_hold_are_left_to_the_next_run(other_connection: psycopg.Connection[Any]) -> None:
     """A row that is just being changed holds up none of the others; one that was given more time stays."""
     held, _ = tell(1, -1), tell(1, -1)
-    other_connection.execute("SELECT FROM notifications_notification WHERE id = %s FOR UPDATE", [held.pk])
+    other_connection.execute("SELECT FROM weir_notifications_notification WHERE id = %s FOR UPDATE", [held.pk])
     assert expiry.delete_expired() == 1
     other_connection.rollback()
     assert [row.pk for row in inbox.page(1)] == [held.pk]

@@ -301,8 +301,8 @@ def test_what_was_read_long_ago_goes_in_batches(batch: int, monkeypatch: pytest.
 def test_purging_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
     """Rows that another transaction holds, which may mark them as unread, are left for the next time."""
     other_connection.execute(
-        "UPDATE notifications_notification SET read_at = NULL WHERE id IN "
-        "(SELECT id FROM notifications_notification WHERE kind = 'old' LIMIT 2)"
+        "UPDATE weir_notifications_notification SET read_at = NULL WHERE id IN "
+        "(SELECT id FROM weir_notifications_notification WHERE kind = 'old' LIMIT 2)"
     )
     assert retention.purge() == 3
     other_connection.rollback()

@@ -186,7 +186,7 @@ def test_a_deletion_of_many_reads_each_once(
     monkeypatch.setattr(forgetting, "BATCH", 100)
     inbox.notify_many([7, 8], "news", "Hello")
     sql(
-        "INSERT INTO notifications_notification (user_id, kind, title, body, url, read_at)"
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, read_at)"
         " SELECT 7, 'news', 'Hello', '', '', now() FROM generate_series(1, 5000)"
     )
     with transaction.atomic(), connection.cursor() as cursor:
@@ -194,7 +194,7 @@ def test_a_deletion_of_many_reads_each_once(
         forgetting.forget_user(7)
         cursor.execute(
             "SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid)) FROM pg_index"
-            " WHERE indrelid = 'notifications_notification'::regclass"
+            " WHERE indrelid = 'weir_notifications_notification'::regclass"
         )
         assert cursor.fetchone()[0] < 4 * 5_000
     assert Notification.objects.get().user_id == 8
@@ -301,7 +301,7 @@ def test_ids_of_another_clusters_transactions_hold_up_nothing(tmp_path: Path) ->
     forgetting.forget_user(7)
     with redis_out_of_reach(tmp_path), pytest.raises(counters.Unreachable):
         forgetting.finish()
-    sql("UPDATE notifications_forgottenuser SET until_xid = '900000000000'")
+    sql("UPDATE weir_notifications_forgottenuser SET until_xid = '900000000000'")
     finish_all(1)
 
 
@@ -328,7 +328,7 @@ def test_read_marks_and_forgotten_users_wait_for_each_other_no_longer_than_a_run
     monkeypatch.setattr(forgetting, "BATCH", 1)
     monkeypatch.setattr(read_marks, "BATCH", 1)
     sql(
-        "INSERT INTO notifications_notification (user_id, kind, title, body, url)"
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url)"
         " SELECT 7 + n % 2, 'news', 'Hello', '', '' FROM generate_series(1, 6000) AS n"
     )
     inbox.mark_all_read(7)

@@ -145,7 +145,7 @@ def test_what_comes_while_all_is_marked_stays_unread(
 ) -> None:
     """The user has not seen it: what is marked are the rows that were there when the call began."""
     inbox.notify_many([1], "news", "seen")
-    other_connection.execute("SELECT FROM notifications_notification FOR UPDATE")
+    other_connection.execute("SELECT FROM weir_notifications_notification FOR UPDATE")
 
     def mark_or_tell(number: int) -> int:
         if number == 0:

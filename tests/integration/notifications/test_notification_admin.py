@@ -15,7 +15,7 @@ from weir.postgres import admin as table_admin
 
 pytestmark = pytest.mark.usefixtures("valkey")
 
-NOTIFICATION = "admin:notifications_notification"
+NOTIFICATION = "admin:weir_notifications_notification"
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_what_flushes_and_passes_write_is_shown_and_never_edited(admin_client: C
     """A list and a page without a form; one that is posted all the same is refused."""
     flush.flush_sealed()
     Doubt.objects.create(user_id=1, noted_at=Reconciliation.objects.get().scan_began_at)
-    name, row = f"admin:notifications_{model._meta.model_name}", model.objects.first()
+    name, row = f"admin:weir_notifications_{model._meta.model_name}", model.objects.first()
     assert str(row.pk) in page(admin_client, f"{name}_changelist")
     assert 'name="_save"' not in page(admin_client, f"{name}_change", row.pk)
     for view in ("change", "delete"):

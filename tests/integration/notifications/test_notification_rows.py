@@ -184,7 +184,7 @@ def test_all_changes_of_many_rows_lock_them_in_the_same_order(
         mine().update(title="other", read_at=None)
 
     pks = [row.pk for row in objects.bulk_create(new(read_at=read_at) for read_at in (None, THEN) * 3)]
-    other_connection.execute("SELECT FROM notifications_notification WHERE id = ANY (%s) FOR UPDATE", [pks[2:4]])
+    other_connection.execute("SELECT FROM weir_notifications_notification WHERE id = ANY (%s) FOR UPDATE", [pks[2:4]])
 
     def one(number: int) -> None:
         if number == 2:
@@ -230,7 +230,7 @@ def test_many_rows_are_changed_as_they_were_chosen() -> None:
     assert inbox.unread_counts([1, 2]) == {1: 0, 2: 0}
     assert objects.update(read_at=None, user_id=F("user_id") + 1) == 11_000
     assert inbox.unread_counts([1, 2, 3]) == {1: 0, 2: 5_000, 3: 6_000}
-    assert objects.filter(user_id__in=many).delete() == (11_000, {"notifications.Notification": 11_000})
+    assert objects.filter(user_id__in=many).delete() == (11_000, {"weir_notifications.Notification": 11_000})
     assert objects.all().delete() == (0, {})
     assert_exact(1, 2, 3)
 
@@ -259,13 +259,13 @@ def test_many_rows_are_changed_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPatch
         lambda: objects.filter(Exists(objects.filter(pk__lt=OuterRef("pk")))).update(read_at=None),
         lambda: objects.update(user_id=Subquery(first)),
         lambda: objects.update(user_id=Case(When(pk__in=objects.all(), then=F("user_id")))),
-        lambda: objects.extra(where=["user_id IN (SELECT user_id FROM notifications_unreadcount)"]).update(
+        lambda: objects.extra(where=["user_id IN (SELECT user_id FROM weir_notifications_unreadcount)"]).update(
             read_at=None
         ),
     ):
         assert statements_of(at_once) == 1
     assert_exact(1, 2, 3)
-    assert objects.filter(user_id=1).delete() == (10, {"notifications.Notification": 10})
+    assert objects.filter(user_id=1).delete() == (10, {"weir_notifications.Notification": 10})
     assert_exact(1, 2, 3)
 
 

@@ -159,7 +159,7 @@ def test_a_table_that_forbids_it_is_named(valkey: object) -> None:  # noqa: ARG0
     """One of a project's own, which refers to a notification."""
     row = inbox.notify(7, "news", "Hello")
     with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE kept (notification bigint REFERENCES notifications_notification)")
+        cursor.execute("CREATE TABLE kept (notification bigint REFERENCES weir_notifications_notification)")
         try:
             cursor.execute("INSERT INTO kept VALUES (%s)", [row.pk])
             with pytest.raises(CommandError, match=r'^Another table refers to some of them, and forbids it .*"kept"'):

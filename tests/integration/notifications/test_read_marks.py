@@ -168,13 +168,13 @@ def test_a_later_transaction_that_ends_first_does_not_make_the_own_one_seen(in_t
 def test_rows_of_another_cluster_are_read_too() -> None:
     """They bring higher numbers of transactions than this one has reached, and an old mark that covers by them."""
     told(1, 5)
-    sql("UPDATE notifications_notification SET changed_xid = '900000000000'")
+    sql("UPDATE weir_notifications_notification SET changed_xid = '900000000000'")
     assert inbox.mark_all_read(1) == 5
     assert inbox.unread_count(1) == 0
     settled()
     told(1, 5)
     inbox.mark_all_read(1)
-    sql("UPDATE notifications_readmark SET snapshot = '900000000000:900000000000:'")
+    sql("UPDATE weir_notifications_readmark SET snapshot = '900000000000:900000000000:'")
     new = told(1, 1)
     for _ in ("before it is settled", "after"):
         assert inbox.unread_count(1) == 1
@@ -189,7 +189,7 @@ def test_a_mark_of_another_cluster_hides_nothing_from_marking_all() -> None:
     told(1, 5)
     for number in (1, 4):
         inbox.mark_all_read(1)
-        sql("UPDATE notifications_readmark SET snapshot = '900000000000:900000000000:'")
+        sql("UPDATE weir_notifications_readmark SET snapshot = '900000000000:900000000000:'")
         told(1, number)
         assert inbox.mark_all_read(1) == number
         assert inbox.unread_count(1) == 0
@@ -200,10 +200,10 @@ def test_a_mark_of_another_cluster_hides_nothing_from_marking_all() -> None:
 def test_a_copy_is_adopted_with_nothing_left_of_the_other_cluster() -> None:
     """What was read stays read, no mark is left, and a new mark finds no row to change one by one."""
     covered, unread = told(1, 5), told(2, 3)
-    sql("UPDATE notifications_notification SET changed_xid = '900000000000'")
+    sql("UPDATE weir_notifications_notification SET changed_xid = '900000000000'")
     inbox.mark_all_read(1)
-    sql("UPDATE notifications_readmark SET snapshot = '900000000001:900000000001:'")
-    sql("UPDATE notifications_notification SET read_at = NULL, changed_xid = '900000000000'")
+    sql("UPDATE weir_notifications_readmark SET snapshot = '900000000001:900000000001:'")
+    sql("UPDATE weir_notifications_notification SET read_at = NULL, changed_xid = '900000000000'")
     read_marks.adopt(unread[-1] + 1)
     assert not ReadMark.objects.exists()
     assert unread_rows() == {1: 0, 2: 3}

@@ -93,13 +93,13 @@ def add_of_nothing(_: redis.Redis) -> None:
         delete_unseen,
         hide_behind_a_live_delta,
         add_of_nothing,
-        lambda _: sql("UPDATE notifications_notification SET read_at = now() WHERE user_id = 1"),
-        lambda _: sql("DELETE FROM notifications_notification"),
-        lambda _: sql("TRUNCATE notifications_notification"),
-        lambda _: sql("INSERT INTO notifications_notification (user_id, kind, title, body, url) "
+        lambda _: sql("UPDATE weir_notifications_notification SET read_at = now() WHERE user_id = 1"),
+        lambda _: sql("DELETE FROM weir_notifications_notification"),
+        lambda _: sql("TRUNCATE weir_notifications_notification"),
+        lambda _: sql("INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) "
                       "VALUES (9, '', '', '', '')"),
-        lambda _: sql("UPDATE notifications_unreadcount SET unread_count = 99 WHERE user_id = 2"),
-        lambda _: sql("DELETE FROM notifications_unreadcount WHERE user_id = 2"),
+        lambda _: sql("UPDATE weir_notifications_unreadcount SET unread_count = 99 WHERE user_id = 2"),
+        lambda _: sql("DELETE FROM weir_notifications_unreadcount WHERE user_id = 2"),
         lambda valkey: (inbox.notify_many([1, 2, 3], "news", "evicted"), valkey.delete(keys().open)),
     ],
     ids=["deleted", "hidden", "added", "SQL update", "SQL delete", "truncate", "SQL insert", "number", "no number",
@@ -285,7 +285,7 @@ def test_a_user_whose_deltas_never_rest_is_no_doubt_but_stays_one(monkeypatch: p
         report = reconciled()
         assert (report.repaired.first, report.doubtful) == ({}, 0)
         assert not Doubt.objects.exists()
-        sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
+        sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
         reconciled()
     assert Doubt.objects.get().pk == 1
     assert reconciled().doubtful == 0
@@ -310,7 +310,7 @@ def test_a_user_whose_deltas_never_rest_is_a_doubt_where_redis_lost_deltas(
 def test_a_user_who_is_notified_while_rows_are_counted_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long that takes: what is compared is of the moment before, and a doubt ends."""
     inbox.notify_many([1, 2], "news", "Hello")
-    sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now())")
+    sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now())")
     run_within = statements.run_within
     counted: list[Any] = []
 
@@ -349,7 +349,7 @@ def test_a_redis_that_forgets_between_two_looks_ends_the_pass(
     between_looks(monkeypatch, valkey.flushdb)
     with pytest.raises(counters.Unreachable, match="lost its memory"):
         reconcile.run_pass()
-    sql("UPDATE notifications_reconciliation SET lease_until = now()")
+    sql("UPDATE weir_notifications_reconciliation SET lease_until = now()")
     assert reconciled().repaired.first == {1: 2, 2: 1}
     assert_exact()
 
@@ -408,11 +408,11 @@ def test_a_pass_renews_its_lease_before_each_look(monkeypatch: pytest.MonkeyPatc
 def test_a_pass_that_lost_its_lease_stops_and_changes_nothing_more(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it found is left to the pass that took over, with the doubts and the changes that led to it."""
     make_wrong(1, 2)
-    sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (2, now())")
+    sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (2, now())")
     monkeypatch.setattr(page, "USERS", 1)
 
     def taken() -> None:
-        sql("UPDATE notifications_reconciliation SET lease_until = now() + interval '10 seconds'")
+        sql("UPDATE weir_notifications_reconciliation SET lease_until = now() + interval '10 seconds'")
 
     before = Reconciliation.objects.values("changes_until", "changes_until_id", "scanned_until").get()
     with monkeypatch.context() as patched, capture_logs() as entries:
@@ -423,7 +423,7 @@ def test_a_pass_that_lost_its_lease_stops_and_changes_nothing_more(looks: int, m
     assert Reconciliation.objects.values("changes_until", "changes_until_id", "scanned_until").get() == before
     assert list(Doubt.objects.values_list("pk", flat=True)) == [2]
     assert reconcile.run_pass() is None
-    sql("UPDATE notifications_reconciliation SET lease_until = now()")
+    sql("UPDATE weir_notifications_reconciliation SET lease_until = now()")
     assert reconciled().repaired.first == {1: 1, 2: 1}
     assert_exact()
 
@@ -447,7 +447,7 @@ def test_two_repairs_of_the_same_drift_count_once() -> None:
 def test_doubts_end_where_a_pass_has_looked_unless_noted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A delta that gets lost while a pass looks is not forgotten with the doubt that the pass looked into."""
     no_scan(monkeypatch)
-    sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
+    sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
     make_wrong(1)
     between_looks(monkeypatch, lambda: statements.run("weir.notifications", "doubts/note", {"users": [1]}))
     assert reconciled().repaired.first == {1: 1}

@@ -19,7 +19,7 @@ objects = Notification.objects
 def insert_many(user_id: int, *, changes: int = 10) -> None:
     """Have so many rows of a user by one statement, which nobody counts."""
     sql(
-        "INSERT INTO notifications_notification (user_id, kind, title, body, url) "
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) "
         f"SELECT {user_id}, '', '', '', '' FROM generate_series(1, {changes})"
     )
 
@@ -34,10 +34,10 @@ def test_a_pass_scans_for_longer_while_changes_are_left(monkeypatch: pytest.Monk
     insert_many(1)
     with monkeypatch.context() as patched:
         patched.setattr(reconcile, "REST_S", -1.0)
-        sql("UPDATE notifications_unreadcount SET unread_count = 5")
+        sql("UPDATE weir_notifications_unreadcount SET unread_count = 5")
         assert set(reconciled().repaired.first) == set(range(1, 8))
     for slice_ in ({1, 2}, {3, 4}):
-        sql(f"UPDATE notifications_unreadcount SET unread_count = 5 WHERE user_id IN ({str(slice_)[1:-1]})")
+        sql(f"UPDATE weir_notifications_unreadcount SET unread_count = 5 WHERE user_id IN ({str(slice_)[1:-1]})")
         assert set(reconciled().repaired.first) == slice_
 
 

@@ -43,14 +43,14 @@ def test_the_full_scan_goes_on_where_it_stopped_and_begins_anew_at_its_end(monke
     objects.bulk_create(Notification(user_id=user_id, kind="news") for user_id in range(1, 8))
     flush.flush_sealed()
     slow_scan(monkeypatch, users=2)
-    sql("UPDATE notifications_unreadcount SET unread_count = 5")
+    sql("UPDATE weir_notifications_unreadcount SET unread_count = 5")
     reports = [reconciled() for _ in range(4)]
     assert [set(report.repaired.first) for report in reports] == [{1, 2}, {3, 4}, {5, 6}, {7}]
     took = [report.scan_took for report in reports]
     assert took[0] == took[1] == took[2]
     assert took[3]
     assert took[3] != took[2]
-    sql("UPDATE notifications_unreadcount SET unread_count = 5")
+    sql("UPDATE weir_notifications_unreadcount SET unread_count = 5")
     assert set(reconciled().repaired.first) == {1, 2}
     assert Reconciliation.objects.get().scanned_until == 2
 
@@ -101,7 +101,7 @@ def test_more_changes_than_a_pass_has_time_for_are_left_to_the_next(
     monkeypatch.setattr(reconcile, "REST_S", -1.0)
     if by_one_statement:
         sql(
-            "INSERT INTO notifications_notification (user_id, kind, title, body, url) "
+            "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) "
             "SELECT user_id, '', '', '', '' FROM generate_series(1, 5) AS user_id"
         )
     else:
@@ -175,7 +175,7 @@ def test_what_is_judged_is_not_looked_at_again_after_a_pass_that_fails(monkeypat
             reconcile.run_pass()
     assert Reconciliation.objects.get().changes_until_id == rows[-1].pk
     assert reconcile.run_pass() is None, "its lease has not run out"
-    sql("UPDATE notifications_reconciliation SET lease_until = now()")
+    sql("UPDATE weir_notifications_reconciliation SET lease_until = now()")
     again = reconciled()
     assert (again.looked_at, again.repaired.first) == (2, {3: 1})
     assert_exact()
@@ -204,7 +204,7 @@ def test_a_pass_that_fails_is_done_again_by_the_next(monkeypatch: pytest.MonkeyP
     """What it looked at without an answer is looked at again; it gives its lease back."""
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
-    sql("UPDATE notifications_unreadcount SET unread_count = 5 WHERE user_id = 2")
+    sql("UPDATE weir_notifications_unreadcount SET unread_count = 5 WHERE user_id = 2")
     make_wrong(1)
 
     def away(_users: object) -> None:

@@ -137,7 +137,7 @@ def test_the_name_is_asked_for_once_and_by_an_ordinary_role(monkeypatch: pytest.
     monkeypatch.setattr(statements, "run_within", noted)
     with connection.cursor() as cursor:
         cursor.execute("CREATE ROLE ordinary")
-        cursor.execute("GRANT SELECT ON notifications_installation TO ordinary")
+        cursor.execute("GRANT SELECT ON weir_notifications_installation TO ordinary")
         cursor.execute("SET ROLE ordinary")
         try:
             as_ordinary = keys.keys()

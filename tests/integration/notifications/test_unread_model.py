@@ -238,7 +238,7 @@ class UnreadNumbers(RuleBasedStateMachine):
     @rule(user=users)
     def delete_by_raw_sql(self, user: int) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM notifications_notification WHERE user_id = %s", [user])
+            cursor.execute("DELETE FROM weir_notifications_notification WHERE user_id = %s", [user])
         self.is_well = False
         self.forget([pk for pk, row in self.rows.items() if row[0] == user])
         self.wrong.add(user)

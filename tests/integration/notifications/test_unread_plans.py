@@ -14,21 +14,21 @@ pytestmark = pytest.mark.django_db
 
 ROWS, USERS = 200_000, 2_000
 USER = 7  # has a hundredth of all rows
-NOTIFICATIONS = "notifications_notification"
-TABLES = f"{NOTIFICATIONS}, notifications_unreadcount"
+NOTIFICATIONS = "weir_notifications_notification"
+TABLES = f"{NOTIFICATIONS}, weir_notifications_unreadcount"
 FILL = f"""
-    INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
+    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
     SELECT
         CASE WHEN n % 100 = 0 THEN {USER} ELSE 1 + n % {USERS} END, 'news', 'Hello', '', '', at, at,
         CASE WHEN n % 7 > 0 THEN at END
     FROM generate_series(1, {ROWS}) AS n, LATERAL (SELECT now() - n * interval '1 minute' AS at) AS moment;
-    INSERT INTO notifications_unreadcount
-    SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM notifications_notification GROUP BY user_id;
+    INSERT INTO weir_notifications_unreadcount
+    SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM weir_notifications_notification GROUP BY user_id;
 """
 LATELY = datetime.now(UTC) - timedelta(minutes=5)
 PAGE = 20
 UNREAD_OF_USER, MOST = 299, 100
-UNREAD = "notification_unread"  # its twin, which reads beside a read mark, does as well
+UNREAD = "weir_notification_unread"  # its twin, which reads beside a read mark, does as well
 Nodes = list[dict[str, Any]]
 
 
@@ -41,12 +41,12 @@ def rows(request: pytest.FixtureRequest, shared_rows: None) -> None:  # noqa: AR
         if request.param == "with statistics":
             cursor.execute(f"ANALYZE {TABLES}")
         else:
-            cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'notifications_notification'::regclass")
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_notifications_notification'::regclass")
 
 
 def indexes(nodes: Nodes) -> set[str]:
     """Return the indexes that a plan uses on notifications; fails where it reads the table from end to end."""
-    of_notifications = [node for node in nodes if node.get("Relation Name") == "notifications_notification"]
+    of_notifications = [node for node in nodes if node.get("Relation Name") == "weir_notifications_notification"]
     assert not [node for node in of_notifications if node["Node Type"] == "Seq Scan"]
     return {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("notification_")}
 
@@ -64,7 +64,7 @@ def page_plan(**options: Any) -> Nodes:
 def test_pages_come_sorted_from_their_indexes() -> None:
     """The first page and one far back, of all notifications and of the unread ones; never by OFFSET."""
     for before in (None, ROWS // 2):
-        for unread_only, index in ((False, "notification_inbox"), (True, "notification_unread")):
+        for unread_only, index in ((False, "weir_notification_inbox"), (True, "weir_notification_unread")):
             plan = page_plan(before=before, unread_only=unread_only)
             assert indexes(plan) == {index}
             assert not [node for node in plan if "Sort" in node["Node Type"]]
@@ -76,11 +76,11 @@ def test_passes_and_purges_read_what_they_look_for_and_no_more() -> None:
     plans: dict[str, tuple[dict[str, object], str]] = {
         "reconcile/changed": (
             {"after": LATELY, "after_id": 0, "until": LATELY + timedelta(minutes=5), "most": 20_000},
-            "notification_changes",
+            "weir_notification_changes",
         ),
         "reconcile/slice": ({"after": 1_000, "users": 100, "rows": 1_000}, UNREAD),
         "drift/count": ({"users": list(range(1, 101))}, UNREAD),
-        "retention/purge": ({"older_than": 86_400.0, "batch": 1_000}, "notification_read"),
+        "retention/purge": ({"older_than": 86_400.0, "batch": 1_000}, "weir_notification_read"),
     }
     for name, (parameters, index) in plans.items():
         assert indexes(plan_of("weir.notifications", name, parameters)) in ({index}, {f"{index}_since"}), name
@@ -100,9 +100,9 @@ def test_settling_and_removal_read_a_batch_and_no_more() -> None:
     assert batch <= rows_read("weir.notifications", "read_marks/settle", settled, NOTIFICATIONS) <= 3 * batch
 
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE notifications_notification SET expires_at = created_at WHERE id % 100 = 0")
+        cursor.execute("UPDATE weir_notifications_notification SET expires_at = created_at WHERE id % 100 = 0")
     expired: dict[str, object] = {"batch": batch}
-    assert indexes(plan_of("weir.notifications", "retention/expire", expired)) == {"notification_expires"}
+    assert indexes(plan_of("weir.notifications", "retention/expire", expired)) == {"weir_notification_expires"}
     assert batch <= rows_read("weir.notifications", "retention/expire", expired, NOTIFICATIONS) <= 3 * batch
 
 
@@ -129,7 +129,7 @@ def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> N
     }  # which may find them by id
     assert found_by == {f"{UNREAD}_since"}
     assert indexes(generic_plan_of("weir.notifications", "inbox/mark_read")) == set()  # by the primary key
-    assert indexes(generic_plan_of("weir.notifications", "inbox/mark_unread")) == {"notification_inbox"}
+    assert indexes(generic_plan_of("weir.notifications", "inbox/mark_unread")) == {"weir_notification_inbox"}
 
 
 @pytest.mark.usefixtures("rows")
@@ -146,11 +146,11 @@ def test_counting_by_kind_reads_what_it_counts_and_no_more() -> None:
         ):
             assert indexes(plan) == {f"{UNREAD}_since"}
             assert not [node for node in plan if "changed_xid" in str(node.get("Sort Key"))]
-        read = rows_read("weir.notifications", "inbox/by_kind", parameters, "notifications_notification")
+        read = rows_read("weir.notifications", "inbox/by_kind", parameters, "weir_notifications_notification")
         assert read == min(most, UNREAD_OF_USER)
     read_marks.mark_all(USER)
     inbox.notify(USER, "news", "not covered")
-    assert rows_read("weir.notifications", "inbox/by_kind", parameters, "notifications_notification") == 1
+    assert rows_read("weir.notifications", "inbox/by_kind", parameters, "weir_notifications_notification") == 1
 
 
 @pytest.mark.usefixtures("valkey")

@@ -27,7 +27,7 @@ def make_wrong(*users: int, by: int = 1) -> None:
     flush.flush_sealed()
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE notifications_unreadcount SET unread_count = unread_count - %s WHERE user_id = ANY(%s)",
+            "UPDATE weir_notifications_unreadcount SET unread_count = unread_count - %s WHERE user_id = ANY(%s)",
             [by, list(users)],
         )
 
@@ -78,7 +78,7 @@ def test_two_repairs_at_once_are_both_counted(
     reconcile.run_pass()
     make_wrong(1)
     drifts = list(drift.look([1]).differing.values())
-    other_connection.execute("UPDATE notifications_reconciliation SET repaired_users = repaired_users + 5")
+    other_connection.execute("UPDATE weir_notifications_reconciliation SET repaired_users = repaired_users + 5")
 
     def repair() -> None:
         drift.repair(drifts)
@@ -109,7 +109,7 @@ def test_doubts_are_bounded_and_the_oldest_tells_its_age(monkeypatch: pytest.Mon
     monkeypatch.setattr(reports, "MOST", 2)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO notifications_doubt SELECT n, now() - n * interval '1 minute' FROM generate_series(1, 5) AS n"
+            "INSERT INTO weir_notifications_doubt SELECT n, now() - n * interval '1 minute' FROM generate_series(1, 5) AS n"
         )
     seen = reports.unread_status()
     assert seen.doubts == 3
@@ -139,14 +139,14 @@ def test_the_place_of_the_full_scan_is_told_by_keys_that_are_numbers(
 def test_no_table_is_read_from_end_to_end() -> None:
     """Whatever the statistics."""
     with connection.cursor() as cursor:
-        cursor.execute("INSERT INTO notifications_unreadcount SELECT n, 0, 0 FROM generate_series(1, 20000) AS n")
-        cursor.execute("INSERT INTO notifications_repair (repaired_at, users, drift) "
+        cursor.execute("INSERT INTO weir_notifications_unreadcount SELECT n, 0, 0 FROM generate_series(1, 20000) AS n")
+        cursor.execute("INSERT INTO weir_notifications_repair (repaired_at, users, drift) "
                        "SELECT now(), 1, 1 FROM generate_series(1, 2000)")  # fmt: skip
         cursor.execute("SET enable_seqscan = off")
         try:
             parameters: dict[str, object] = {"most": 10}
             assert scanned("weir.notifications", "reports/unread_status", parameters) <= {
-                "notifications_reconciliation"
+                "weir_notifications_reconciliation"
             }
             assert scanned("weir.notifications", "reports/repairs", parameters) == set()
         finally:

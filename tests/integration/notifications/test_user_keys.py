@@ -106,7 +106,7 @@ client.force_login(get_user_model().objects.create_superuser("a", "a@example.com
 pages = {}
 for model in (Notification, UnreadCount, Doubt, ForgottenUser, ReadMark, Excess):
     for text in (str(third), "no key of anybody's"):
-        page = client.get(f"/admin/notifications/{model._meta.model_name}/", {"q": text})
+        page = client.get(f"/admin/weir_notifications/{model._meta.model_name}/", {"q": text})
         there = {row.user_id for row in page.context["cl"].queryset} if page.status_code == 200 else page.status_code
         wanted = {third} if text == str(third) and model.objects.filter(user_id=third).exists() else set()
         pages[f"{model.__name__} {text}"] = there == wanted
@@ -186,7 +186,7 @@ def test_the_key_can_be_chosen_anew_without_the_tables(
         returned: int | None = process.returncode
         return returned
 
-    zero = ("migrate", "notifications", "zero", "-v0")
+    zero = ("migrate", "weir_notifications", "zero", "-v0")
     assert run(MANAGE, "migrate", "-v0", of=old) == run(RECONCILE, of=old) == 0
     assert run(MANAGE, *zero, of=new) != 0
     assert run(MANAGE, *zero, "--skip-checks", of=new) == 0

@@ -70,7 +70,7 @@ def test_a_user_without_the_permission_is_told_what_is_missing(path: str) -> Non
     client.force_login(User.objects.create_user("kim"))
     response = client.get(path)
     assert response.status_code == 403
-    assert "ops.view" in response.text
+    assert "weir_ops.view" in response.text
     assert "Overview" not in response.text
 
 
@@ -210,7 +210,7 @@ def test_an_answer_that_is_good_is_given_to_another_visitor_who_may_see_it(
     """The page is not made again; the visitor is known from then on. Who may not see it does not get it."""
     answer = operator.get("/unread/", headers=LIVE)
     visitors = [User.objects.create_user(name) for name in ("kim", "robin")]
-    visitors[0].user_permissions.add(Permission.objects.get(codename="view", content_type__app_label="ops"))
+    visitors[0].user_permissions.add(Permission.objects.get(codename="view", content_type__app_label="weir_ops"))
     clients = [Client(), Client()]
     for client, visitor in zip(clients, visitors, strict=True):
         client.force_login(visitor)
@@ -295,5 +295,5 @@ def test_a_user_who_loses_the_permission_is_turned_away(operator: Client) -> Non
     """By the next request that reaches Django."""
     assert operator.get("/").status_code == 200
     links.operator().user_permissions.clear()
-    assert Permission.objects.filter(codename="view", content_type__app_label="ops").exists()
+    assert Permission.objects.filter(codename="view", content_type__app_label="weir_ops").exists()
     assert operator.get("/").status_code == 403

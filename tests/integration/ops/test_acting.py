@@ -32,7 +32,7 @@ def _site() -> None:
 def signed_in(*permissions: str) -> Client:
     """Return a browser whose user has these permissions, and may see the pages."""
     user = User.objects.create_user("ada")
-    for permission in ("ops.view", *permissions):
+    for permission in ("weir_ops.view", *permissions):
         app, codename = permission.split(".")
         user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
     browser = Client()
@@ -41,7 +41,7 @@ def signed_in(*permissions: str) -> Client:
 
 
 def test_a_site_is_paused_and_the_page_says_who_did_it() -> None:
-    browser = signed_in("ratelimit.change_site")
+    browser = signed_in("weir_ratelimit.change_site")
     answer = browser.post(f"/sites/{HOST}/pause/", {"duration": "10m", "why": "The owner called."})
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/sites/{HOST}/")
     assert Site.objects.get(name=HOST).paused_until
@@ -90,13 +90,13 @@ def test_a_forged_form_is_refused() -> None:
 
 def test_read_only(settings: Settings) -> None:
     settings.WEIR_OPS_READ_ONLY = True
-    answer = signed_in("ratelimit.change_site").post(f"/sites/{HOST}/pause/")
+    answer = signed_in("weir_ratelimit.change_site").post(f"/sites/{HOST}/pause/")
     assert answer.status_code == 403
     assert "WEIR_OPS_READ_ONLY is set" in answer.content.decode()
 
 
 def test_settings_are_changed_only_as_they_were_seen() -> None:
-    browser = signed_in("ratelimit.change_site")
+    browser = signed_in("weir_ratelimit.change_site")
     form = browser.get(f"/sites/{HOST}/set/").context["form"]
     values = {name: value for name, value in form.initial.items() if value is not None} | {"rate": "5/s"}
     assert browser.post(f"/sites/{HOST}/set/", values).status_code == 302
@@ -107,7 +107,7 @@ def test_settings_are_changed_only_as_they_were_seen() -> None:
 
 
 def test_a_wrong_value_is_said_beside_its_field() -> None:
-    browser = signed_in("ratelimit.change_site")
+    browser = signed_in("weir_ratelimit.change_site")
     answer = browser.post(f"/sites/{HOST}/pause/", {"duration": "soon"})
     assert answer.status_code == 400
     assert "soon" in answer.content.decode()
@@ -115,7 +115,7 @@ def test_a_wrong_value_is_said_beside_its_field() -> None:
 
 def test_a_fetch_is_cancelled_once() -> None:
     fetch = request_fetch(f"http://{HOST}/")
-    browser = signed_in("fetches.change_fetch")
+    browser = signed_in("weir_fetches.change_fetch")
     assert browser.post(f"/fetches/{fetch.pk}/cancel/").status_code == 302
     assert Fetch.objects.get(pk=fetch.pk).state == State.CANCELLED
     answer = browser.post(f"/fetches/{fetch.pk}/cancel/")
@@ -125,7 +125,7 @@ def test_a_fetch_is_cancelled_once() -> None:
 def test_a_failed_fetch_is_retried() -> None:
     fetch = request_fetch(f"http://{HOST}/")
     Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
-    assert signed_in("fetches.change_fetch").post(f"/fetches/{fetch.pk}/retry/").status_code == 302
+    assert signed_in("weir_fetches.change_fetch").post(f"/fetches/{fetch.pk}/retry/").status_code == 302
     assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
 
 
@@ -138,7 +138,7 @@ def fail(*paths: str) -> None:
 def test_failed_fetches_of_a_list_are_retried_at_most_as_many_as_were_seen() -> None:
     fail("/1", "/2", "/3")
     Fetch.objects.filter(url=f"http://{HOST}/3").update(error="timed out")
-    browser = signed_in("fetches.change_fetch")
+    browser = signed_in("weir_fetches.change_fetch")
     path = f"/fetches/retry/?site={HOST}&error=REFUSED"
     assert browser.get(path).context["form"].initial == {"expected": 2}
     answer = browser.post(path, {"expected": "1"})
@@ -153,7 +153,7 @@ def test_failed_fetches_of_a_list_are_retried_at_most_as_many_as_were_seen() -> 
 @pytest.mark.parametrize(("query", "sentence"), [("?site=b.example", "b.example"), ("?status=x", "from 100 to 999")])
 def test_a_wrong_filter_of_a_list_is_refused(query: str, sentence: str) -> None:
     fail("/1")
-    browser = signed_in("fetches.change_fetch")
+    browser = signed_in("weir_fetches.change_fetch")
     for answer in (browser.get(f"/fetches/retry/{query}"), browser.post(f"/fetches/retry/{query}", {"expected": "9"})):
         assert (answer.status_code, sentence in answer.content.decode()) == (409, True)
     assert Fetch.objects.failed().count() == 1
@@ -164,7 +164,7 @@ def test_a_count_that_takes_too_long_says_what_to_do(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("weir.ops.views.acting.LONGEST_COUNT_S", 0.001)
     fail(*(f"/{number}" for number in range(1_000)))
     Fetch.objects.update(error="no" * 5_000)
-    answer = signed_in("fetches.change_fetch").get("/fetches/retry/?error=yes")
+    answer = signed_in("weir_fetches.change_fetch").get("/fetches/retry/?error=yes")
     assert (answer.status_code, "manage.py fetches retry --dry-run" in answer.content.decode()) == (409, True)
 
 
@@ -172,7 +172,7 @@ def test_a_wrong_number_is_reconciled() -> None:
     notify(17, "news", "Something is new.")
     call_command("flush_unread", verbosity=0)
     UnreadCount.objects.update(unread_count=6)
-    browser = signed_in("notifications.change_reconciliation")
+    browser = signed_in("weir_notifications.change_reconciliation")
     assert browser.post("/unread/reconcile/", {"user": "17", "why": "They asked."}).status_code == 302
     assert UnreadCount.objects.get().unread_count == 1
     assert (Entry.objects.get().target, Entry.objects.get().why) == ("user 17", "They asked.")
@@ -183,7 +183,7 @@ def test_an_email_is_resolved_with_a_reason() -> None:
     order = Order.objects.create(number="1", customer_email="kim@example.com")
     shipping.ship(order.pk)
     email = Email.objects.get()
-    browser = signed_in("mail.resolve_email")
+    browser = signed_in("weir_mail.resolve_email")
     seen = browser.get(f"/emails/{email.pk}/cancel/").context["form"].initial
     assert browser.post(f"/emails/{email.pk}/cancel/", {**seen, "why": ""}).status_code == 400
     assert browser.post(f"/emails/{email.pk}/cancel/", {**seen, "why": "Nobody wants it."}).status_code == 302
@@ -196,7 +196,7 @@ def test_an_email_that_has_become_unknown_is_not_sent_again_unseen() -> None:
     shipping.ship(Order.objects.create(number="1", customer_email="kim@example.com").pk)
     Email.objects.update(state="failed", last_reply="550 no such recipient", ended_at=Now())
     path = f"/emails/{Email.objects.get().pk}/resend/"
-    browser = signed_in("mail.resolve_email")
+    browser = signed_in("weir_mail.resolve_email")
     seen = browser.get(path).context["form"].initial
     Email.objects.update(state="unknown", phase="after dot", claim_token=uuid4(), sending_since=Now(), ended_at=Now())
     answer = browser.post(path, {**seen, "why": "It was refused."})
@@ -207,12 +207,12 @@ def test_an_email_that_has_become_unknown_is_not_sent_again_unseen() -> None:
 
 
 def test_an_email_that_is_not_there_has_no_form() -> None:
-    answer = signed_in("mail.resolve_email").get("/emails/4711/resend/")
+    answer = signed_in("weir_mail.resolve_email").get("/emails/4711/resend/")
     assert (answer.status_code, "There is no e-mail 4711." in answer.content.decode()) == (409, True)
 
 
 def test_a_number_that_is_too_large_is_said_beside_its_field() -> None:
-    browser = signed_in("ratelimit.change_site")
+    browser = signed_in("weir_ratelimit.change_site")
     values = {
         name: value for name, value in browser.get(f"/sites/{HOST}/set/").context["form"].initial.items() if value
     }
@@ -221,7 +221,7 @@ def test_a_number_that_is_too_large_is_said_beside_its_field() -> None:
 
 def test_statuses_that_refuse_are_set_in_a_form_and_shown_on_the_page() -> None:
     """As they are written; nothing is the default, and what is no status is said beside the field."""
-    browser = signed_in("ratelimit.change_site", "ops.view")
+    browser = signed_in("weir_ratelimit.change_site", "weir_ops.view")
     path = f"/sites/{HOST}/set/"
 
     def sent(statuses: str) -> int:
@@ -240,7 +240,7 @@ def test_statuses_that_refuse_are_set_in_a_form_and_shown_on_the_page() -> None:
 
 def test_the_page_of_a_site_says_what_it_answered() -> None:
     """A stranger's text is text."""
-    browser = signed_in("ops.view")
+    browser = signed_in("weir_ops.view")
     site_settings.back_off(HOST, 60, reason="it answered 403 with Retry-After: <b>60</b>")
     for path in (f"/sites/{HOST}/", "/sites/"):
         assert "it answered 403 with Retry-After: &lt;b&gt;60" in browser.get(path).content.decode()
@@ -248,7 +248,7 @@ def test_the_page_of_a_site_says_what_it_answered() -> None:
 
 def test_the_page_of_a_site_says_that_a_quota_is_used_up() -> None:
     """It refused nothing."""
-    browser = signed_in("ops.view")
+    browser = signed_in("weir_ops.view")
     site_settings.rest(HOST, 120, reason="its quota is used up (RateLimit)")
     page = browser.get(f"/sites/{HOST}/").content.decode()
     assert ('<b class="warn">Rests</b> until' in page, "as its quota is used up (RateLimit)" in page) == (True, True)
@@ -256,7 +256,7 @@ def test_the_page_of_a_site_says_that_a_quota_is_used_up() -> None:
 
 
 def test_a_site_that_is_not_there_has_no_settings_to_change() -> None:
-    browser = signed_in("ratelimit.change_site")
+    browser = signed_in("weir_ratelimit.change_site")
     values = {"rate": "1/s", "burst": "1", "obeys_robots": "unknown"}
     answer = browser.get("/sites/b.example/set/")
     assert (answer.status_code, "b.example" in answer.content.decode()) == (409, True)

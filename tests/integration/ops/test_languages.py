@@ -55,6 +55,6 @@ def test_the_bell_has_none_either() -> None:
     Notification.objects.bulk_create([Notification(user_id=user.pk, kind="k", title="t") for _ in range(1_200)])
     request = RequestFactory().get("/")
     request.user = user
-    element = Template("{% load bell %}{% bell every=2.5 %}").render(Context({"request": request}))
+    element = Template("{% load weir_bell %}{% bell every=2.5 %}").render(Context({"request": request}))
     assert 'every="2.5"' in element
     assert re.search(r' unread="\d+"', element)

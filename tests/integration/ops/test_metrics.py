@@ -265,7 +265,7 @@ def test_named_sites_have_series_of_their_own_and_no_others(settings: Settings) 
 
 def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.Connection[Any]) -> None:
     """The others are told, and which one is missing."""
-    other_connection.execute("LOCK TABLE notifications_doubt")
+    other_connection.execute("LOCK TABLE weir_notifications_doubt")
     began_at = time.monotonic()
     found = series()
     assert 1 <= time.monotonic() - began_at < 5
@@ -383,7 +383,7 @@ def test_after_five_seconds_no_other_part_is_begun(monkeypatch: pytest.MonkeyPat
 
 # --- totals ---------------------------------------------------------------------------------------
 
-REASONS = (  # as the function history_failure_class returns them
+REASONS = (  # as the function weir_history_failure_class returns them
     "refused", "server error", "redirect", "forbidden", "robots.txt", "timeout", "dns", "tls", "connection refused",
     "too large", "bad answer", "connection", "fetcher lost", "internal", "invalid URL", "other",
 )  # fmt: skip
@@ -465,14 +465,14 @@ def test_nothing_is_read_from_end_to_end() -> None:
     """Rows are found by indexes, whatever the statistics."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at) "
+            "INSERT INTO weir_fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at) "
             "SELECT 'http://' || n, 1, 'allowed', '', '', now(), now() + interval '1 hour' "
             "FROM generate_series(1, 20000) AS n"
         )
         cursor.execute(
-            "INSERT INTO throttled_postponedtask (site, task, signature, max_wait, publications) "
+            "INSERT INTO weir_throttled_postponedtask (site, task, signature, max_wait, publications) "
             "SELECT 'site.example', 'task', '{}', 1, 0 FROM generate_series(1, 20000)"
         )
-    believe_empty("throttled_postponedtask")
+    believe_empty("weir_throttled_postponedtask")
     for name, parameters in {"robots": {"most": 10}, "postponed": {"most": 10}}.items():
         assert scanned("weir.ops.metrics", name, dict(parameters)) == set()

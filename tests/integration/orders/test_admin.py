@@ -22,7 +22,7 @@ from weir.workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-ORDER = "admin:orders_order"
+ORDER = "admin:weir_orders_order"
 
 
 def order(number: str, address: str = "customer@example.com") -> Order:
@@ -118,7 +118,7 @@ def test_an_order_that_is_shipped_while_its_form_is_saved_stays_shipped(
         other_connection.commit()
         return 0
 
-    other_connection.execute("UPDATE orders_order SET shipped_at = now()")
+    other_connection.execute("UPDATE weir_orders_order SET shipped_at = now()")
     assert in_threads(2, save_or_ship) == [403, 0]
     saved = Order.objects.get()
     assert saved.shipped_at is not None
@@ -139,7 +139,8 @@ def test_chosen_orders_are_shipped_once(admin_client: Client, messages: list[Mes
 def test_who_may_only_view_orders_ships_none() -> None:
     """The action needs the permission to change orders."""
     permissions = Permission.objects.filter(
-        content_type__app_label__in=("mail", "orders"), codename__in=("view_order", "view_email", "resolve_email")
+        content_type__app_label__in=("weir_mail", "weir_orders"),
+        codename__in=("view_order", "view_email", "resolve_email"),
     )
     user = User.objects.create_user("somebody", is_staff=True)
     user.user_permissions.set(permissions)

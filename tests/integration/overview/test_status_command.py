@@ -33,7 +33,13 @@ from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-TABLES = ("fetches_fetch", "ratelimit_site", "mail_email", "notifications_doubt", "notifications_flushedepoch")
+TABLES = (
+    "weir_fetches_fetch",
+    "weir_ratelimit_site",
+    "weir_mail_email",
+    "weir_notifications_doubt",
+    "weir_notifications_flushedepoch",
+)
 
 
 def told(*options: str) -> tuple[str, int]:
@@ -214,7 +220,7 @@ def test_the_line_on_unread_numbers_says_when_changes_came_to_postgresql() -> No
     assert ", no change has come from Redis to PostgreSQL yet, " in told()[0]
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO notifications_flushedepoch (epoch, users, flushed_at) VALUES (1, 1, now() - interval '1 hour')"
+            "INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at) VALUES (1, 1, now() - interval '1 hour')"
         )
     assert ", the last changes came from Redis to PostgreSQL 1h 00m ago, " in told()[0]
 
@@ -257,7 +263,7 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+            INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
             SELECT 'h' || n || '.example', '1 s', 1, true, false FROM generate_series(1, %s) AS n
             """,
             [many],
@@ -267,26 +273,26 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
         ended.update(state=State.DONE, status_code=200, finished_at=database_now())
         cursor.execute(
             """
-            INSERT INTO mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)
+            INSERT INTO weir_mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)
             SELECT 'k', n, 'pending', n, 0, '', '', '' FROM generate_series(1, %s) AS n
             """,
             [many],
         )
         cursor.execute(
             """
-            INSERT INTO mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply, ended_at)
+            INSERT INTO weir_mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply, ended_at)
             SELECT 'k', 'f' || n, 'failed', n, 1, '', 'not begun', '550 No', now() FROM generate_series(1, %s) AS n
             """,
             [many],
         )
         have_ended(2, sent=0, failed=many)
         cursor.execute(
-            "INSERT INTO notifications_doubt (user_id, noted_at) SELECT n, now() FROM generate_series(1, %s) AS n",
+            "INSERT INTO weir_notifications_doubt (user_id, noted_at) SELECT n, now() FROM generate_series(1, %s) AS n",
             [many],
         )
         cursor.execute(
             """
-            INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
+            INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at)
             SELECT n, 1, now() FROM generate_series(1, %s) AS n
             """,
             [many],
@@ -320,7 +326,7 @@ def test_fetchers_that_are_behind_need_somebody(minutes_ago: int, missed: int, n
 
 
 @pytest.mark.usefixtures("alive")
-@pytest.mark.parametrize("table", ["fetches_fetch", "processes_process"])
+@pytest.mark.parametrize("table", ["weir_fetches_fetch", "weir_processes_process"])
 def test_a_table_that_is_locked_keeps_it_up_for_seconds_only(
     table: str, other_connection: psycopg.Connection[Any]
 ) -> None:
@@ -347,7 +353,7 @@ def test_who_holds_up_others_is_named(
 ) -> None:
     """The first of a chain, once they wait for long. A row that is locked holds up no look."""
     site_settings.set_rate("a.example", "1/s")
-    other_connection.execute("SELECT FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT FROM weir_ratelimit_site FOR UPDATE")
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(in_thread, lambda: site_settings.set_rate("a.example", "2/s")) for _ in range(2)]
         try:

@@ -12,7 +12,7 @@ def test_what_is_known_of_a_table_goes_with_its_rows() -> None:
     """By it, the statements of a test would be planned for the rows of another."""
     set_rate("site.example", "1/s")
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE ratelimit_site")
+        cursor.execute("ANALYZE weir_ratelimit_site")
         empty_written_tables()
-        cursor.execute("SELECT count(*) FROM pg_statistic WHERE starelid = 'ratelimit_site'::regclass")
+        cursor.execute("SELECT count(*) FROM pg_statistic WHERE starelid = 'weir_ratelimit_site'::regclass")
         assert cursor.fetchone() == (0,)

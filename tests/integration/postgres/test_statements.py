@@ -130,7 +130,7 @@ def test_a_connection_takes_statements_after_one_that_was_interrupted(
 ) -> None:
     """What is given back, or noted, because of the interruption needs the connection at once."""
     create_sites(["a.test"])
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     def interrupt() -> None:
         eventually(lambda: waiters(other_connection), "the reservation to wait")

@@ -26,7 +26,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PAGES = [
     *("/", "/sites/", "/fetches/", "/unread/", "/emails/", "/audit/", "/sites/a.example/", "/sites/a.example/pause/"),
     *("/metrics", "/bell/", "/livez", "/readyz", "/healthz", "/api/openapi.json", "/sign-in/"),
-    *("/admin/ratelimit/site/", "/admin/fetches/fetch/", "/admin/mail/email/", "/admin/notifications/notification/"),
+    *(
+        "/admin/weir_ratelimit/site/",
+        "/admin/weir_fetches/fetch/",
+        "/admin/weir_mail/email/",
+        "/admin/weir_notifications/notification/",
+    ),
 ]
 
 

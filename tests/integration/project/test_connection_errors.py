@@ -19,7 +19,7 @@ from tests.servers import PLACE, database_url
 from tests.set_up import IS_POOLED, needs_no_pool
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
-LIST = ("showmigrations", "ratelimit")  # asks the database
+LIST = ("showmigrations", "weir_ratelimit")  # asks the database
 FETCH = ("fetch", "http://a.example/")  # asks the broker first
 
 

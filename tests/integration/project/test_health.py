@@ -55,7 +55,7 @@ def test_many_checks_at_once_take_one_connection(
 ) -> None:
     """While the database makes the first one wait, all others are answered, and none of them asks it."""
     assert status(web, "/livez") == 200
-    other_connection.execute("LOCK TABLE workers_heartbeat")
+    other_connection.execute("LOCK TABLE weir_workers_heartbeat")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = [pool.submit(status, web, "/healthz") for _ in range(AT_ONCE)]
         try:
@@ -80,7 +80,7 @@ def test_a_check_that_hangs_is_not_covered_by_an_earlier_answer(
             return bool(wait([pool.submit(status, web, "/healthz")], timeout=0.3).not_done)
 
         assert status(web, "/healthz") == 200
-        other_connection.execute("LOCK TABLE workers_heartbeat")
+        other_connection.execute("LOCK TABLE weir_workers_heartbeat")
         try:
             eventually(hangs, "a request that asks the database")
             assert status(web, "/healthz") == 200

@@ -120,7 +120,7 @@ def test_what_was_just_written_is_read() -> None:
     order = Order.objects.create(number="R-1", customer_email="kim@customers.example")
     shipping.ship(order.pk)
     assert order.shipped_email.state == "pending"
-    assert tokens.create(of_shell(), "program", ["fetches.add_fetch"]).token == Token.objects.get()
+    assert tokens.create(of_shell(), "program", ["weir_fetches.add_fetch"]).token == Token.objects.get()
     link = links.make("http://h")
     user = links.use(link.rstrip("/").rpartition("/")[2])
     assert user is not None

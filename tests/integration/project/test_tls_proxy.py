@@ -127,7 +127,7 @@ def test_passwords_are_guessed_slowly_and_by_nobody_for_another(proxy: Proxy) ->
     assert (code, "Too many attempts" in page) == (200, True), "the password itself must not be tried"
     assert there.log_in(PASSWORD)[0] == 302
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE logins_rate SET next_attempt = next_attempt - interval '1 minute'")
+        cursor.execute("UPDATE weir_logins_rate SET next_attempt = next_attempt - interval '1 minute'")
     assert here.log_in(PASSWORD)[0] == 302
 
 

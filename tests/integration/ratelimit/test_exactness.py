@@ -149,7 +149,7 @@ def test_reservations_that_queue_behind_a_lock_read_the_clock_after_it(
     A clock that was read before the lock was got would plan starts that were over when they were granted.
     """
     site_settings.set_rate(SITE, "1000/s")
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     def reserve(number: int) -> datetime | None:
         if number == 0:
@@ -181,7 +181,7 @@ def test_a_start_granted_behind_a_lock_can_be_used(
     """A process that waited for the site's lock longer than its grace gets a start that it has time to use."""
     site_settings.set_rate(SITE, "1/s", grace=timedelta(milliseconds=300))
     slots.reserve(SITE)
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     def reserve(number: int) -> slots.Reservation | None:
         if number:

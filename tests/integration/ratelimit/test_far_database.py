@@ -119,7 +119,7 @@ def test_a_round_trip_is_measured_without_the_wait_for_a_lock(other_connection: 
     """A busy site is no distant database."""
     site_settings.set_rate(SITE, "1/s")
     slots.reserve(SITE)
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
     threading.Timer(0.6, other_connection.rollback).start()
     slots.reserve(SITE)
     assert round_trips.of_process.expected_s() < 0.5

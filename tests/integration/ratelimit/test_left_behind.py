@@ -76,7 +76,7 @@ def test_what_is_reserved_for_a_task_whose_loop_was_closed_is_given_back(
     other_connection: psycopg.Connection[object], waiters: WaitersOf, eventually: Eventually
 ) -> None:
     """Ctrl-C, say, while the statement waits for another transaction: nobody is there for what it reserves."""
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     async def use() -> None:
         async with athrottle(SITE):

@@ -128,7 +128,7 @@ def test_a_site_that_is_locked_is_told_again_and_holds_up_no_other(
     site_settings.set_rate("locked.example", "1/s")
     below, locked, gone = start(site=f"a.{SITE}"), start(site="locked.example"), start(site="gone.example")
     with other_connection.transaction():
-        other_connection.execute("SELECT FROM ratelimit_site WHERE name = 'locked.example' FOR NO KEY UPDATE")
+        other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = 'locked.example' FOR NO KEY UPDATE")
         told = out_of_time.note([start(), below, locked, gone, locked])
     assert [site.name for site in told.noted] == [SITE]
     assert told.left == [replace(locked, starts=2)]
@@ -147,10 +147,10 @@ def test_it_finds_sites_and_slots_by_their_indexes() -> None:
     site_at()
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains)"
+            "INSERT INTO weir_ratelimit_site (name, interval, burst, has_backlog, covers_subdomains)"
             " SELECT 'other' || n, '1 s', 1, false, false FROM generate_series(1, 20000) AS n"
         )
-        cursor.execute("ANALYZE ratelimit_site")
+        cursor.execute("ANALYZE weir_ratelimit_site")
     parameters: dict[str, Any] = {"names": [SITE], "starts": [1], "slots": [NOWHERE], "agos": [0.0]}
     nodes = plan_of("weir.ratelimit", "sites/start_out_of_time", parameters)
     tables = {Site._meta.db_table, Slot._meta.db_table}

@@ -1,4 +1,4 @@
-"""ratelimit_may_be_taken is inlined: statements find given-back slots through their index, without calling it."""
+"""weir_ratelimit_may_be_taken is inlined: statements find given-back slots through their index, without calling it."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 GIVEN_BACK, ALL, FEW = 5_000, 20_000, 10
 SLOTS = """
-INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, released_at, finished_at)
+INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, released_at, finished_at)
 SELECT
     site.id, now(), now(), '10 s', 1,
     CASE WHEN is_given_back THEN now() END, CASE WHEN NOT is_given_back THEN now() END
@@ -23,9 +23,9 @@ FROM (
     FROM (VALUES (%(site)s, %(few)s), ('other.example', %(given_back)s)) AS sites (name, given_back),
         generate_series(1, %(all)s) AS n
 ) AS wanted
-JOIN ratelimit_site AS site USING (name)
+JOIN weir_ratelimit_site AS site USING (name)
 """
-FUNCTION = "ratelimit_may_be_taken"
+FUNCTION = "weir_ratelimit_may_be_taken"
 PARAMETERS: dict[str, dict[str, object]] = {
     "reserve": {"site": SITE, "count": 1, "places": [0], "max_wait": DAY, "added_grace": 0.0},
     "take_given_back": {"site": SITE, "max_wait": DAY, "added_grace": 0.0},
@@ -43,15 +43,17 @@ def slots(request: pytest.FixtureRequest) -> None:
     with connection.cursor() as cursor:
         cursor.execute(SLOTS, {"site": SITE, "few": FEW, "given_back": GIVEN_BACK, "all": ALL})
         cursor.execute(
-            "DELETE FROM pg_statistic WHERE starelid IN ('ratelimit_slot'::regclass, 'ratelimit_site'::regclass)"
+            "DELETE FROM pg_statistic WHERE starelid IN ('weir_ratelimit_slot'::regclass, 'weir_ratelimit_site'::regclass)"
         )
         if request.param:
-            cursor.execute("ANALYZE ratelimit_slot, ratelimit_site")
+            cursor.execute("ANALYZE weir_ratelimit_slot, weir_ratelimit_site")
 
 
 def indexes_of_slots(nodes: list[dict[str, Any]]) -> set[tuple[str, bool]]:
     """Return the indexes through which slots are found, each with whether it is searched for single rows."""
-    assert not [node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "ratelimit_slot"]
+    assert not [
+        node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "weir_ratelimit_slot"
+    ]
     return {
         (node["Index Name"], "Index Cond" in node)
         for node in nodes
@@ -74,9 +76,9 @@ def test_given_back_slots_are_found_by_their_index(statement: str) -> None:
     """So a reservation looks at the few that were given back at its site, however many slots there are."""
     parameters = PARAMETERS[statement]
     indexes = indexes_of_slots(plan_of("weir.ratelimit", f"slots/{statement}", parameters))
-    assert ("slot_given_back", True) in indexes
-    assert indexes <= {("slot_given_back", True), ("ratelimit_slot_pkey", True)}
-    assert rows_read("weir.ratelimit", f"slots/{statement}", parameters, "ratelimit_slot") <= 2 * FEW
+    assert ("weir_slot_given_back", True) in indexes
+    assert indexes <= {("weir_slot_given_back", True), ("weir_ratelimit_slot_pkey", True)}
+    assert rows_read("weir.ratelimit", f"slots/{statement}", parameters, "weir_ratelimit_slot") <= 2 * FEW
 
 
 @pytest.mark.usefixtures("slots")
@@ -84,4 +86,4 @@ def test_a_reservation_keeps_that_plan() -> None:
     """It is prepared, and so planned without knowing its values (Prepared plan)."""
     nodes = generic_plan_of("weir.ratelimit", "slots/reserve")
     assert FUNCTION not in str(nodes)
-    assert indexes_of_slots(nodes) == {("slot_given_back", True)}
+    assert indexes_of_slots(nodes) == {("weir_slot_given_back", True)}

@@ -91,7 +91,7 @@ def test_purge_leaves_what_others_hold(other_connection: psycopg.Connection[Any]
     """A locked slot is left for the next time, and never waited for."""
     site_at()
     grown_old(5, timedelta(hours=2))
-    other_connection.execute("SELECT id FROM ratelimit_slot ORDER BY id LIMIT 2 FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_slot ORDER BY id LIMIT 2 FOR UPDATE")
     with waiting_for_nobody():
         assert slots.purge(timedelta(hours=1)) == 3
     other_connection.rollback()

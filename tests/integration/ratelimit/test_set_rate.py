@@ -76,7 +76,7 @@ def test_a_rate_that_another_transaction_is_setting_is_not_undone(
         site_settings.set_rate(SITE, burst=2)
 
     with ThreadPoolExecutor(1) as pool:
-        other_connection.execute("UPDATE ratelimit_site SET \"interval\" = '7 s'")
+        other_connection.execute("UPDATE weir_ratelimit_site SET \"interval\" = '7 s'")
         waiting = pool.submit(in_threads, 1, change)
         eventually(lambda: waiters(other_connection) == 1, "the change of the burst to wait for that of the rate")
         other_connection.commit()

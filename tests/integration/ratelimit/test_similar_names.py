@@ -43,7 +43,7 @@ def test_among_very_many_sites_the_name_is_found_at_once() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+            INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
             SELECT 'api.exb' || n || '.com', '1 s', 1, false, false FROM generate_series(1, 200000) AS n
             """
         )

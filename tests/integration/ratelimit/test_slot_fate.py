@@ -1,4 +1,4 @@
-"""ratelimit_slot_fate says what became of a slot, from its row and the last recall of its site."""
+"""weir_ratelimit_slot_fate says what became of a slot, from its row and the last recall of its site."""
 
 from datetime import datetime, timedelta
 
@@ -53,8 +53,8 @@ def fate_of(slot: Slot, reported_by: datetime, now: datetime) -> str:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT ratelimit_slot_fate(slot, site.recalled_slot, site.recalled_at, %s, %s)
-            FROM ratelimit_slot AS slot LEFT JOIN ratelimit_site AS site ON site.id = slot.site_id
+            SELECT weir_ratelimit_slot_fate(slot, site.recalled_slot, site.recalled_at, %s, %s)
+            FROM weir_ratelimit_slot AS slot LEFT JOIN weir_ratelimit_site AS site ON site.id = slot.site_id
             WHERE slot.id = %s
             """,
             [reported_by, now, slot.pk],
@@ -107,8 +107,8 @@ def test_a_slot_of_a_deleted_site_has_a_fate() -> None:
 def test_the_function_is_inlined() -> None:
     """Counting by it calls nothing for each of thousands of slots."""
     nodes = explain(
-        "SELECT ratelimit_slot_fate(slot, 1, now(), now(), now()), count(*) FROM ratelimit_slot AS slot GROUP BY 1",
+        "SELECT weir_ratelimit_slot_fate(slot, 1, now(), now(), now()), count(*) FROM weir_ratelimit_slot AS slot GROUP BY 1",
         options="VERBOSE, ",
     )
-    assert "ratelimit_slot_fate" not in str(nodes)
+    assert "weir_ratelimit_slot_fate" not in str(nodes)
     assert "passed_on_at" in str(nodes)

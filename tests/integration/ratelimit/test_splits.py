@@ -235,7 +235,7 @@ def test_a_site_whose_row_is_locked_does_not_keep_other_hosts_from_getting_their
 ) -> None:
     """An operator changes its rate, which waits for somebody's transaction; web code asks for a new host meanwhile."""
     covering(SHOP, "10/s")
-    other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
+    other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
     with ThreadPoolExecutor(1) as pool:
 
         def change() -> None:

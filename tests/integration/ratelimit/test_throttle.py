@@ -414,7 +414,7 @@ def test_a_cancelled_reservation_is_given_back(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
     """Cancelling during the statement gives back what it then reserves."""
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     async def main() -> None:
         waiting = asyncio.create_task(use_async())

@@ -153,7 +153,7 @@ def test_a_site_that_is_created_after_a_loss_and_a_step_rests_as_long(settings: 
     stepping.settle()
     sites.create_sites(["new.test"])
     with connection.cursor() as cursor:
-        cursor.execute("SELECT extract(epoch FROM next_start - clock_timestamp()) FROM ratelimit_site")
+        cursor.execute("SELECT extract(epoch FROM next_start - clock_timestamp()) FROM weir_ratelimit_site")
         assert cursor.fetchone()[0] > HOUR_S - 60
 
 
@@ -168,7 +168,7 @@ def test_a_recovery_by_hand_puts_the_times_of_a_step_right_first(step_s: float, 
     KnownTimeline.objects.update(lease_until=Now() - timedelta(seconds=1))
     call_command("recover", "--why", "status says so", *options)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT extract(epoch FROM backed_off_until - clock_timestamp()) FROM ratelimit_site")
+        cursor.execute("SELECT extract(epoch FROM backed_off_until - clock_timestamp()) FROM weir_ratelimit_site")
         assert 1_790 < cursor.fetchone()[0] < 1_802
 
 

@@ -214,11 +214,11 @@ def test_a_copy_without_its_sequences_has_lost_something() -> None:
         assert "auth_group_id_seq (1 where rows have " in str(refused.value)
     assert not Recovery.objects.exists()
     assert ids(sequences.behind()).level == Level.WRONG
-    assert {"auth_user_groups_id_seq", "notifications_notification_id_seq"} <= {
+    assert {"auth_user_groups_id_seq", "weir_notifications_notification_id_seq"} <= {
         one.sequence for one in sequences.behind()
     }
     [command] = re.findall(r"`python manage.py (.*) \| python manage.py dbshell`", str(refused.value))
-    assert {"auth", "notifications", "ratelimit"} <= {*command.split()}
+    assert {"auth", "weir_notifications", "weir_ratelimit"} <= {*command.split()}
     told = StringIO()
     call_command(*command.split(), no_color=True, stdout=told)
     with connection.cursor() as cursor:

@@ -23,13 +23,13 @@ A, B = "a.example", "b.example"
 ENDED = ("done", "failed", "cancelled")
 # Of five fetches two are queued, one of them later, one is done, one failed, one was cancelled; every other is of B.
 FILL = """
-    INSERT INTO fetches_fetch (
+    INSERT INTO weir_fetches_fetch (
         url, hop_url, site_id, state, priority, max_attempts, error, status_code, not_before, created_at,
         finished_at
     )
     SELECT
         'http://' || CASE WHEN n % 2 = 0 THEN %(a)s ELSE %(b)s END || '/' || n, '',
-        (SELECT id FROM ratelimit_site WHERE name = CASE WHEN n % 2 = 0 THEN %(a)s ELSE %(b)s END),
+        (SELECT id FROM weir_ratelimit_site WHERE name = CASE WHEN n % 2 = 0 THEN %(a)s ELSE %(b)s END),
         (ARRAY['queued', 'queued', 'done', 'failed', 'cancelled'])[n % 5 + 1], n % 3, 5,
         CASE WHEN n % 5 = 3 THEN 'Connection refused ' || n % 7 ELSE '' END, CASE WHEN n % 5 = 2 THEN 200 + n % 5 END,
         now() - n * interval '1 minute', now() + n * interval '1 second',
@@ -236,15 +236,15 @@ def test_a_page_reads_its_own_rows_whatever_the_statistics(
     """And a few that it passes over: of those that ended, a third is done here."""
     fill(10_000)
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_fetches_fetch'::regclass")
         if analyze:
-            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+            cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
     read: list[int] = []
     run = fetch_list._query
 
     def counted(name: str, parameters: dict[str, object], **options: object) -> object:
         text = statements._load("weir.workers.fetches.reports", name)
-        read.append(rows_read_by(text, "fetches_fetch", parameters=parameters))
+        read.append(rows_read_by(text, "weir_fetches_fetch", parameters=parameters))
         return run(name, parameters, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fetch_list, "_query", counted)

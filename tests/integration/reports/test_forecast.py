@@ -343,8 +343,8 @@ def test_what_names_no_host_is_refused() -> None:
 def test_it_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
     """Reservations of the site, and of its fetches, go on meanwhile."""
     request_fetch(URL)
-    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
-    other_connection.execute("SELECT id FROM fetches_fetch FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM weir_fetches_fetch FOR UPDATE")
     with waiting_for_nobody():
         assert forecast(SITE).queued == 1
 
@@ -352,7 +352,7 @@ def test_it_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None
 def test_it_does_not_wait_for_the_creation_of_the_site(other_connection: psycopg.Connection[Any]) -> None:
     """A web transaction that enqueues the first URL of a site may be open for long."""
     other_connection.execute(
-        "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains)"
+        "INSERT INTO weir_ratelimit_site (name, interval, burst, has_backlog, covers_subdomains)"
         " VALUES ('new.example', '1 s', 1, false, false)"
     )
     with waiting_for_nobody():
@@ -364,7 +364,7 @@ def test_it_looks_at_the_site_alone() -> None:
     site_settings.set_rate(SITE, "1/s", max_concurrency=2)
     request_fetches([f"https://{number % 50}.example/{number}" for number in range(5_000)])
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+        cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
     parameters: dict[str, object] = {
         "site": Site.objects.get(name=SITE).pk,
         "name": SITE,
@@ -378,7 +378,7 @@ def test_it_looks_at_the_site_alone() -> None:
         "robots_urls": [f"https://{SITE}/robots.txt"],
     }
     nodes = plan_of("weir.workers.fetches.reports", "forecast", parameters)
-    looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
+    looks = [node for node in nodes if node.get("Relation Name") == "weir_fetches_fetch"]
     assert len(looks) >= 3
     assert all("Index" in node["Node Type"] or node["Node Type"] == "Bitmap Heap Scan" for node in looks)
 

@@ -25,7 +25,7 @@ def many() -> None:
     """Have 500 sites: of ten, one is paused, one is backed off, one cannot be reached, four have a backlog."""
     with connection.cursor() as cursor:
         cursor.execute("""
-            INSERT INTO ratelimit_site
+            INSERT INTO weir_ratelimit_site
                 (name, "interval", burst, has_backlog, covers_subdomains, paused_until, backed_off_until, backoff_level,
                 backoff_error)
             SELECT
@@ -37,9 +37,9 @@ def many() -> None:
             FROM generate_series(1, 500) AS n
         """)
         cursor.execute("""
-            INSERT INTO fetches_fetch (url, hop_url, site_id, state, priority, max_attempts)
+            INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts)
             SELECT 'http://x.example/', '', id, 'queued', 0, 5
-            FROM ratelimit_site CROSS JOIN LATERAL generate_series(1, id % 5 + 1)
+            FROM weir_ratelimit_site CROSS JOIN LATERAL generate_series(1, id % 5 + 1)
             WHERE has_backlog
         """)
 

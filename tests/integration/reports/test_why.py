@@ -300,11 +300,11 @@ def test_a_long_queue_is_not_read_whole(analyze: bool, place: str, monkeypatch: 
     ids = Fetch.objects.order_by("not_before", "pk").values_list("pk", flat=True)
     asked = ids[0] if place == "first" else ids.reverse()[0]
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_fetches_fetch'::regclass")
         if analyze:
-            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+            cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
     parameters = {"fetch": asked, "obey": True, "path": PATH, "most": 100}
-    assert rows_read("weir.workers.fetches.reports", "why", parameters, "fetches_fetch") < 110
+    assert rows_read("weir.workers.fetches.reports", "why", parameters, "weir_fetches_fetch") < 110
     ran: list[None] = []
     statements.before_each(lambda: ran.append(None))
     found = blockers(asked)["rate"]

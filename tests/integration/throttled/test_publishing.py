@@ -58,7 +58,7 @@ def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO throttled_postponedtask (site, task, signature, max_wait, publications, not_before)
+            INSERT INTO weir_throttled_postponedtask (site, task, signature, max_wait, publications, not_before)
             SELECT %s, 'tests.plain', replace(%s, '"number"', n::text), %s, 0, %s + n * interval '1 millisecond'
             FROM generate_series(%s - 1, 0, -1) AS n
             """,
@@ -196,7 +196,7 @@ def test_a_tick_reckons_each_site_once(batch: int, broker: Broker, monkeypatch: 
         if name == "publish":
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("SET LOCAL enable_seqscan = off")  # so few rows are one page, as well read whole
-                read.append(rows_read("weir.workers.throttled", name, parameters, "ratelimit_site"))
+                read.append(rows_read("weir.workers.throttled", name, parameters, "weir_ratelimit_site"))
         return run(name, parameters, **options)
 
     monkeypatch.setattr(publishing, "_query", counted)
@@ -227,7 +227,7 @@ def test_a_site_at_which_another_publisher_is_at_work_is_left_to_it(other_connec
     waiting(10)
     waiting(10, site="other.example")
     first = PostponedTask.objects.filter(site=SITE).order_by("not_before")[0]
-    other_connection.execute("SELECT id FROM throttled_postponedtask WHERE id = %s FOR UPDATE", [first.pk])
+    other_connection.execute("SELECT id FROM weir_throttled_postponedtask WHERE id = %s FOR UPDATE", [first.pk])
     assert publish_due() == 3
     assert not PostponedTask.objects.filter(site=SITE).exclude(published_at=None).exists()
     other_connection.rollback()
@@ -439,17 +439,17 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(statistics: str) ->
     waiting(10_000)
     publish_due()
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'throttled_postponedtask'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_throttled_postponedtask'::regclass")
         if statistics == "of these tasks":
-            cursor.execute("ANALYZE throttled_postponedtask")
+            cursor.execute("ANALYZE weir_throttled_postponedtask")
     if statistics == "of the empty table":
-        believe_empty("throttled_postponedtask")
+        believe_empty("weir_throttled_postponedtask")
     for name, parameters in (
         ("waiting_sites", {"first": "", "most": 500}),
         ("publish", PARAMETERS),
         ("take_back", {"batch": 500, "pause": 60.0, "longest": 3600.0}),
     ):
-        assert rows_read("weir.workers.throttled", name, dict(parameters), "throttled_postponedtask") < 30, name
+        assert rows_read("weir.workers.throttled", name, dict(parameters), "weir_throttled_postponedtask") < 30, name
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
@@ -460,18 +460,18 @@ def test_missing_sites_are_looked_for_at_the_next_sites_only(has_statistics: boo
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO throttled_postponedtask (site, task, signature, max_wait, publications)
+            INSERT INTO weir_throttled_postponedtask (site, task, signature, max_wait, publications)
             SELECT name, 'tests.plain', '{}', 10, 0 FROM generate_series(1, 10), unnest(%s::text[]) AS name
             """,
             [names],
         )
-        for table in ("throttled_postponedtask", "ratelimit_site"):
+        for table in ("weir_throttled_postponedtask", "weir_ratelimit_site"):
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
             if has_statistics:
                 cursor.execute(f"ANALYZE {table}")
     for first in ("", names[1_000]):
         parameters: dict[str, object] = {"first": first, "most": 50}
-        tables = ("throttled_postponedtask", "ratelimit_site")
+        tables = ("weir_throttled_postponedtask", "weir_ratelimit_site")
         assert rows_read("weir.workers.throttled", "waiting_sites", parameters, *tables) <= 2 * 50
 
 

@@ -17,15 +17,15 @@ from weir.workers.throttled.publishing import publish_due
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 PUBLISHED = {"published_at": NOW, "lease_until": NOW}
 WHOLE = {"site": "site.example", "task": "shop.tasks.update_stock", "signature": "{}", "max_wait": 1.0}
-ADMIN = "admin:throttled_postponedtask"
+ADMIN = "admin:weir_throttled_postponedtask"
 
 
 @pytest.mark.parametrize(
     ("constraint", "fields"),
     [
-        ("postponedtask_published_has_lease", {"published_at": NOW}),
-        ("postponedtask_published_has_lease", {"lease_until": NOW}),
-        ("postponedtask_held_is_published", {"held_by": uuid4()}),
+        ("weir_postponedtask_published_has_lease", {"published_at": NOW}),
+        ("weir_postponedtask_published_has_lease", {"lease_until": NOW}),
+        ("weir_postponedtask_held_is_published", {"held_by": uuid4()}),
     ],
 )
 def test_an_impossible_row_is_refused(constraint: str, fields: dict[str, Any]) -> None:

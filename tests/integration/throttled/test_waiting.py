@@ -346,7 +346,7 @@ def test_a_slot_that_is_over_when_the_row_is_gone_is_not_used(
 
     def take_and_block(*given: Any, **options: Any) -> Any:
         place = take(*given, **options)
-        other_connection.execute("SELECT id FROM throttled_postponedtask WHERE id = %s FOR UPDATE", [row])
+        other_connection.execute("SELECT id FROM weir_throttled_postponedtask WHERE id = %s FOR UPDATE", [row])
         return place
 
     with pytest.MonkeyPatch.context() as blocked:

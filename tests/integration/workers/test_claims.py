@@ -46,7 +46,7 @@ def test_a_mark_may_be_an_expression() -> None:
 def test_locked_rows_are_skipped_not_waited_for(other_connection: psycopg.Connection[Any]) -> None:
     """By claim and by each_locked alike."""
     keys = places(3)
-    other_connection.execute("SELECT FROM orders_order WHERE id = %s FOR UPDATE", [keys[0]])
+    other_connection.execute("SELECT FROM weir_orders_order WHERE id = %s FOR UPDATE", [keys[0]])
     with waiting_for_nobody():
         assert [order.pk for order in claim(FREE, 1, customer_email="mine")] == [keys[1]]
         seen: list[int] = []
@@ -59,7 +59,7 @@ def test_rows_that_are_selected_along_are_not_locked(other_connection: psycopg.C
     email = ship()
     Email.objects.update(state=State.FAILED, last_reply="no")
     resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The address is right now")
-    other_connection.execute("SELECT FROM mail_email WHERE id = %s FOR UPDATE", [email.pk])
+    other_connection.execute("SELECT FROM weir_mail_email WHERE id = %s FOR UPDATE", [email.pk])
     with waiting_for_nobody():
         (claimed,) = claim(Resolution.objects.select_related("email"), 1, why="mine")
     assert claimed.email.message_id == email.message_id

@@ -124,9 +124,9 @@ ALL = [process(kind) for kind in processes.KINDS]
         ),
         (rights.rights(rights.Rights("postgres", True, 0, "")), "good", "and may change them"),
         (
-            rights.rights(rights.Rights("weir_app", False, 2, "mail_email")),
+            rights.rights(rights.Rights("weir_app", False, 2, "weir_mail_email")),
             "wrong",
-            "such as mail_email: execute",
+            "such as weir_mail_email: execute",
         ),
         (postgresql.schedule(ENTRIES), "good", "has all"),
         (postgresql.schedule({**ENTRIES, "weir: old": True}), "wrong", "sync_schedule"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weir.ops.templatetags.ops import sentence
+from weir.ops.templatetags.weir_ops import sentence
 
 
 @pytest.mark.parametrize(

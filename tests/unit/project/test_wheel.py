@@ -139,7 +139,7 @@ def test_a_bare_name_is_found(text: str) -> None:
     [
         "from weir.ratelimit import slots",
         "from project.embedded import postgres",
-        '"weir.api.purge" is a task, "ratelimit.Site" a model, "ops.view" a permission',
+        '"weir.api.purge" is a task, "weir_ratelimit.Site" a model, "weir_ops.view" a permission',
     ],
 )
 def test_what_is_no_bare_name(text: str) -> None:

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("tokens", "0001_initial"),
+        ("weir_tokens", "0001_initial"),
     ]
 
     operations = [
@@ -29,13 +29,13 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
-                        to="tokens.token",
+                        to="weir_tokens.token",
                     ),
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["created_at"], name="kept_answer_by_age")],
-                "constraints": [models.UniqueConstraint(fields=("token", "key"), name="kept_answer_once")],
+                "indexes": [models.Index(fields=["created_at"], name="weir_kept_answer_by_age")],
+                "constraints": [models.UniqueConstraint(fields=("token", "key"), name="weir_kept_answer_once")],
             },
         ),
     ]

@@ -103,7 +103,7 @@ class NewResolution(Body):
         Text | None,
         Field(
             max_length=320,
-            description="with `correct`: another recipient, which takes the scope mail.redirect_email, too",
+            description="with `correct`: another recipient, which takes the scope weir_mail.redirect_email, too",
         ),
     ] = None
 

@@ -1,13 +1,13 @@
 -- Answers that are not kept any longer, the oldest first.
 WITH old AS MATERIALIZED (
     SELECT id
-    FROM api_keptanswer
+    FROM weir_api_keptanswer
     WHERE created_at < now() - %(kept)s::interval
     ORDER BY created_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM api_keptanswer
+    DELETE FROM weir_api_keptanswer
     WHERE id = ANY (ARRAY(SELECT id FROM old))
     RETURNING id
 )

@@ -16,8 +16,8 @@ from weir.ratelimit.models import MOST_SLOTS
 from weir.workers.audit.acting import Action, Actor, NotPermitted, State
 from weir.workers.cursors import is_text
 
-CREATE: Final = Action("tokens.create", "tokens.add_token")
-REVOKE: Final = Action("tokens.revoke", "tokens.change_token")
+CREATE: Final = Action("tokens.create", "weir_tokens.add_token")
+REVOKE: Final = Action("tokens.revoke", "weir_tokens.change_token")
 DEFAULT_RATE: Final = "20/s"
 DEFAULT_BURST: Final = 100
 DEFAULT_LIFE: Final = timedelta(days=90)

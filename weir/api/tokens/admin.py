@@ -95,7 +95,7 @@ class TokenAdmin(ActingAdmin[Token], ActionsAdmin[Token]):
         except acting.Refused as refusal:
             return self._refused(request, refusal)
         shows = {**self.admin_site.each_context(request), "title": f"Token {created.token.name}", "created": created}
-        response = render(request, "tokens/created.html", shows)
+        response = render(request, "weir/tokens/created.html", shows)
         response.headers["Cache-Control"] = "no-store"
         return response
 

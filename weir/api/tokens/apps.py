@@ -7,4 +7,5 @@ class TokensConfig(weir_apps.WeirApp):
     """Owns tokens, their admin page, and the command `tokens`."""
 
     name = "weir.api.tokens"
-    verbose_name = "API tokens"
+    label = "weir_tokens"
+    verbose_name = "Weir: API tokens"

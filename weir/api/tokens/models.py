@@ -25,7 +25,7 @@ class Token(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(condition=~Q(scopes=[]), name="token_has_scopes"),
+            models.CheckConstraint(condition=~Q(scopes=[]), name="weir_token_has_scopes"),
         ]
 
     def __str__(self) -> str:

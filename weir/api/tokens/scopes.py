@@ -8,19 +8,19 @@ from weir.workers.fetches.actions import fetches, sites
 from weir.workers.mail.actions import emails
 from weir.workers.unread import actions as unread
 
-SEE_STATUS: Final = "ops.view"
-SEE_FETCHES: Final = "fetches.view_fetch"
-ADD_FETCHES: Final = "fetches.add_fetch"
+SEE_STATUS: Final = "weir_ops.view"
+SEE_FETCHES: Final = "weir_fetches.view_fetch"
+ADD_FETCHES: Final = "weir_fetches.add_fetch"
 CHANGE_FETCHES: Final = fetches.MAY_CHANGE
-SEE_SITES: Final = "ratelimit.view_site"
+SEE_SITES: Final = "weir_ratelimit.view_site"
 CHANGE_SITES: Final = sites.MAY_CHANGE
 ASK_ROBOTS: Final = sites.ASK_ROBOTS.permission
-SEE_EMAILS: Final = "mail.view_email"
+SEE_EMAILS: Final = "weir_mail.view_email"
 RESOLVE_EMAILS: Final = emails.MAY_ACT
 REDIRECT_EMAILS: Final = emails.MAY_REDIRECT
-SEE_NOTIFICATIONS: Final = "notifications.view_notification"
-ADD_NOTIFICATIONS: Final = "notifications.add_notification"
-CHANGE_NOTIFICATIONS: Final = "notifications.change_notification"
+SEE_NOTIFICATIONS: Final = "weir_notifications.view_notification"
+ADD_NOTIFICATIONS: Final = "weir_notifications.add_notification"
+CHANGE_NOTIFICATIONS: Final = "weir_notifications.change_notification"
 RECONCILE: Final = unread.RECONCILE.permission
 
 SCOPES: Final[Mapping[str, str]] = {
@@ -33,7 +33,7 @@ SCOPES: Final[Mapping[str, str]] = {
     ASK_ROBOTS: "have robots.txt asked for again",
     SEE_EMAILS: "see all e-mails, with their recipients",
     RESOLVE_EMAILS: "say what became of e-mails, cancel them, pause and resume kinds",
-    REDIRECT_EMAILS: "beside `mail.resolve_email`: have an e-mail go to another address, and so read it",
+    REDIRECT_EMAILS: "beside `weir_mail.resolve_email`: have an e-mail go to another address, and so read it",
     SEE_NOTIFICATIONS: "see the notifications and unread numbers of all users",
     ADD_NOTIFICATIONS: "notify users",
     CHANGE_NOTIFICATIONS: "mark notifications of any user as read and as unread",

@@ -72,7 +72,7 @@ def _answer(
     except REFUSALS as error:
         refusal, status = str(error), 409
     shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
-    html = pages.rendered("ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
+    html = pages.rendered("weir/ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
     return HttpResponse(html, status=400 if form.errors and may else status)
 
 

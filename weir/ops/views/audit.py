@@ -21,4 +21,4 @@ def show_list(request: HttpRequest) -> Page:
     chosen = FILTERS.read(request.GET)
     seen = _lists.get(chosen.key, partial(listing.page, listing.Wanted(**chosen.values), chosen.cursor))
     shows = {"chosen": chosen, "list": seen}
-    return Page(template="ops/audit.html", title="Audit", good_for_s=seen.left_s, shows=shows)
+    return Page(template="weir/ops/audit.html", title="Audit", good_for_s=seen.left_s, shows=shows)

@@ -53,7 +53,9 @@ def show_list(request: HttpRequest) -> Page:
 
     numbers, seen = _snapshot.get(_numbers), _lists.get(chosen.key, found)
     shows = {"numbers": numbers, "chosen": chosen, "list": seen}
-    return Page(template="ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows)
+    return Page(
+        template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows
+    )
 
 
 @page
@@ -74,7 +76,7 @@ def show(_request: HttpRequest, email_id: int) -> Page:
     state = email.state if isinstance(email, Email) else ""
     deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
     shows = {"id": email_id, "seen": seen, "admin": _in_admin(email_id), "deeds": deeds}
-    return Page(template="ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)
+    return Page(template="weir/ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)
 
 
 def _in_admin(email_id: int) -> str:

@@ -65,7 +65,10 @@ def show_list(request: HttpRequest) -> Page:
 
     seen = _lists.get(chosen.key, found)
     return Page(
-        template="ops/fetches.html", title="Fetches", good_for_s=seen.left_s, shows={"chosen": chosen, "seen": seen}
+        template="weir/ops/fetches.html",
+        title="Fetches",
+        good_for_s=seen.left_s,
+        shows={"chosen": chosen, "seen": seen},
     )
 
 
@@ -78,7 +81,7 @@ def show(_request: HttpRequest, fetch_id: int) -> Page:
         raise Http404(str(error)) from error
     headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []
     shows = {"id": fetch_id, "seen": seen, "headers": headers}
-    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
+    return Page(template="weir/ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
 
 
 def _pairs(stored: object) -> Iterator[tuple[str, str]]:

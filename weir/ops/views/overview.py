@@ -55,4 +55,4 @@ def show(request: HttpRequest) -> Page:
     span, charts = histories.of_all(request.GET.get("over"))
     shows = {"now": now, "span": span, "spans": histories.SPANS.values(), "charts": charts}
     left_s = min(now.left_s, charts.left_s)
-    return Page(template="ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows=shows)
+    return Page(template="weir/ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows=shows)

@@ -70,7 +70,7 @@ def show_list(request: HttpRequest) -> Page:
         found = partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value)
         shows["seen"] = seen = _lists.get(chosen.key, found)
         good_for_s = min(good_for_s, seen.left_s)
-    return Page(template="ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
+    return Page(template="weir/ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
 
 
 @page
@@ -84,7 +84,7 @@ def show(request: HttpRequest, name: str) -> Page:
     if seen.value is not None:
         span, charts = histories.of_site(request.GET.get("over"), seen.value.details.at.site.pk)
         shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET)}
-    return Page(template="ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
+    return Page(template="weir/ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
 
 
 def _what_if(name: str, query: Mapping[str, str]) -> _WhatIf:

@@ -14,7 +14,7 @@ def show(_request: HttpRequest) -> Page:
     """Show how unread numbers do."""
     seen = _snapshot.get(unread_status)
     shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
-    return Page(template="ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
+    return Page(template="weir/ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
 
 
 def _scan(of: UnreadStatus) -> dict[str, object]:

@@ -12,6 +12,8 @@ class TimelineConfig(weir_apps.WeirApp):
     """Owns the row that says so (gate.py)."""
 
     name = "weir.postgres.timeline"
+    label = "weir_timeline"
+    verbose_name = "Weir: timeline"
 
     def ready(self) -> None:
         """Give the statements that ask the gate their parameters.

@@ -2,7 +2,7 @@
 
 A database forgets when a backup is restored, or a standby is promoted that lacks the last commits. Then it would grant
 a second time what it granted in the time that is lost. So each statement that grants something asks
-`timeline_is_known(%(known_number)s, %(clock)s)`, which raises where
+`weir_timeline_is_known(%(known_number)s, %(clock)s)`, which raises where
 
 - the timeline of the write-ahead log is another one than Weir has seen: PostgreSQL was promoted, or restored; or
 - the database is in another cluster, or was created anew: it is a copy; or
@@ -193,7 +193,7 @@ def begin(database: BaseDatabaseWrapper | None = None) -> None:
 def _only(rows: list[Row]) -> Row:
     """Return the row; raises a database error without one: processes wait until it is written."""
     if not rows:
-        raise OperationalError("The table timeline_knowntimeline is empty: `manage.py migrate` writes its row.")
+        raise OperationalError("The table weir_timeline_knowntimeline is empty: `manage.py migrate` writes its row.")
     return rows[0]
 
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class KnownTimeline(models.Model):
-    """The one row that says which history of the database is known. `timeline_is_known` reads it for each grant."""
+    """The one row that says which history of the database is known. `weir_timeline_is_known` reads it for each grant."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     timeline = models.CharField(max_length=8, help_text="of PostgreSQL's write-ahead log: another after each promotion")
@@ -25,7 +25,7 @@ class KnownTimeline(models.Model):
     went_back_at = models.DateTimeField(null=True, help_text="when it last turned out that PostgreSQL had forgotten")
 
     class Meta:
-        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="timeline_is_one_row")]
+        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="weir_timeline_is_one_row")]
 
     def __str__(self) -> str:
         return f"timeline {self.timeline}, number {self.number}"

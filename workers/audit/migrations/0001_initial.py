@@ -61,17 +61,17 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "entries",
                 "default_permissions": ("view",),
                 "indexes": [
-                    models.Index(fields=["target", "-id"], name="entry_by_target"),
-                    models.Index(fields=["action", "-id"], name="entry_by_action"),
-                    models.Index(fields=["actor", "-id"], name="entry_by_actor"),
-                    models.Index(fields=["at"], name="entry_by_time"),
+                    models.Index(fields=["target", "-id"], name="weir_entry_by_target"),
+                    models.Index(fields=["action", "-id"], name="weir_entry_by_action"),
+                    models.Index(fields=["actor", "-id"], name="weir_entry_by_actor"),
+                    models.Index(fields=["at"], name="weir_entry_by_time"),
                 ],
             },
         ),
         # The audit trail is kept as it was written: docs/how-to/operate.md. 30 days: weir.workers.audit.retention.SHORTEST.
         migrations.RunSQL(
             """
-            CREATE FUNCTION audit_entry_is_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+            CREATE FUNCTION weir_audit_entry_is_kept() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN
                 IF TG_OP = 'DELETE' AND OLD.at < now() - interval '30 days' THEN
                     RETURN OLD;
@@ -81,13 +81,13 @@ class Migration(migrations.Migration):
             END
             $$
             """,
-            "DROP FUNCTION audit_entry_is_kept",
+            "DROP FUNCTION weir_audit_entry_is_kept",
         ),
         migrations.RunSQL(
             """
-            CREATE TRIGGER audit_entry_kept BEFORE UPDATE OR DELETE ON audit_entry
-            FOR EACH ROW EXECUTE FUNCTION audit_entry_is_kept()
+            CREATE TRIGGER weir_audit_entry_kept BEFORE UPDATE OR DELETE ON weir_audit_entry
+            FOR EACH ROW EXECUTE FUNCTION weir_audit_entry_is_kept()
             """,
-            "DROP TRIGGER audit_entry_kept ON audit_entry",
+            "DROP TRIGGER weir_audit_entry_kept ON weir_audit_entry",
         ),
     ]

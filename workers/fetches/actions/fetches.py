@@ -13,7 +13,7 @@ from weir.workers.audit.acting import Action, Actor
 from weir.workers.fetches import cancelling, retrying
 from weir.workers.fetches.models import Fetch, State
 
-MAY_CHANGE: Final = "fetches.change_fetch"
+MAY_CHANGE: Final = "weir_fetches.change_fetch"
 CANCEL: Final = Action("fetches.cancel", MAY_CHANGE)
 RETRY: Final = Action("fetches.retry", MAY_CHANGE)
 

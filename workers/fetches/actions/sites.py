@@ -19,12 +19,12 @@ from weir.workers.fetches.models import RobotsFile
 from weir.workers.fetches.robots import crawl_delays, files
 from weir.workers.publish import publish
 
-MAY_CHANGE: Final = "ratelimit.change_site"
+MAY_CHANGE: Final = "weir_ratelimit.change_site"
 SET: Final = Action("sites.set", MAY_CHANGE)
 PAUSE: Final = Action("sites.pause", MAY_CHANGE)
 RESUME: Final = Action("sites.resume", MAY_CHANGE)
 DELETE: Final = Action("sites.delete", MAY_CHANGE)
-ASK_ROBOTS: Final = Action("sites.ask_robots", "fetches.change_robotsfile")
+ASK_ROBOTS: Final = Action("sites.ask_robots", "weir_fetches.change_robotsfile")
 
 # The settings of a site, as the audit trail has them, and as a version of them is made.
 SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "refusing")

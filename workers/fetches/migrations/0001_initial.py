@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("ratelimit", "0001_initial"),
+        ("weir_ratelimit", "0001_initial"),
     ]
 
     operations = [
@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
                         help_text="the site of the next hop",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        to="ratelimit.site",
+                        to="weir_ratelimit.site",
                     ),
                 ),
                 (
@@ -183,7 +183,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
-                        to="fetches.fetch",
+                        to="weir_fetches.fetch",
                     ),
                 ),
             ],
@@ -201,7 +201,7 @@ class Migration(migrations.Migration):
                         primary_key=True,
                         related_name="body",
                         serialize=False,
-                        to="fetches.fetch",
+                        to="weir_fetches.fetch",
                     ),
                 ),
                 ("content", models.BinaryField()),
@@ -244,7 +244,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         help_text="the origin's site",
                         on_delete=django.db.models.deletion.PROTECT,
-                        to="ratelimit.site",
+                        to="weir_ratelimit.site",
                     ),
                 ),
             ],
@@ -257,7 +257,7 @@ class Migration(migrations.Migration):
                 models.F("not_before"),
                 models.F("id"),
                 condition=models.Q(("state", "queued")),
-                name="fetch_queue",
+                name="weir_fetch_queue",
             ),
         ),
         migrations.AddIndex(
@@ -265,7 +265,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("due_since__isnull", False), ("state", "queued")),
                 fields=["site"],
-                name="fetch_waits_for_robots",
+                name="weir_fetch_waits_for_robots",
             ),
         ),
         migrations.AddIndex(
@@ -273,13 +273,13 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state__in", ["reserved", "running"])),
                 fields=["site", "lease_until"],
-                name="fetch_held",
+                name="weir_fetch_held",
             ),
         ),
         migrations.AddIndex(
             model_name="fetch",
             index=models.Index(
-                condition=models.Q(("lease_until__isnull", False)), fields=["slot_id"], name="fetch_of_slot"
+                condition=models.Q(("lease_until__isnull", False)), fields=["slot_id"], name="weir_fetch_of_slot"
             ),
         ),
         migrations.AddIndex(
@@ -296,7 +296,7 @@ class Migration(migrations.Migration):
                         _connector="OR",
                     ),
                 ),
-                name="fetch_validators",
+                name="weir_fetch_validators",
             ),
         ),
         migrations.AddIndex(
@@ -304,13 +304,13 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("unchanged_from__isnull", False)),
                 fields=["unchanged_from", "finished_at"],
-                name="fetch_unchanged_from",
+                name="weir_fetch_unchanged_from",
             ),
         ),
         migrations.AddIndex(
             model_name="fetch",
             index=models.Index(
-                condition=models.Q(("finished_at__isnull", False)), fields=["finished_at"], name="fetch_finished"
+                condition=models.Q(("finished_at__isnull", False)), fields=["finished_at"], name="weir_fetch_finished"
             ),
         ),
         migrations.AddIndex(
@@ -322,7 +322,7 @@ class Migration(migrations.Migration):
                     models.Q(("on_done", ""), _negated=True),
                 ),
                 fields=["finished_at"],
-                name="fetch_on_done_due",
+                name="weir_fetch_on_done_due",
             ),
         ),
         migrations.AddIndex(
@@ -330,7 +330,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("finished_at__isnull", False)),
                 fields=["site", "state", "finished_at", "id"],
-                name="fetch_ended_at_site",
+                name="weir_fetch_ended_at_site",
             ),
         ),
         migrations.AddIndex(
@@ -338,13 +338,13 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state__in", ["failed", "cancelled"])),
                 fields=["state", "finished_at", "id"],
-                name="fetch_not_done",
+                name="weir_fetch_not_done",
             ),
         ),
         migrations.AddIndex(
             model_name="fetch",
             index=models.Index(
-                condition=models.Q(("state", "queued")), fields=["created_at", "id"], name="fetch_queued"
+                condition=models.Q(("state", "queued")), fields=["created_at", "id"], name="weir_fetch_queued"
             ),
         ),
         migrations.AddIndex(
@@ -353,14 +353,14 @@ class Migration(migrations.Migration):
                 django.db.models.functions.comparison.Collate(django.db.models.functions.text.Left("url", 100), "C"),
                 models.F("id"),
                 condition=models.Q(("state__in", ["reserved", "running"]), _negated=True),
-                name="fetch_by_url",
+                name="weir_fetch_by_url",
             ),
         ),
         migrations.AddConstraint(
             model_name="fetch",
             constraint=models.CheckConstraint(
                 condition=models.Q(("state__in", ["queued", "reserved", "running", "done", "failed", "cancelled"])),
-                name="fetch_state_known",
+                name="weir_fetch_state_known",
             ),
         ),
         migrations.AddConstraint(
@@ -369,7 +369,7 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     ("state__in", ["done", "failed", "cancelled"]), ("finished_at__isnull", True), _connector="XOR"
                 ),
-                name="fetch_final_has_finished_at",
+                name="weir_fetch_final_has_finished_at",
             ),
         ),
         migrations.AddConstraint(
@@ -380,14 +380,14 @@ class Migration(migrations.Migration):
                     models.Q(("lease_until__isnull", False), ("slot_id__isnull", False)),
                     _connector="OR",
                 ),
-                name="fetch_held_has_slot_and_lease",
+                name="weir_fetch_held_has_slot_and_lease",
             ),
         ),
         migrations.AddConstraint(
             model_name="fetch",
             constraint=models.CheckConstraint(
                 condition=models.Q(("site__isnull", False), ("state", "failed"), _connector="OR"),
-                name="fetch_without_site_is_failed",
+                name="weir_fetch_without_site_is_failed",
             ),
         ),
         migrations.AddConstraint(
@@ -396,7 +396,7 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     models.Q(("state", "done"), _negated=True), ("status_code__isnull", False), _connector="OR"
                 ),
-                name="fetch_done_has_status",
+                name="weir_fetch_done_has_status",
             ),
         ),
         migrations.AddConstraint(
@@ -407,13 +407,13 @@ class Migration(migrations.Migration):
                     models.Q(("error", ""), _negated=True),
                     _connector="OR",
                 ),
-                name="fetch_failed_says_why",
+                name="weir_fetch_failed_says_why",
             ),
         ),
         migrations.AddConstraint(
             model_name="fetch",
             constraint=models.CheckConstraint(
-                condition=models.Q(("max_attempts__gte", 1)), name="fetch_max_attempts_positive"
+                condition=models.Q(("max_attempts__gte", 1)), name="weir_fetch_max_attempts_positive"
             ),
         ),
         migrations.AddConstraint(
@@ -421,7 +421,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("dedupe_key__isnull", False), ("state__in", ["queued", "reserved", "running"])),
                 fields=("dedupe_key",),
-                name="fetch_unfinished_once",
+                name="weir_fetch_unfinished_once",
             ),
         ),
         migrations.AddConstraint(
@@ -429,29 +429,29 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("is_robots", True), ("state__in", ["queued", "reserved", "running"])),
                 fields=("url",),
-                name="fetch_robots_once",
+                name="weir_fetch_robots_once",
             ),
         ),
         migrations.AddIndex(
             model_name="robotsfile",
-            index=models.Index(fields=["site", "expires_at"], name="robots_of_site"),
+            index=models.Index(fields=["site", "expires_at"], name="weir_robots_of_site"),
         ),
         migrations.AddIndex(
             model_name="robotsfile",
-            index=models.Index(fields=["expires_at"], name="robots_expired"),
+            index=models.Index(fields=["expires_at"], name="weir_robots_expired"),
         ),
         migrations.AddConstraint(
             model_name="robotsfile",
             constraint=models.CheckConstraint(
                 condition=models.Q(("state__in", ["allowed", "rules", "unreachable", "forbidden"])),
-                name="robots_state_known",
+                name="weir_robots_state_known",
             ),
         ),
         migrations.AddConstraint(
             model_name="robotsfile",
             constraint=models.CheckConstraint(
                 condition=models.Q(("state__in", ["unreachable", "forbidden"]), ("error", ""), _connector="XOR"),
-                name="robots_unreachable_says_why",
+                name="weir_robots_unreachable_says_why",
             ),
         ),
         migrations.AddConstraint(
@@ -460,13 +460,13 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     ("crawl_delay__isnull", True), ("crawl_delay__gt", datetime.timedelta(0)), _connector="OR"
                 ),
-                name="robots_delay_positive",
+                name="weir_robots_delay_positive",
             ),
         ),
         migrations.AddConstraint(
             model_name="robotsfile",
             constraint=models.CheckConstraint(
-                condition=models.Q(("refresh_at__lte", models.F("expires_at"))), name="robots_refreshed_in_time"
+                condition=models.Q(("refresh_at__lte", models.F("expires_at"))), name="weir_robots_refreshed_in_time"
             ),
         ),
     ]

@@ -10,7 +10,7 @@
 -- changed    the sites at which that is sooner than noted
 WITH RECURSIVE looked_at AS MATERIALIZED (
     SELECT id, has_backlog
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE id > %(after)s AND (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s::bigint[]))
     ORDER BY id
     LIMIT %(most)s
@@ -18,7 +18,7 @@ WITH RECURSIVE looked_at AS MATERIALIZED (
     SELECT looked_at.id, best.priority, best.not_before
     FROM looked_at
     CROSS JOIN LATERAL (  -- first row (docs/explanation/sql.md)
-        SELECT priority, not_before FROM fetches_fetch AS job
+        SELECT priority, not_before FROM weir_fetches_fetch AS job
         WHERE job.site_id = looked_at.id AND job.state = 'queued'
         ORDER BY job.priority DESC, job.not_before, job.id
         LIMIT 1
@@ -28,7 +28,7 @@ WITH RECURSIVE looked_at AS MATERIALIZED (
     SELECT head.id, best.priority, best.not_before
     FROM head
     CROSS JOIN LATERAL (
-        SELECT priority, not_before FROM fetches_fetch AS job
+        SELECT priority, not_before FROM weir_fetches_fetch AS job
         WHERE job.site_id = head.id AND job.state = 'queued' AND job.priority < head.priority
         ORDER BY job.priority DESC, job.not_before, job.id
         LIMIT 1
@@ -36,7 +36,7 @@ WITH RECURSIVE looked_at AS MATERIALIZED (
 ), first AS (
     SELECT id, min(not_before) AS due_at FROM head GROUP BY id
 ), changed AS (
-    UPDATE ratelimit_site AS site
+    UPDATE weir_ratelimit_site AS site
     SET has_backlog = first.due_at <= statement_timestamp(),
         due_at = CASE WHEN first.due_at > statement_timestamp() THEN first.due_at END
     FROM (SELECT * FROM first WHERE id = abs(id)) AS first  -- true condition

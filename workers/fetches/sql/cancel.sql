@@ -13,14 +13,14 @@
 -- slots      what became of the slot
 WITH chosen AS MATERIALIZED (
     SELECT job.id, job.site_id, job.slot_id, job.state, job.lease_until, job.claimed_by, slot.start_time
-    FROM fetches_fetch AS job
-    LEFT JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
+    FROM weir_fetches_fetch AS job
+    LEFT JOIN weir_ratelimit_slot AS slot ON slot.id = job.slot_id
     WHERE job.id = %(fetch)s AND (
         job.state IN ('queued', 'reserved')
         OR job.state = 'running' AND slot.start_time > clock_timestamp() + make_interval(secs => %(confirmed_for)s::float8)
     )
 ), moved AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET state = 'cancelled', finished_at = clock_timestamp(), lease_until = NULL, slot_id = NULL
     FROM chosen
     WHERE job.id = chosen.id
@@ -30,24 +30,24 @@ WITH chosen AS MATERIALIZED (
     FROM chosen
     CROSS JOIN LATERAL (
         SELECT id
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = chosen.site_id AND state = 'queued' AND not_before <= statement_timestamp()
         ORDER BY priority DESC, not_before, id
         LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS waiting
     WHERE chosen.start_time > clock_timestamp() AND (
-        SELECT split_until FROM ratelimit_site WHERE id = chosen.site_id
+        SELECT split_until FROM weir_ratelimit_site WHERE id = chosen.site_id
     ) IS NULL
 ), successor AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until, claimed_by = next.claimed_by,
         in_hand = false  -- as in claim.sql
     FROM next
     WHERE job.id = next.id
     RETURNING job.slot_id
 ), slots AS (
-    UPDATE ratelimit_slot AS slot
+    UPDATE weir_ratelimit_slot AS slot
     SET released_at = CASE
             WHEN chosen.state = 'reserved' AND NOT EXISTS (SELECT FROM successor) AND slot.finished_at IS NULL
             THEN coalesce(slot.released_at, clock_timestamp()) ELSE slot.released_at END,

@@ -7,7 +7,7 @@ WITH RECURSIVE head AS (
     SELECT wanted.id, best.priority, best.not_before
     FROM unnest(%(sites)s::bigint[]) AS wanted (id)
     LEFT JOIN LATERAL (  -- first row
-        SELECT priority, not_before FROM fetches_fetch AS job
+        SELECT priority, not_before FROM weir_fetches_fetch AS job
         WHERE job.site_id = wanted.id AND job.state = 'queued'
         ORDER BY job.priority DESC, job.not_before, job.id
         LIMIT 1
@@ -16,7 +16,7 @@ WITH RECURSIVE head AS (
     SELECT head.id, best.priority, best.not_before
     FROM head
     CROSS JOIN LATERAL (
-        SELECT priority, not_before FROM fetches_fetch AS job
+        SELECT priority, not_before FROM weir_fetches_fetch AS job
         WHERE job.site_id = head.id AND job.state = 'queued' AND job.priority < head.priority
         ORDER BY job.priority DESC, job.not_before, job.id
         LIMIT 1
@@ -24,7 +24,7 @@ WITH RECURSIVE head AS (
 ), first AS (
     SELECT id, min(not_before) AS due_at FROM head GROUP BY id
 )
-UPDATE ratelimit_site AS site
+UPDATE weir_ratelimit_site AS site
 SET has_backlog = false, due_at = first.due_at
 FROM (SELECT * FROM first WHERE id = abs(id)) AS first  -- true condition
 WHERE site.id = first.id AND site.has_backlog AND coalesce(first.due_at > statement_timestamp(), true)

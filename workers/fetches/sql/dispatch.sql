@@ -28,9 +28,9 @@ WITH due AS MATERIALIZED (
         id, effective_interval, burst, spacing, next_start, paused_until, backed_off_until, max_concurrency,
         effective_grace + make_interval(secs => %(added_grace)s::float8) AS effective_grace,
         split_until IS NOT NULL AS was_split
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE has_backlog
-        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
         AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(refill)s::float8)
         AND coalesce(paused_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(backed_off_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
@@ -75,13 +75,13 @@ WITH due AS MATERIALIZED (
     CROSS JOIN LATERAL (  -- what the runs that are not over leave of the site's concurrency; NULL: any number
         SELECT CASE
             WHEN opened.max_concurrency IS NULL THEN NULL
-            WHEN opened.next_start <> (SELECT seen.next_start FROM ratelimit_site AS seen WHERE seen.id = opened.id) THEN 0
+            WHEN opened.next_start <> (SELECT seen.next_start FROM weir_ratelimit_site AS seen WHERE seen.id = opened.id) THEN 0
             ELSE opened.max_concurrency - coalesce(sum(least(run.at_once, run.fetches)), 0)
         END::int AS at_once
         FROM (
             SELECT slot.at_once, count(*) AS fetches
-            FROM fetches_fetch AS held
-            JOIN ratelimit_slot AS slot ON slot.id = held.slot_id
+            FROM weir_fetches_fetch AS held
+            JOIN weir_ratelimit_slot AS slot ON slot.id = held.slot_id
             WHERE held.site_id = opened.id AND held.state IN ('reserved', 'running')
                 AND opened.max_concurrency IS NOT NULL
             GROUP BY slot.use_until, slot.at_once
@@ -102,7 +102,7 @@ WITH due AS MATERIALIZED (
     FROM within
     LEFT JOIN LATERAL (
         SELECT id, priority, not_before, is_robots
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = within.id AND state = 'queued' AND not_before <= within.now
         ORDER BY priority DESC, not_before, id
         LIMIT greatest(within.room, 0)
@@ -122,24 +122,24 @@ WITH due AS MATERIALIZED (
         CASE WHEN fetch_id IS NOT NULL THEN nextval(sequence) END AS slot_id,
         greatest(soonest, arrival + k * spacing - (burst - 1) * effective_interval) AS start_time,
         arrival + (taken - 1) * spacing + effective_grace AS use_until
-    FROM chosen, (SELECT pg_get_serial_sequence('ratelimit_slot', 'id')::regclass AS sequence OFFSET 0) AS slot_ids
+    FROM chosen, (SELECT pg_get_serial_sequence('weir_ratelimit_slot', 'id')::regclass AS sequence OFFSET 0) AS slot_ids
 ), slots AS (
-    INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, at_once, reserved_at)
+    INSERT INTO weir_ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, at_once, reserved_at)
     SELECT slot_id, id, start_time, use_until, effective_interval, taken, at_once, clock_timestamp()
     FROM assigned
     WHERE fetch_id IS NOT NULL
 ), fetches AS (
-    UPDATE fetches_fetch
+    UPDATE weir_fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
         lease_until = assigned.start_time + effective_grace + make_interval(secs => %(delivery)s::float8)
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
-    WHERE fetches_fetch.id = assigned.fetch_id
+    WHERE weir_fetches_fetch.id = assigned.fetch_id
 ), clocks AS (
-    UPDATE ratelimit_site
+    UPDATE weir_ratelimit_site
     SET next_start = assigned.use_until + assigned.effective_interval
     FROM assigned
-    WHERE ratelimit_site.id = assigned.id AND assigned.k = 0 AND assigned.fetch_id IS NOT NULL
+    WHERE weir_ratelimit_site.id = assigned.id AND assigned.k = 0 AND assigned.fetch_id IS NOT NULL
 )
 SELECT
     id AS site_id,

@@ -5,14 +5,14 @@
 -- Keys are inserted in their order (lock order, docs/explanation/sql.md); ids and ages follow the arrays.
 WITH wanted AS MATERIALIZED (
     SELECT
-        nextval(pg_get_serial_sequence('fetches_fetch', 'id')) AS id,
+        nextval(pg_get_serial_sequence('weir_fetches_fetch', 'id')) AS id,
         coalesce(%(not_before)s, clock_timestamp()) AS due,
         given.*
     FROM unnest(%(urls)s::text[], %(hop_urls)s::text[], %(sites)s::bigint[], %(errors)s::text[], %(dedupe_keys)s::uuid[])
         WITH ORDINALITY AS given (url, hop_url, site_id, error, dedupe_key, place)
     ORDER BY place
 ), queued AS (
-    INSERT INTO fetches_fetch (
+    INSERT INTO weir_fetches_fetch (
         id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
         dedupe_key, correlation_id, traceparent
     )

@@ -5,9 +5,9 @@ SELECT
     count(*) FILTER (WHERE lease_until < now + make_interval(secs => %(delivery)s::float8)) AS late,
     count(*) AS reserved
 FROM (
-    -- By the index fetch_held, which has a few seconds' worth (index order, docs/explanation/sql.md).
+    -- By the index weir_fetch_held, which has a few seconds' worth (index order, docs/explanation/sql.md).
     SELECT state, lease_until, statement_timestamp() AS now
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE state IN ('reserved', 'running')
     ORDER BY site_id, lease_until
     OFFSET 0

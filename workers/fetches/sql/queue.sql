@@ -1,10 +1,10 @@
 -- Read the next `most` fetches in the queue of a site: those behind the fetch `after` with this `priority` and
--- `not_before`, in the order of the index fetch_queue (index order, docs/explanation/sql.md). Reads only.
+-- `not_before`, in the order of the index weir_fetch_queue (index order, docs/explanation/sql.md). Reads only.
 SELECT *
 FROM (
     (
         SELECT id, slot_id, site_id, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS url, priority, not_before
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = %(site)s AND state = 'queued' AND priority = %(priority)s
             AND (not_before, id) > (%(not_before)s::timestamptz, %(after)s)
         ORDER BY priority DESC, not_before, id
@@ -13,7 +13,7 @@ FROM (
     UNION ALL
     (
         SELECT id, slot_id, site_id, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS url, priority, not_before
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = %(site)s AND state = 'queued' AND priority < %(priority)s
         ORDER BY priority DESC, not_before, id
         LIMIT %(most)s

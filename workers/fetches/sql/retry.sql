@@ -4,7 +4,7 @@
 -- an older one of these. Returns how many were failed, how many of them are queued now, and for which sites.
 WITH failed AS MATERIALIZED (
     SELECT job.id, job.dedupe_key, wanted.hop_url, wanted.site_id
-    FROM fetches_fetch AS job
+    FROM weir_fetches_fetch AS job
     JOIN unnest(%(ids)s::bigint[], %(hop_urls)s::text[], %(sites)s::bigint[]) AS wanted (id, hop_url, site_id)
         ON wanted.id = job.id
     WHERE job.id = ANY(%(ids)s) AND job.state = 'failed'
@@ -15,12 +15,12 @@ WITH failed AS MATERIALIZED (
     FROM failed
     -- First row (docs/explanation/sql.md).
     WHERE (
-        SELECT id FROM fetches_fetch AS other
+        SELECT id FROM weir_fetches_fetch AS other
         WHERE other.dedupe_key = failed.dedupe_key AND other.state IN ('queued', 'reserved', 'running')
     ) IS NULL
     ORDER BY coalesce(dedupe_key::text, id::text), id
 ), moved AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET state = 'queued', hop_url = chosen.hop_url, site_id = chosen.site_id,
         redirects = DEFAULT, attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
@@ -30,7 +30,7 @@ WITH failed AS MATERIALIZED (
     WHERE job.id = chosen.id
     RETURNING job.id, job.site_id
 ), bodies AS (
-    DELETE FROM fetches_fetchbody WHERE fetch_id = ANY(ARRAY(SELECT id FROM moved))
+    DELETE FROM weir_fetches_fetchbody WHERE fetch_id = ANY(ARRAY(SELECT id FROM moved))
 )
 SELECT
     (SELECT count(*) FROM failed) AS failed,

@@ -10,9 +10,9 @@ WITH stray AS MATERIALIZED (
     FROM unnest(%(ids)s::bigint[], %(slots)s::bigint[], %(losers)s::bigint[], %(gainers)s::bigint[])
         AS t (id, slot_id, loser, gainer)
 ), locked AS MATERIALIZED (
-    SELECT id FROM fetches_fetch WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
+    SELECT id FROM weir_fetches_fetch WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
 ), moved AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET site_id = stray.gainer, state = 'queued', slot_id = NULL, lease_until = NULL
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM stray WHERE id = abs(id) AND id = ANY(ARRAY(SELECT id FROM locked))) AS stray
@@ -20,7 +20,7 @@ WITH stray AS MATERIALIZED (
         AND (job.state = 'queued' AND stray.slot_id IS NULL OR job.state = 'reserved' AND job.slot_id = stray.slot_id)
     RETURNING job.site_id, stray.slot_id
 ), slots AS (
-    UPDATE ratelimit_slot SET released_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot SET released_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM moved WHERE slot_id IS NOT NULL)) AND released_at IS NULL AND finished_at IS NULL
 )
 SELECT site_id FROM moved

@@ -3,4 +3,4 @@
 SELECT count(*) FILTER (
     WHERE finished_at > statement_timestamp() - make_interval(secs => %(lately)s::float8)
 ) / %(lately)s::float8 AS per_s
-FROM (SELECT finished_at FROM ratelimit_slot ORDER BY id DESC LIMIT %(most)s) AS newest
+FROM (SELECT finished_at FROM weir_ratelimit_slot ORDER BY id DESC LIMIT %(most)s) AS newest

@@ -92,10 +92,10 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [
                     django.contrib.postgres.indexes.BrinIndex(
-                        autosummarize=True, fields=["minute"], name="siteminute_by_minute"
+                        autosummarize=True, fields=["minute"], name="weir_siteminute_by_minute"
                     )
                 ],
-                "constraints": [models.UniqueConstraint(fields=("site_id", "minute"), name="siteminute_unique")],
+                "constraints": [models.UniqueConstraint(fields=("site_id", "minute"), name="weir_siteminute_unique")],
             },
         ),
         migrations.CreateModel(
@@ -116,8 +116,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("series", "label"), name="total_series_label_unique"),
-                    models.CheckConstraint(condition=models.Q(("value__gte", 0)), name="total_not_negative"),
+                    models.UniqueConstraint(fields=("series", "label"), name="weir_total_series_label_unique"),
+                    models.CheckConstraint(condition=models.Q(("value__gte", 0)), name="weir_total_not_negative"),
                 ],
             },
         ),
@@ -135,7 +135,9 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="watermark_is_one_row")],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="weir_watermark_is_one_row")
+                ],
             },
         ),
         # Why a fetch failed, as one of a few classes, from its `error`. What a stranger chose (the target of a redirect, a
@@ -143,7 +145,7 @@ class Migration(migrations.Migration):
         # tests/integration/history/test_failure_classes.py has all texts that code writes.
         migrations.RunSQL(
             """
-            CREATE FUNCTION history_failure_class(error text) RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
+            CREATE FUNCTION weir_history_failure_class(error text) RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
                 WHEN error LIKE 'the site answered 4%' OR error LIKE 'the site answered 503%'
                     OR error LIKE 'the site answered ___, which refuses %' THEN 'refused'
                 WHEN error LIKE 'the site answered %' THEN 'server error'
@@ -169,6 +171,6 @@ class Migration(migrations.Migration):
                 ELSE 'other'
             END
             """,
-            "DROP FUNCTION history_failure_class",
+            "DROP FUNCTION weir_history_failure_class",
         ),
     ]

@@ -26,7 +26,7 @@ WITH period AS MATERIALIZED (
         sum(emails_failed)::bigint AS emails_failed,
         sum(emails_unknown)::bigint AS emails_unknown,
         sum(unread_flushed)::bigint AS unread_flushed
-    FROM history_minute
+    FROM weir_history_minute
     WHERE minute >= (SELECT since FROM period) AND minute < (SELECT until FROM period)
     GROUP BY 1
 )

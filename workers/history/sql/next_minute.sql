@@ -9,7 +9,7 @@ CROSS JOIN LATERAL (
     SELECT
         greatest(rolled_until, date_trunc('minute', clock.now - make_interval(secs => %(retention)s::float8), 'UTC')) AS minute,
         epoch
-    FROM history_watermark
+    FROM weir_history_watermark
     WHERE id = 1
     FOR UPDATE SKIP LOCKED
 ) AS due

@@ -1,8 +1,8 @@
 -- Delete one short batch of the sites' minutes that began more than `older_than` seconds ago: of the next `batch` rows in
 -- the order of their ids, which is that of the minutes.
 WITH gone AS (
-    DELETE FROM history_siteminute
-    WHERE id = ANY(ARRAY(SELECT id FROM history_siteminute ORDER BY id LIMIT %(batch)s))
+    DELETE FROM weir_history_siteminute
+    WHERE id = ANY(ARRAY(SELECT id FROM weir_history_siteminute ORDER BY id LIMIT %(batch)s))
         AND minute < statement_timestamp() - make_interval(secs => %(older_than)s::float8)
     RETURNING 1
 )

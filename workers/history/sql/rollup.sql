@@ -16,10 +16,10 @@
 WITH slot AS MATERIALIZED (
     SELECT
         slot.site_id, slot."interval",
-        ratelimit_slot_fate(slot, site.recalled_slot, site.recalled_at, '-infinity', %(minute)s::timestamptz) AS fate
-    FROM ratelimit_slot AS slot
+        weir_ratelimit_slot_fate(slot, site.recalled_slot, site.recalled_at, '-infinity', %(minute)s::timestamptz) AS fate
+    FROM weir_ratelimit_slot AS slot
     LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md); the site may be deleted
-        SELECT recalled_slot, recalled_at FROM ratelimit_site WHERE id = slot.site_id OFFSET 0
+        SELECT recalled_slot, recalled_at FROM weir_ratelimit_site WHERE id = slot.site_id OFFSET 0
     ) AS site ON true
     WHERE slot.start_time >= %(minute)s::timestamptz AND slot.start_time < %(minute)s::timestamptz + interval '1 minute'
 ), at_site AS MATERIALIZED (
@@ -37,14 +37,14 @@ WITH slot AS MATERIALIZED (
 ), ended AS MATERIALIZED (
     SELECT
         site_id, state, lateness_ms,
-        CASE WHEN state = 'failed' THEN history_failure_class(error) END AS reason,
+        CASE WHEN state = 'failed' THEN weir_history_failure_class(error) END AS reason,
         CASE WHEN lateness_ms IS NOT NULL THEN coalesce(
             (%(bounds)s::float8[])[
                 1 + width_bucket(lateness_ms, %(bounds)s::float8[]) - (lateness_ms = ANY(%(bounds)s::float8[]))::int
             ]::text,
             'inf'
         ) END AS bucket
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE finished_at >= %(minute)s::timestamptz AND finished_at < %(minute)s::timestamptz + interval '1 minute'
 ), fetches AS MATERIALIZED (
     SELECT
@@ -59,7 +59,7 @@ WITH slot AS MATERIALIZED (
     GROUP BY GROUPING SETS ((), (site_id))
 ), ended_email AS MATERIALIZED (
     SELECT state, kind
-    FROM mail_email
+    FROM weir_mail_email
     WHERE ended_at >= %(minute)s::timestamptz AND ended_at < %(minute)s::timestamptz + interval '1 minute'
 ), email AS MATERIALIZED (
     SELECT state, count(*) AS emails
@@ -67,7 +67,7 @@ WITH slot AS MATERIALIZED (
     GROUP BY state
 ), flushed AS MATERIALIZED (
     SELECT coalesce(sum(users), 0) AS users, max(epoch) AS last_epoch
-    FROM notifications_flushedepoch
+    FROM weir_notifications_flushedepoch
     WHERE epoch > %(epoch)s::bigint AND flushed_at < %(minute)s::timestamptz + interval '1 minute'
 ), added AS (
     SELECT 'fetches_ended' AS series, state AS label, count(*) AS value FROM ended GROUP BY state
@@ -93,7 +93,7 @@ WITH slot AS MATERIALIZED (
     UNION ALL
     SELECT 'rollups', '', 1
 ), totals AS (
-    INSERT INTO history_total AS total (series, label, value)
+    INSERT INTO weir_history_total AS total (series, label, value)
     SELECT series, label, value FROM added WHERE value > 0 ORDER BY series, label
     ON CONFLICT (series, label) DO UPDATE SET value = total.value + excluded.value
 ), counted AS MATERIALIZED (
@@ -114,7 +114,7 @@ WITH slot AS MATERIALIZED (
         FROM at_site
     ) AS slots USING (is_all, site_id)
 ), sites AS (
-    INSERT INTO history_siteminute (
+    INSERT INTO weir_history_siteminute (
         minute, site_id, fetches_done, fetches_failed, fetches_cancelled, refused,
         slots_used, slots_given_back, slots_missed, slots_void, slots_unreported, slots_allowed,
         lateness_p50_ms, lateness_p99_ms
@@ -127,7 +127,7 @@ WITH slot AS MATERIALIZED (
     ORDER BY busy DESC, site_id
     LIMIT %(most_sites)s
 ), minute AS (
-    INSERT INTO history_minute (
+    INSERT INTO weir_history_minute (
         minute, fetches_done, fetches_failed, fetches_cancelled, refused,
         slots_used, slots_given_back, slots_missed, slots_void, slots_unreported, slots_allowed,
         lateness_p50_ms, lateness_p99_ms, emails_sent, emails_failed, emails_unknown, unread_flushed
@@ -143,7 +143,7 @@ WITH slot AS MATERIALIZED (
     WHERE is_all
     HAVING %(is_whole)s::bool
 )
-UPDATE history_watermark
+UPDATE weir_history_watermark
 SET rolled_until = %(minute)s::timestamptz + interval '1 minute',
     epoch = greatest(epoch, (SELECT last_epoch FROM flushed))
 WHERE id = 1

@@ -1,6 +1,6 @@
 -- Add up the minutes of one site in the last `points` steps, each `step` long; the last one ends `trail` seconds ago. One row a step,
 -- with NULLs where no minute is known. The lateness is that of the worst minute. Reads only, by the index of
--- the constraint siteminute_unique.
+-- the constraint weir_siteminute_unique.
 --
 -- period  its end, and the beginning of its first step
 -- summed  the steps of which minutes are known
@@ -23,7 +23,7 @@ WITH period AS MATERIALIZED (
         sum(slots_allowed)::bigint AS slots_allowed,
         max(lateness_p50_ms) AS lateness_p50_ms,
         max(lateness_p99_ms) AS lateness_p99_ms
-    FROM history_siteminute
+    FROM weir_history_siteminute
     WHERE site_id = %(site)s::bigint AND minute >= (SELECT since FROM period) AND minute < (SELECT until FROM period)
     GROUP BY 1
 )

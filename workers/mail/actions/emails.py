@@ -15,8 +15,8 @@ from weir.workers.audit.acting import Action, Actor
 from weir.workers.mail import addresses, resolving, suppression
 from weir.workers.mail.models import Act, Email
 
-MAY_ACT: Final = "mail.resolve_email"
-MAY_REDIRECT: Final = "mail.redirect_email"  # beside MAY_ACT: whoever names the recipient can read what it says
+MAY_ACT: Final = "weir_mail.resolve_email"
+MAY_REDIRECT: Final = "weir_mail.redirect_email"  # beside MAY_ACT: whoever names the recipient can read what it says
 RESOLVE: Final[Mapping[Act, Action]] = {
     act: Action(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
     for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP, Act.CANCEL, Act.CORRECT)

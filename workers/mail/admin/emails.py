@@ -239,7 +239,7 @@ class EmailAdmin(ActingAdmin[Email]):
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
             "back": request.get_full_path(),
         }
-        return TemplateResponse(request, "admin/mail/email/resolve.html", context)
+        return TemplateResponse(request, "admin/weir_mail/email/resolve.html", context)
 
     def _confirmed(self, request: HttpRequest, seen: Mapping[int, str | None], act: Act, *, why: str) -> None:
         """Resolve each by itself, with an entry in the log of the admin; say how many, and name the others."""

@@ -10,7 +10,7 @@ from weir.workers.mail.models import Email
 from weir.workers.mail.reports import previews
 from weir.workers.mail.reports.previews import NothingToShow, Preview
 
-MAY_READ = "mail.view_email"
+MAY_READ = "weir_mail.view_email"
 # The HTML is an app's, with values that anybody may have written: no scripts, no forms, no requests to anywhere, and no
 # part in this site's cookies (sandbox: an origin of its own).
 POLICY = (
@@ -36,7 +36,7 @@ def page(request: HttpRequest, email_id: int, site: AdminSite) -> HttpResponse:
         "preview": preview,
         "refusal": refusal,
     }
-    return TemplateResponse(request, "admin/mail/email/preview.html", context)
+    return TemplateResponse(request, "admin/weir_mail/email/preview.html", context)
 
 
 def frame(request: HttpRequest, email_id: int) -> HttpResponse:

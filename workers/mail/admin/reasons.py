@@ -79,7 +79,7 @@ class ReasonedAdmin(ActingAdmin[Row]):
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
             "back": request.get_full_path(),
         }
-        return TemplateResponse(request, "admin/mail/reason.html", context)
+        return TemplateResponse(request, "admin/weir_mail/reason.html", context)
 
     def _act(self, request: HttpRequest, rows: Iterable[Row], title: str, act: Callable[[Row], bool]) -> None:
         done = sum(act(row) for row in rows)

@@ -63,7 +63,7 @@ def forget_recipient(
 
 
 def _to(address: str) -> QuerySet[Email]:
-    """Return the e-mails that still name the address, by the index email_recipient."""
+    """Return the e-mails that still name the address, by the index weir_email_recipient."""
     found: QuerySet[Email] = Email.objects.alias(lower_recipient=LOWER_RECIPIENT).filter(
         lower_recipient=Lower(Value(address))
     )

@@ -334,7 +334,7 @@ class Migration(migrations.Migration):
                         primary_key=True,
                         related_name="rendering",
                         serialize=False,
-                        to="mail.email",
+                        to="weir_mail.email",
                     ),
                 ),
                 ("content", models.BinaryField(help_text="the e-mail with its headers (RFC 5322)")),
@@ -344,7 +344,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="email",
             index=models.Index(
-                condition=models.Q(("state", "pending")), fields=["next_attempt_at", "id"], name="email_pending"
+                condition=models.Q(("state", "pending")), fields=["next_attempt_at", "id"], name="weir_email_pending"
             ),
         ),
         migrations.AddIndex(
@@ -352,7 +352,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state", "pending")),
                 fields=["kind", "priority", "next_attempt_at", "id"],
-                name="email_queues",
+                name="weir_email_queues",
             ),
         ),
         migrations.AddIndex(
@@ -361,7 +361,7 @@ class Migration(migrations.Migration):
                 models.F("state"),
                 models.F("sending_since"),
                 condition=models.Q(("state__in", ["claimed", "sending", "unknown"])),
-                name="email_held",
+                name="weir_email_held",
             ),
         ),
         migrations.AddIndex(
@@ -369,7 +369,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("expires_at__isnull", False), ("state__in", ["pending", "claimed"])),
                 fields=["expires_at"],
-                name="email_expires",
+                name="weir_email_expires",
             ),
         ),
         migrations.AddIndex(
@@ -377,7 +377,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state", "sent"), _negated=True),
                 fields=["state", "created_at", "id"],
-                name="email_not_sent",
+                name="weir_email_not_sent",
             ),
         ),
         migrations.AddIndex(
@@ -387,42 +387,42 @@ class Migration(migrations.Migration):
                     ("state__in", ["failed", "unknown", "bounced", "cancelled", "suppressed", "expired"])
                 ),
                 fields=["kind", "state", "created_at", "id"],
-                name="email_unsent_by_kind",
+                name="weir_email_unsent_by_kind",
             ),
         ),
         migrations.AddIndex(
             model_name="email",
-            index=models.Index(fields=["kind", "id"], name="email_kind"),
+            index=models.Index(fields=["kind", "id"], name="weir_email_kind"),
         ),
         migrations.AddIndex(
             model_name="email",
             index=models.Index(
                 django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower("recipient"), "C"),
                 models.F("id"),
-                name="email_recipient",
+                name="weir_email_recipient",
             ),
         ),
         migrations.AddIndex(
             model_name="email",
             index=django.contrib.postgres.indexes.BrinIndex(
-                autosummarize=True, fields=["ended_at"], name="email_by_end"
+                autosummarize=True, fields=["ended_at"], name="weir_email_by_end"
             ),
         ),
         migrations.AddIndex(
             model_name="email",
-            index=models.Index(fields=["message_id"], name="email_message_id"),
+            index=models.Index(fields=["message_id"], name="weir_email_message_id"),
         ),
         migrations.AddIndex(
             model_name="email",
             index=models.Index(
                 condition=models.Q(("provider_id", ""), _negated=True),
                 fields=["provider_id"],
-                name="email_provider_id",
+                name="weir_email_provider_id",
             ),
         ),
         migrations.AddConstraint(
             model_name="email",
-            constraint=models.UniqueConstraint(fields=("kind", "key"), name="email_kind_key_unique"),
+            constraint=models.UniqueConstraint(fields=("kind", "key"), name="weir_email_kind_key_unique"),
         ),
         migrations.AddConstraint(
             model_name="email",
@@ -444,7 +444,7 @@ class Migration(migrations.Migration):
                         ],
                     )
                 ),
-                name="email_state_known",
+                name="weir_email_state_known",
             ),
         ),
         migrations.AddConstraint(
@@ -453,7 +453,7 @@ class Migration(migrations.Migration):
                 condition=django.db.models.lookups.Exact(
                     models.Q(("state__in", ["claimed", "sending", "unknown"])), models.Q(("claim_token__isnull", False))
                 ),
-                name="email_held_has_token",
+                name="weir_email_held_has_token",
             ),
         ),
         migrations.AddConstraint(
@@ -462,7 +462,7 @@ class Migration(migrations.Migration):
                 condition=django.db.models.lookups.Exact(
                     models.Q(("state__in", ["claimed"])), models.Q(("claimed_until__isnull", False))
                 ),
-                name="email_claimed_has_lease",
+                name="weir_email_claimed_has_lease",
             ),
         ),
         migrations.AddConstraint(
@@ -471,7 +471,7 @@ class Migration(migrations.Migration):
                 condition=django.db.models.lookups.Exact(
                     models.Q(("state__in", ["sending", "unknown"])), models.Q(("sending_since__isnull", False))
                 ),
-                name="email_sending_has_since",
+                name="weir_email_sending_has_since",
             ),
         ),
         migrations.AddConstraint(
@@ -480,7 +480,7 @@ class Migration(migrations.Migration):
                 condition=django.db.models.lookups.Exact(
                     models.Q(("state__in", ["sent", "bounced"])), models.Q(("sent_at__isnull", False))
                 ),
-                name="email_sent_has_sent_at",
+                name="weir_email_sent_has_sent_at",
             ),
         ),
         migrations.AddConstraint(
@@ -491,7 +491,7 @@ class Migration(migrations.Migration):
                     models.Q(("last_reply", ""), _negated=True),
                     _connector="OR",
                 ),
-                name="email_failed_says_why",
+                name="weir_email_failed_says_why",
             ),
         ),
         migrations.AddConstraint(
@@ -502,36 +502,36 @@ class Migration(migrations.Migration):
                     models.Q(models.Q(("phase", ""), _negated=True), models.Q(("last_reply", ""), _negated=True)),
                     _connector="OR",
                 ),
-                name="email_unknown_says_what_is_known",
+                name="weir_email_unknown_says_what_is_known",
             ),
         ),
         migrations.AddIndex(
             model_name="mailact",
-            index=models.Index(fields=["about", "id"], name="mail_act_about"),
+            index=models.Index(fields=["about", "id"], name="weir_mail_act_about"),
         ),
         migrations.AddConstraint(
             model_name="mailact",
             constraint=models.CheckConstraint(
                 condition=models.Q(models.Q(("who", ""), _negated=True), models.Q(("why", ""), _negated=True)),
-                name="mail_act_says_who_and_why",
+                name="weir_mail_act_says_who_and_why",
             ),
         ),
         migrations.AddField(
             model_name="resolution",
             name="email",
             field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="resolutions", to="mail.email"
+                on_delete=django.db.models.deletion.PROTECT, related_name="resolutions", to="weir_mail.email"
             ),
         ),
         migrations.AddIndex(
             model_name="rendering",
-            index=models.Index(fields=["rendered_at"], name="rendering_rendered_at"),
+            index=models.Index(fields=["rendered_at"], name="weir_rendering_rendered_at"),
         ),
         migrations.AddConstraint(
             model_name="resolution",
             constraint=models.CheckConstraint(
                 condition=models.Q(models.Q(("who", ""), _negated=True), models.Q(("why", ""), _negated=True)),
-                name="resolution_says_who_and_why",
+                name="weir_resolution_says_who_and_why",
             ),
         ),
     ]

@@ -93,7 +93,7 @@ def _served(wanted: Wanted) -> Wanted:
         return Wanted(to=wanted.to)
     if wanted.state in {"", State.SENT}:
         return Wanted(kind=wanted.kind)
-    is_of_kind = wanted.state in UNSENT and wanted.state != State.UNKNOWN  # index email_unsent_by_kind
+    is_of_kind = wanted.state in UNSENT and wanted.state != State.UNKNOWN  # index weir_email_unsent_by_kind
     return wanted if is_of_kind else Wanted(state=wanted.state)
 
 

@@ -2,7 +2,7 @@
 SELECT 1
 FROM (
     SELECT id
-    FROM mail_email
+    FROM weir_mail_email
     WHERE
         state = 'pending'
         AND kind = %(kind)s

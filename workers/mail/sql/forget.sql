@@ -8,7 +8,7 @@
 -- forgotten: the e-mails themselves
 WITH ended AS MATERIALIZED (
     SELECT id
-    FROM mail_email
+    FROM weir_mail_email
     WHERE
         lower(recipient) COLLATE "C" = lower(%(address)s)
         AND state NOT IN ('pending', 'claimed', 'sending')
@@ -16,13 +16,13 @@ WITH ended AS MATERIALIZED (
     LIMIT %(batch)s
     FOR UPDATE
 ), contents AS (
-    DELETE FROM mail_rendering WHERE email_id = ANY (array(SELECT id FROM ended))
+    DELETE FROM weir_mail_rendering WHERE email_id = ANY (array(SELECT id FROM ended))
 ), said AS (
-    UPDATE mail_resolution
+    UPDATE weir_mail_resolution
     SET last_reply = '', why = regexp_replace(why, %(pattern)s, '<recipient>', 'gi')
     WHERE email_id = ANY (array(SELECT id FROM ended))
 ), forgotten AS (
-    UPDATE mail_email
+    UPDATE weir_mail_email
     SET
         recipient = '',
         recipient_name = '',

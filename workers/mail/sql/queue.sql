@@ -1,7 +1,7 @@
 -- Stores an e-mail, and what is transmitted of it where that is known. No row: there is one of this kind and key.
 -- Waits for another transaction that is storing one. A mailer finds both rows, or none.
 WITH queued AS (
-    INSERT INTO mail_email (
+    INSERT INTO weir_mail_email (
         kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, expires_at,
         message_id,
         renderings, subject, content_hash, content_size,
@@ -17,7 +17,7 @@ WITH queued AS (
     ON CONFLICT (kind, key) DO NOTHING
     RETURNING id, created_at, next_attempt_at, expires_at
 ), rendered AS (
-    INSERT INTO mail_rendering (email_id, content)
+    INSERT INTO weir_mail_rendering (email_id, content)
     SELECT id, %(content)s FROM queued WHERE %(content)s::bytea IS NOT NULL
 )
 SELECT id, created_at, next_attempt_at, expires_at FROM queued

@@ -25,26 +25,26 @@ WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS MATERIALIZED (
     SELECT not_before
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE state = 'queued'
     ORDER BY site_id, priority DESC, not_before, id
     LIMIT %(most)s + 1
 ), held AS MATERIALIZED (
     SELECT state
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE state IN ('reserved', 'running')
     ORDER BY site_id, lease_until
     LIMIT %(most)s + 1
 ), ended AS MATERIALIZED (
     SELECT state
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
     ORDER BY finished_at DESC
     LIMIT %(most)s + 1
 ), site AS MATERIALIZED (
     (
         SELECT id, name, true AS is_active, paused_until, backed_off_until, refused_until, backoff_error, next_start, max_concurrency
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE has_backlog
         ORDER BY id
         LIMIT %(most)s + 1
@@ -52,7 +52,7 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     (
         SELECT id, name, false, paused_until, backed_off_until, refused_until, backoff_error, next_start, max_concurrency
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE due_at IS NOT NULL
         ORDER BY due_at
         LIMIT %(most)s + 1
@@ -62,7 +62,7 @@ WITH clock AS MATERIALIZED (
     FROM (SELECT * FROM site WHERE is_active LIMIT %(heads)s) AS site
     CROSS JOIN LATERAL (
         SELECT id, not_before
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = site.id AND state = 'queued'
         ORDER BY priority DESC, not_before, id
         LIMIT 1
@@ -77,7 +77,7 @@ WITH clock AS MATERIALIZED (
 ), email AS MATERIALIZED (
     (
         SELECT state, next_attempt_at AS since
-        FROM mail_email
+        FROM weir_mail_email
         WHERE state = 'pending'
         ORDER BY next_attempt_at, id
         LIMIT %(most)s + 1
@@ -85,22 +85,22 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     (
         SELECT state, sending_since
-        FROM mail_email
+        FROM weir_mail_email
         WHERE state IN ('claimed', 'sending', 'unknown')
         ORDER BY state DESC, sending_since
         LIMIT %(most)s + 1
     )
 ), newest AS MATERIALIZED (
-    SELECT state FROM mail_email ORDER BY id DESC LIMIT %(most)s
+    SELECT state FROM weir_mail_email ORDER BY id DESC LIMIT %(most)s
 ), hour AS MATERIALIZED (
     SELECT sum(emails_failed)::bigint AS failed, sum(emails_sent + emails_failed + emails_unknown)::bigint AS ended
-    FROM history_minute
+    FROM weir_history_minute
     WHERE minute > statement_timestamp() - interval '1 hour'
     HAVING sum(emails_failed) >= %(failing_least)s
         AND sum(emails_failed) * %(failing_share)s >= sum(emails_sent + emails_failed + emails_unknown)
 ), behind AS MATERIALIZED (
     SELECT sum(slots_missed)::bigint AS missed, sum(slots_used + slots_given_back + slots_missed)::bigint AS slots
-    FROM history_minute
+    FROM weir_history_minute
     WHERE minute > statement_timestamp() - make_interval(secs => %(missed_within)s::float8)
     HAVING sum(slots_missed) >= %(missed_least)s
         AND sum(slots_missed) * %(missed_share)s >= sum(slots_used + slots_given_back + slots_missed)
@@ -108,7 +108,7 @@ WITH clock AS MATERIALIZED (
     SELECT kind, max(reply) AS reply
     FROM (
         SELECT kind, ended_at, regexp_replace(last_reply, '^Given up after [0-9]+ attempts: ', '') AS reply
-        FROM mail_email
+        FROM weir_mail_email
         WHERE state = 'failed' AND EXISTS (SELECT FROM hour)
         ORDER BY state DESC, created_at DESC, id DESC
         LIMIT %(heads)s
@@ -142,11 +142,11 @@ SELECT
     (SELECT min(name) FROM halted) AS halted_site,
     (SELECT missed FROM behind) AS missed,
     (SELECT slots FROM behind) AS missed_of,
-    (SELECT count(*) FROM (SELECT FROM notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
-    (SELECT trusted FROM notifications_reconciliation LIMIT 1) AS trusted,
+    (SELECT count(*) FROM (SELECT FROM weir_notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
+    (SELECT trusted FROM weir_notifications_reconciliation LIMIT 1) AS trusted,
     (
         SELECT extract(epoch FROM now - flushed_at)::float8
-        FROM notifications_flushedepoch
+        FROM weir_notifications_flushedepoch
         ORDER BY epoch DESC
         LIMIT 1
     ) AS flushed_s,
@@ -161,12 +161,12 @@ SELECT
     (SELECT ended FROM hour) AS failing_of,
     (SELECT kind FROM failing) AS failing_kind,
     (SELECT reply FROM failing) AS failing_reply,
-    (SELECT closed_because FROM timeline_knowntimeline) AS closed_because,
+    (SELECT closed_because FROM weir_timeline_knowntimeline) AS closed_because,
     recovery.ended_at AS recovered_at, recovery.why AS recovered_because, recovery.emails AS recovered_emails
 FROM clock
 LEFT JOIN LATERAL (
     SELECT ended_at, why, emails
-    FROM recovery_recovery
+    FROM weir_recovery_recovery
     WHERE is_loss AND ended_at > now - make_interval(secs => %(recovered_within)s::float8)
     ORDER BY ended_at DESC
     LIMIT 1

@@ -2,12 +2,12 @@
 -- row with its next turn.
 WITH old AS MATERIALIZED (
     SELECT id
-    FROM processes_process
+    FROM weir_processes_process
     WHERE turned_at < clock_timestamp() - make_interval(secs => %(older_than)s::float8)
     ORDER BY id
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), deleted AS (
-    DELETE FROM processes_process WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING id
+    DELETE FROM weir_processes_process WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING id
 )
 SELECT count(*) AS deleted FROM deleted

@@ -11,13 +11,13 @@ WITH clock AS MATERIALIZED (
 ), witness AS MATERIALIZED (
     SELECT EXISTS (
         SELECT
-        FROM processes_process, clock
+        FROM weir_processes_process, clock
         WHERE turned_at > now - make_interval(secs => %(gap)s::float8)
             AND steady_since < now - make_interval(secs => %(witness)s::float8)
     ) AS is_there
 ), process AS MATERIALIZED (
-    SELECT processes_process.*, now, turned_at < now - make_interval(secs => %(silent)s::float8) AS is_silent
-    FROM processes_process, clock
+    SELECT weir_processes_process.*, now, turned_at < now - make_interval(secs => %(silent)s::float8) AS is_silent
+    FROM weir_processes_process, clock
 )
 SELECT
     id, kind, name, host, pid, version, holds, started_at, turned_at,
@@ -26,7 +26,7 @@ SELECT
     is_silent AND witness.is_there AS is_lost,
     CASE
         WHEN is_silent AND EXISTS (
-            SELECT FROM processes_process AS later
+            SELECT FROM weir_processes_process AS later
             WHERE later.kind = process.kind AND later.name = process.name AND later.id > process.id
         ) THEN 'gone'
         WHEN is_silent THEN 'silent'

@@ -2,7 +2,7 @@
 -- id; nothing, where the row was purged because the process made no turn for too long.
 -- Promises: `steady_since` is never before a time in which no turn was written for longer than `gap` seconds, whoever was
 -- to blame: the process, its host, the network or PostgreSQL (status.sql relies on it).
-UPDATE processes_process
+UPDATE weir_processes_process
 SET turned_at = greatest(turned_at, clock_timestamp() - make_interval(secs => greatest(%(ago)s::float8, 0))),
     steady_since = CASE
         WHEN turned_at > clock_timestamp() - make_interval(secs => %(gap)s::float8) THEN steady_since

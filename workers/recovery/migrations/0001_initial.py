@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "recoveries",
-                "indexes": [models.Index(fields=["ended_at"], name="recovery_ended_at")],
+                "indexes": [models.Index(fields=["ended_at"], name="weir_recovery_ended_at")],
             },
         ),
     ]

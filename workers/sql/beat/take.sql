@@ -9,7 +9,7 @@ WITH older AS (
     WHERE locktype = 'advisory' AND classid = 0 AND objid = %(older_lock)s::oid AND objsubid = 1 AND granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )
-INSERT INTO workers_beatlease AS taken (id, holder, lease_until)
+INSERT INTO weir_workers_beatlease AS taken (id, holder, lease_until)
 SELECT 1, %(holder)s, clock_timestamp() + make_interval(secs => %(lease)s::float8)
 WHERE NOT EXISTS (SELECT FROM older)
 ON CONFLICT (id) DO UPDATE

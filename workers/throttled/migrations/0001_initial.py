@@ -57,17 +57,17 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("published_at__isnull", True)),
                         fields=["site", "not_before", "id"],
-                        name="postponedtask_waiting",
+                        name="weir_postponedtask_waiting",
                     ),
                     models.Index(
                         condition=models.Q(("held_by__isnull", True), ("published_at__isnull", False)),
                         fields=["site"],
-                        name="postponedtask_on_its_way",
+                        name="weir_postponedtask_on_its_way",
                     ),
                     models.Index(
                         condition=models.Q(("lease_until__isnull", False)),
                         fields=["lease_until"],
-                        name="postponedtask_leased",
+                        name="weir_postponedtask_leased",
                     ),
                 ],
                 "constraints": [
@@ -75,11 +75,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             ("published_at__isnull", True), ("lease_until__isnull", False), _connector="XOR"
                         ),
-                        name="postponedtask_published_has_lease",
+                        name="weir_postponedtask_published_has_lease",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("held_by__isnull", True), ("published_at__isnull", False), _connector="OR"),
-                        name="postponedtask_held_is_published",
+                        name="weir_postponedtask_held_is_published",
                     ),
                 ],
             },

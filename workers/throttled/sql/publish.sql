@@ -27,12 +27,12 @@ WITH timed AS MATERIALIZED (
     FROM unnest(%(sites)s::text[]) AS waiting (site)
     CROSS JOIN timed
     -- Row look-up (docs/explanation/sql.md).
-    CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE name = waiting.site OFFSET 0) AS site
+    CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE name = waiting.site OFFSET 0) AS site
     CROSS JOIN LATERAL (
         SELECT site.effective_interval + site.effective_grace + make_interval(secs => %(added_grace)s::float8) AS step
     ) AS stepped
     CROSS JOIN LATERAL (
-        SELECT count(*) AS tasks FROM throttled_postponedtask AS task
+        SELECT count(*) AS tasks FROM weir_throttled_postponedtask AS task
         WHERE task.site = waiting.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
     ) AS on_its_way
 ), roomy AS MATERIALIZED (
@@ -47,19 +47,19 @@ WITH timed AS MATERIALIZED (
     SELECT roomy.*
     FROM roomy
     CROSS JOIN LATERAL (
-        SELECT id FROM throttled_postponedtask AS task
+        SELECT id FROM weir_throttled_postponedtask AS task
         WHERE task.site = roomy.site AND task.published_at IS NULL AND task.not_before <= roomy.now
         ORDER BY task.not_before, task.id
         LIMIT 1
     ) AS first
-    JOIN throttled_postponedtask AS task ON task.id = first.id
+    JOIN weir_throttled_postponedtask AS task ON task.id = first.id
     WHERE task.published_at IS NULL  -- second look
     FOR UPDATE OF task SKIP LOCKED
 ), queued AS MATERIALIZED (
     SELECT held.*, next.id, next.not_before, next.max_wait
     FROM held
     CROSS JOIN LATERAL (
-        SELECT id, task.not_before, max_wait FROM throttled_postponedtask AS task
+        SELECT id, task.not_before, max_wait FROM weir_throttled_postponedtask AS task
         WHERE task.site = held.site AND task.published_at IS NULL AND task.not_before <= held.now
         ORDER BY task.not_before, task.id
         LIMIT held.room
@@ -76,7 +76,7 @@ WITH timed AS MATERIALIZED (
 ), chosen AS (
     SELECT id FROM fitting WHERE fits ORDER BY site, not_before, id LIMIT %(batch)s
 ), published AS (
-    UPDATE throttled_postponedtask AS task
+    UPDATE weir_throttled_postponedtask AS task
     SET published_at = clock_timestamp(), publications = least(publications + 1, 32767),
         lease_until = clock_timestamp() + make_interval(secs => %(delivery)s::float8)
     WHERE task.id = ANY(ARRAY(SELECT id FROM chosen))  -- array look-up

@@ -7,13 +7,13 @@
 -- waiting  their rows, changed
 WITH lost AS MATERIALIZED (
     SELECT id, held_by IS NOT NULL AS was_held
-    FROM throttled_postponedtask
+    FROM weir_throttled_postponedtask
     WHERE lease_until BETWEEN '-infinity' AND statement_timestamp()  -- few expected
     ORDER BY lease_until
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), waiting AS (
-    UPDATE throttled_postponedtask
+    UPDATE weir_throttled_postponedtask
     SET published_at = NULL, held_by = NULL, lease_until = NULL,
         not_before = CASE WHEN publications < 2 THEN not_before ELSE
             clock_timestamp() + make_interval(

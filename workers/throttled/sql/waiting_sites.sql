@@ -4,14 +4,14 @@
 -- waiting  the names of the sites (index jump, docs/explanation/sql.md)
 WITH RECURSIVE waiting AS (
     (
-        SELECT site, 1 AS place FROM throttled_postponedtask
+        SELECT site, 1 AS place FROM weir_throttled_postponedtask
         WHERE published_at IS NULL AND site >= %(first)s
         ORDER BY site
         LIMIT 1
     )
     UNION ALL
     SELECT (
-        SELECT task.site FROM throttled_postponedtask AS task
+        SELECT task.site FROM weir_throttled_postponedtask AS task
         WHERE task.published_at IS NULL AND task.site > waiting.site
         ORDER BY task.site
         LIMIT 1
@@ -21,6 +21,6 @@ WITH RECURSIVE waiting AS (
 )
 SELECT waiting.site AS name, known.id IS NULL AS is_missing
 FROM waiting
-LEFT JOIN LATERAL (SELECT id FROM ratelimit_site WHERE name = waiting.site OFFSET 0) AS known ON true  -- row look-up
+LEFT JOIN LATERAL (SELECT id FROM weir_ratelimit_site WHERE name = waiting.site OFFSET 0) AS known ON true  -- row look-up
 WHERE waiting.site IS NOT NULL
 ORDER BY waiting.place

@@ -34,7 +34,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.CheckConstraint(condition=models.Q(("scopes", []), _negated=True), name="token_has_scopes")
+                    models.CheckConstraint(
+                        condition=models.Q(("scopes", []), _negated=True), name="weir_token_has_scopes"
+                    )
                 ],
             },
         ),

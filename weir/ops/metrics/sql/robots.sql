@@ -3,7 +3,7 @@
 SELECT count(*) FILTER (WHERE state = 'unreachable') AS unreachable
 FROM (
     SELECT state
-    FROM fetches_robotsfile
+    FROM weir_fetches_robotsfile
     WHERE expires_at BETWEEN statement_timestamp() AND 'infinity'
     ORDER BY expires_at
     LIMIT %(most)s

@@ -5,7 +5,7 @@ SELECT
     (
         SELECT count(*)
         FROM (
-            SELECT FROM fetches_fetch AS job
+            SELECT FROM weir_fetches_fetch AS job
             WHERE job.site_id = site.id AND job.state = 'queued'
             ORDER BY priority DESC, not_before, id
             LIMIT %(most)s + 1
@@ -14,7 +14,7 @@ SELECT
     coalesce(
         (
             SELECT greatest(extract(epoch FROM statement_timestamp() - not_before), 0)
-            FROM fetches_fetch AS job
+            FROM weir_fetches_fetch AS job
             WHERE job.site_id = site.id AND job.state = 'queued'
             ORDER BY priority DESC, not_before, id
             LIMIT 1
@@ -24,5 +24,5 @@ SELECT
     greatest(paused_until, backed_off_until) > statement_timestamp() AS is_held
 FROM unnest(%(names)s::text[]) AS wanted (name)
 CROSS JOIN LATERAL (
-    SELECT id, name, paused_until, backed_off_until FROM ratelimit_site WHERE ratelimit_site.name = wanted.name OFFSET 0
+    SELECT id, name, paused_until, backed_off_until FROM weir_ratelimit_site WHERE weir_ratelimit_site.name = wanted.name OFFSET 0
 ) AS site

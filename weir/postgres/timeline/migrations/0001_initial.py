@@ -4,9 +4,9 @@ from django.db import migrations, models
 # Whether PostgreSQL's history is the one that is known, and has the number that the caller has seen. True on a standby,
 # which grants nothing. A copy in another cluster may pass: readers of unread numbers know it by its keys in Redis.
 IS_SAME = """
-CREATE FUNCTION timeline_is_same(known bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+CREATE FUNCTION weir_timeline_is_same(known bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN pg_is_in_recovery() THEN true ELSE EXISTS (
-        SELECT FROM timeline_knowntimeline
+        SELECT FROM weir_timeline_knowntimeline
         WHERE timeline = left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AND number >= known AND closed_because = ''
     ) END
 $$
@@ -14,15 +14,15 @@ $$
 # The gate: true where it is, and PostgreSQL's clock says what the caller expects (NULL: anything). Otherwise it raises:
 # PostgreSQL may have forgotten what it granted, or its clock was stepped, or the statement was on its way for too long.
 IS_KNOWN = """
-CREATE FUNCTION timeline_is_known(known bigint, clock tstzrange) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION weir_timeline_is_known(known bigint, clock tstzrange) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF NOT pg_is_in_recovery() AND NOT statement_timestamp() <@ clock THEN
         RAISE EXCEPTION USING
             ERRCODE = '57W02',
             MESSAGE = 'PostgreSQL''s clock does not say what was expected; it grants nothing until Weir has settled that';
     END IF;
-    IF NOT timeline_is_same(known) OR NOT pg_is_in_recovery() AND NOT EXISTS (
-        SELECT FROM timeline_knowntimeline
+    IF NOT weir_timeline_is_same(known) OR NOT pg_is_in_recovery() AND NOT EXISTS (
+        SELECT FROM weir_timeline_knowntimeline
         WHERE cluster = (SELECT system_identifier FROM pg_control_system())
             || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
     ) THEN
@@ -35,7 +35,7 @@ END
 $$
 """
 ROW = """
-INSERT INTO timeline_knowntimeline (id, timeline, cluster, number, numbered_at, is_synchronous, closed_because)
+INSERT INTO weir_timeline_knowntimeline (id, timeline, cluster, number, numbered_at, is_synchronous, closed_because)
 SELECT
     1, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
     (SELECT system_identifier FROM pg_control_system())
@@ -100,10 +100,10 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="timeline_is_one_row")],
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="weir_timeline_is_one_row")],
             },
         ),
         migrations.RunSQL(ROW, migrations.RunSQL.noop),
-        migrations.RunSQL(IS_SAME, "DROP FUNCTION timeline_is_same"),
-        migrations.RunSQL(IS_KNOWN, "DROP FUNCTION timeline_is_known"),
+        migrations.RunSQL(IS_SAME, "DROP FUNCTION weir_timeline_is_same"),
+        migrations.RunSQL(IS_KNOWN, "DROP FUNCTION weir_timeline_is_known"),
     ]

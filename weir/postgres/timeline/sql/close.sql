@@ -3,7 +3,7 @@
 -- if there is one. No row: another process has the lease, or has settled what the caller has seen, by its `steps` and
 -- `number`, between that look and now. What is settled twice is put right twice, and times are wrong then. The lease has a
 -- token of its own: who comes back after another has taken it renews nothing, and opens nothing (fenced write).
-UPDATE timeline_knowntimeline
+UPDATE weir_timeline_knowntimeline
 SET closed_because = CASE WHEN closed_because = '' THEN %(because)s ELSE closed_because END,
     step_s = CASE WHEN closed_because = '' THEN %(step)s::float8 ELSE step_s END,
     went_back_at = CASE

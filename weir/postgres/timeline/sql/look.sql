@@ -12,7 +12,7 @@ WITH actual AS MATERIALIZED (
         current_setting('synchronous_standby_names') <> ''
             AND current_setting('synchronous_commit') IN ('on', 'remote_apply', 'remote_write') AS is_synchronous
 ), grown AS (
-    UPDATE timeline_knowntimeline AS seen
+    UPDATE weir_timeline_knowntimeline AS seen
     SET number = seen.number + 1, numbered_at = clock_timestamp(), is_synchronous = actual.is_synchronous
     FROM actual
     WHERE seen.timeline = actual.timeline AND seen.cluster = actual.cluster AND seen.closed_because = ''
@@ -28,4 +28,4 @@ SELECT
     seen.is_synchronous, seen.closed_because,
     actual.timeline AS actual_timeline, actual.cluster AS actual_cluster,
     extract(epoch FROM statement_timestamp())::float8 AS clock_s, seen.steps, %(known)s::bigint AS known
-FROM timeline_knowntimeline AS seen, actual
+FROM weir_timeline_knowntimeline AS seen, actual

@@ -1,7 +1,7 @@
 -- Open the gate: from now on, the history that was looked at (`timeline`, `cluster`) is the known one. Where PostgreSQL had
 -- forgotten something (`went_back`), the number goes beyond all that any process may remember. Returns the number. No row:
 -- another process has taken the lease, and settles what it has found.
-UPDATE timeline_knowntimeline
+UPDATE weir_timeline_knowntimeline
 SET timeline = %(timeline)s,
     cluster = %(cluster)s,
     number = greatest(number, %(known)s::bigint) + CASE WHEN %(went_back)s::bool THEN %(jump)s::bigint ELSE 0 END,

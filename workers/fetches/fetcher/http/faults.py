@@ -1,7 +1,7 @@
 """Faults: why an attempt ended without a whole answer, and who is to blame. Pure.
 
 Only what is the site's fault counts as an attempt. The table of situations is docs/reference/outcomes.md. The history
-tells classes of failures by these sentences (history_failure_class).
+tells classes of failures by these sentences (weir_history_failure_class).
 """
 
 import errno

@@ -1,6 +1,6 @@
 """Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure.
 
-The history tells classes of failures by these sentences (history_failure_class).
+The history tells classes of failures by these sentences (weir_history_failure_class).
 """
 
 import json

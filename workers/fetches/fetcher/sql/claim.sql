@@ -25,13 +25,13 @@ WITH found AS MATERIALIZED (
     SELECT job.id
     FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
     CROSS JOIN LATERAL (
-        SELECT id FROM fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
+        SELECT id FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
     ) AS job
 ), locked AS MATERIALIZED (
     SELECT id, slot_id, site_id, state
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE id = ANY(ARRAY(SELECT id FROM found))
-        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
     ORDER BY id
     FOR NO KEY UPDATE
 ), named AS MATERIALIZED (
@@ -50,31 +50,31 @@ WITH found AS MATERIALIZED (
     FROM locked
     CROSS JOIN LATERAL (
         SELECT start_time, use_until, at_once
-        FROM ratelimit_slot
+        FROM weir_ratelimit_slot
         WHERE id = locked.slot_id
         OFFSET 0
     ) AS slot
     CROSS JOIN LATERAL (
         SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE id = locked.site_id
         OFFSET 0
     ) AS site
     WHERE locked.state = 'reserved' AND locked.slot_id = ANY(%(slots)s)
 ), run AS MATERIALIZED (  -- a message has all slots of its runs
     SELECT min(slot.id) AS first_slot
-    FROM ratelimit_slot AS slot
+    FROM weir_ratelimit_slot AS slot
     WHERE slot.id = ANY(%(slots)s)
         AND (slot.site_id, slot.use_until) IN (SELECT site_id, use_until FROM named WHERE stands)
     GROUP BY slot.site_id, slot.use_until
 ), unclaimed AS MATERIALIZED (
     SELECT id
-    FROM ratelimit_slot
+    FROM weir_ratelimit_slot
     WHERE id = ANY(ARRAY(SELECT first_slot FROM run)) AND claimed_at IS NULL
     ORDER BY id
     FOR NO KEY UPDATE
 ), claimed AS (
-    UPDATE ratelimit_slot SET claimed_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot SET claimed_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT id FROM unclaimed))
     RETURNING site_id, use_until
 ), decided AS MATERIALIZED (
@@ -82,13 +82,13 @@ WITH found AS MATERIALIZED (
     FROM named
     LEFT JOIN claimed USING (site_id, use_until)
 ), given_back AS (
-    UPDATE ratelimit_slot SET released_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot SET released_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM named WHERE NOT stands)) AND released_at IS NULL AND finished_at IS NULL
 ), left_empty AS (
-    UPDATE ratelimit_slot SET passed_on_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot SET passed_on_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM decided WHERE stands AND NOT usable)) AND passed_on_at IS NULL
 ), moved AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         claimed_by = CASE WHEN decided.usable THEN %(process)s::bigint END,
@@ -114,14 +114,14 @@ SELECT
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified
-    FROM fetches_fetch AS result
+    FROM weir_fetches_fetch AS result
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
         AND NOT result.is_robots  -- which has no body
         AND (
             result.finished_at > moved.kept_since
             OR EXISTS (
-                SELECT FROM fetches_fetch AS later
+                SELECT FROM weir_fetches_fetch AS later
                 WHERE later.unchanged_from_id = result.id AND later.finished_at > moved.kept_since
             )
         )

@@ -9,8 +9,8 @@ SELECT
     job.losses
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
-    SELECT * FROM fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
+    SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
 ) AS job
-CROSS JOIN LATERAL (SELECT id, passed_on_at FROM ratelimit_slot WHERE id = wanted.slot_id OFFSET 0) AS slot
-CROSS JOIN LATERAL (SELECT obeys_robots FROM ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
+CROSS JOIN LATERAL (SELECT id, passed_on_at FROM weir_ratelimit_slot WHERE id = wanted.slot_id OFFSET 0) AS slot
+CROSS JOIN LATERAL (SELECT obeys_robots FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
 WHERE job.state = 'running'

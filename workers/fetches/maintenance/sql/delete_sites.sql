@@ -17,7 +17,7 @@ WITH above AS MATERIALIZED (
     SELECT pair.host, max(site.effective_interval) AS effective_interval
     FROM unnest(%(hosts)s::text[], %(ancestors)s::text[]) AS pair (host, ancestor)
     CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
-        SELECT effective_interval, covers_subdomains FROM ratelimit_site WHERE name = pair.ancestor OFFSET 0
+        SELECT effective_interval, covers_subdomains FROM weir_ratelimit_site WHERE name = pair.ancestor OFFSET 0
     ) AS site
     WHERE site.covers_subdomains
     GROUP BY pair.host
@@ -28,7 +28,7 @@ WITH above AS MATERIALIZED (
         greatest(next_start, split_until) AS last_start,
         greatest(next_start, split_until)
             + greatest(site.effective_interval, %(default_interval)s, above.effective_interval) AS free_at
-    FROM ratelimit_site AS site
+    FROM weir_ratelimit_site AS site
     LEFT JOIN above ON above.host = site.name
     WHERE site.id = ANY(%(sites)s::bigint[])
 ), judged AS MATERIALIZED (
@@ -38,12 +38,12 @@ WITH above AS MATERIALIZED (
         CASE
             -- First row (docs/explanation/sql.md).
             WHEN (
-                SELECT job.id FROM fetches_fetch AS job
+                SELECT job.id FROM weir_fetches_fetch AS job
                 WHERE job.site_id = timed.id AND job.state = 'queued'
                 ORDER BY job.priority DESC, job.not_before, job.id
                 LIMIT 1
             ) IS NOT NULL OR (
-                SELECT job.id FROM fetches_fetch AS job
+                SELECT job.id FROM weir_fetches_fetch AS job
                 WHERE job.site_id = timed.id AND job.state IN ('reserved', 'running')
                 ORDER BY job.lease_until
                 LIMIT 1
@@ -58,15 +58,15 @@ WITH above AS MATERIALIZED (
         END AS busy
     FROM timed
 ), notes AS (
-    INSERT INTO ratelimit_deletedsite (site_id, name, last_start, deleted_at)
+    INSERT INTO weir_ratelimit_deletedsite (site_id, name, last_start, deleted_at)
     SELECT id, name, last_start, clock_timestamp() FROM judged WHERE busy IS NULL
 ), files AS MATERIALIZED (
-    SELECT origin FROM fetches_robotsfile
+    SELECT origin FROM weir_fetches_robotsfile
     WHERE site_id = ANY(ARRAY(SELECT id FROM judged WHERE busy IS NULL))
     FOR UPDATE SKIP LOCKED
 ), gone_files AS (
-    DELETE FROM fetches_robotsfile WHERE origin = ANY(ARRAY(SELECT origin FROM files))
+    DELETE FROM weir_fetches_robotsfile WHERE origin = ANY(ARRAY(SELECT origin FROM files))
 ), gone AS (
-    DELETE FROM ratelimit_site WHERE id = ANY(ARRAY(SELECT id FROM judged WHERE busy IS NULL))
+    DELETE FROM weir_ratelimit_site WHERE id = ANY(ARRAY(SELECT id FROM judged WHERE busy IS NULL))
 )
 SELECT name, busy, free_in_s FROM judged ORDER BY id

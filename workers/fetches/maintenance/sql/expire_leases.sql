@@ -4,31 +4,31 @@
 -- could still start it in its slot, which must belong to no other fetch before. After the run's end (`use_until`) no
 -- process starts anything of it, lost or not. A fetch that has another slot by now is left alone (fenced write): its
 -- process was alive again.
--- By the index fetch_held, which has a few seconds' worth of fetches.
+-- By the index weir_fetch_held, which has a few seconds' worth of fetches.
 --
 -- found    the fetches that lost processes hold, with their slots
 -- expired  those whose run is over
 WITH found AS MATERIALIZED (
     SELECT id, slot_id
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE state = 'running' AND claimed_by = ANY(%(processes)s::bigint[])
         AND lease_until > clock_timestamp()
 ), over AS MATERIALIZED (
     SELECT found.id, found.slot_id
     FROM found
     CROSS JOIN LATERAL (
-        SELECT use_until FROM ratelimit_slot WHERE id = found.slot_id OFFSET 0
+        SELECT use_until FROM weir_ratelimit_slot WHERE id = found.slot_id OFFSET 0
     ) AS slot
     WHERE slot.use_until < clock_timestamp()
     ORDER BY found.id
 ), locked AS MATERIALIZED (
     SELECT id
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE id = ANY(ARRAY(SELECT id FROM over))
     ORDER BY id
     FOR NO KEY UPDATE
 ), expired AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET lease_until = clock_timestamp()
     FROM (SELECT * FROM over WHERE id = ANY(ARRAY(SELECT id FROM locked))) AS over
     WHERE job.id = over.id AND job.slot_id = over.slot_id AND job.state = 'running'

@@ -3,7 +3,7 @@
 -- Returns one row: the ids of those, how many sites were looked at, and the last of these.
 WITH looked_at AS MATERIALIZED (
     SELECT id, is_kept, has_backlog, due_at, next_start, created_at
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE id > %(after)s
     ORDER BY id
     LIMIT %(most)s

@@ -1,17 +1,17 @@
 -- Find fetches that are queued at those deleted sites that lie after site `after`, up to site `last`: at most `batch`.
--- One look at the index fetch_queue for each site (row look-up, index order: docs/explanation/sql.md). Reads only.
+-- One look at the index weir_fetch_queue for each site (row look-up, index order: docs/explanation/sql.md). Reads only.
 SELECT late.*
 FROM (
     SELECT job.*
     FROM (
-        SELECT site_id FROM ratelimit_deletedsite WHERE site_id > %(after)s AND site_id <= %(last)s OFFSET 0
+        SELECT site_id FROM weir_ratelimit_deletedsite WHERE site_id > %(after)s AND site_id <= %(last)s OFFSET 0
     ) AS deleted
     CROSS JOIN LATERAL (
         SELECT
             id, slot_id, site_id, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS url, priority, not_before
-        FROM fetches_fetch
-        WHERE fetches_fetch.site_id = deleted.site_id AND state = 'queued'
-        ORDER BY priority DESC, not_before, fetches_fetch.id
+        FROM weir_fetches_fetch
+        WHERE weir_fetches_fetch.site_id = deleted.site_id AND state = 'queued'
+        ORDER BY priority DESC, not_before, weir_fetches_fetch.id
         LIMIT %(batch)s
     ) AS job
     LIMIT %(batch)s

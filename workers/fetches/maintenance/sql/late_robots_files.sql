@@ -4,12 +4,12 @@
 WITH late AS MATERIALIZED (
     SELECT file.origin
     FROM (
-        SELECT site_id FROM ratelimit_deletedsite WHERE site_id > %(after)s AND site_id <= %(last)s OFFSET 0
+        SELECT site_id FROM weir_ratelimit_deletedsite WHERE site_id > %(after)s AND site_id <= %(last)s OFFSET 0
     ) AS deleted
     CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
-        SELECT origin FROM fetches_robotsfile WHERE site_id = deleted.site_id FOR UPDATE SKIP LOCKED
+        SELECT origin FROM weir_fetches_robotsfile WHERE site_id = deleted.site_id FOR UPDATE SKIP LOCKED
     ) AS file
 ), gone AS (
-    DELETE FROM fetches_robotsfile WHERE origin = ANY(ARRAY(SELECT origin FROM late)) RETURNING 1
+    DELETE FROM weir_fetches_robotsfile WHERE origin = ANY(ARRAY(SELECT origin FROM late)) RETURNING 1
 )
 SELECT count(*) AS deleted FROM gone

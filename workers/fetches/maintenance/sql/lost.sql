@@ -2,14 +2,14 @@
 -- Of those that a fetcher had in hand, that is noted (fetcher/results/sql/take_in_hand.sql). What was beside one is
 -- explained by it, and lost for no fault of its own. So that this is known of all that the fetcher held, what it had in
 -- hand is found last.
--- By the index fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in which
+-- By the index weir_fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in which
 -- store.sql locks them.
 --
 -- lost     those whose lease ran out
 -- holders  what each process holds; not read where only messages are lost, or nothing is
 WITH lost AS MATERIALIZED (
     SELECT id, slot_id, state, attempts, max_attempts, losses, in_hand, claimed_by
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE state IN ('reserved', 'running') AND lease_until < (SELECT clock_timestamp())
     ORDER BY site_id, lease_until
     LIMIT %(most)s
@@ -17,7 +17,7 @@ WITH lost AS MATERIALIZED (
     SELECT claimed_by, bool_or(in_hand) AS has_one_in_hand, bool_or(NOT in_hand) AS has_others
     FROM (
         SELECT claimed_by, in_hand
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE state = 'running' AND EXISTS (SELECT FROM lost WHERE state = 'running')
         ORDER BY site_id, lease_until
         OFFSET 0

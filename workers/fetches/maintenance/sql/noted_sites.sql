@@ -2,5 +2,5 @@
 -- are, and the last of them.
 SELECT count(*) AS looked_at, max(site_id) AS last
 FROM (
-    SELECT site_id FROM ratelimit_deletedsite WHERE site_id > %(after)s ORDER BY site_id LIMIT %(most)s
+    SELECT site_id FROM weir_ratelimit_deletedsite WHERE site_id > %(after)s ORDER BY site_id LIMIT %(most)s
 ) AS noted

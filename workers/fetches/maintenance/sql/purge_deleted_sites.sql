@@ -1,10 +1,10 @@
 -- Delete one short batch of the notes of sites that were deleted more than `older_than` seconds ago.
 WITH old AS (
-    SELECT site_id FROM ratelimit_deletedsite
+    SELECT site_id FROM weir_ratelimit_deletedsite
     WHERE deleted_at < clock_timestamp() - make_interval(secs => %(older_than)s::float8)
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM ratelimit_deletedsite WHERE site_id = ANY(ARRAY(SELECT site_id FROM old)) RETURNING 1
+    DELETE FROM weir_ratelimit_deletedsite WHERE site_id = ANY(ARRAY(SELECT site_id FROM old)) RETURNING 1
 )
 SELECT count(*) AS deleted FROM gone

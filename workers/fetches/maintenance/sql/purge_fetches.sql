@@ -8,18 +8,18 @@
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() - make_interval(secs => %(older_than)s::float8) AS kept_since
 ), old AS MATERIALIZED (
-    SELECT id FROM fetches_fetch
+    SELECT id FROM weir_fetches_fetch
     WHERE finished_at < (SELECT kept_since FROM clock)
         AND NOT EXISTS (
-            SELECT FROM fetches_fetch AS later
-            WHERE later.unchanged_from_id = fetches_fetch.id AND later.finished_at >= (SELECT kept_since FROM clock)
+            SELECT FROM weir_fetches_fetch AS later
+            WHERE later.unchanged_from_id = weir_fetches_fetch.id AND later.finished_at >= (SELECT kept_since FROM clock)
         )
     ORDER BY finished_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), bodies AS (
-    DELETE FROM fetches_fetchbody WHERE fetch_id = ANY(ARRAY(SELECT id FROM old))
+    DELETE FROM weir_fetches_fetchbody WHERE fetch_id = ANY(ARRAY(SELECT id FROM old))
 ), gone AS (
-    DELETE FROM fetches_fetch WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING 1
+    DELETE FROM weir_fetches_fetch WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING 1
 )
 SELECT count(*) AS deleted FROM gone

@@ -5,14 +5,14 @@
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), changed AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET lease_until = job.lease_until + %(step)s,
         not_before = CASE WHEN waits.is_moved THEN job.not_before + %(step)s ELSE job.not_before END,
         due_since = CASE WHEN waits.is_moved THEN job.due_since + %(step)s ELSE job.due_since END
     FROM (
         SELECT id, not_before > now AND %(step)s < '0'::interval
             AND (not_before <= now - %(step)s OR attempts > 0 OR due_since IS NOT NULL) AS is_moved
-        FROM fetches_fetch, clock
+        FROM weir_fetches_fetch, clock
         WHERE lease_until IS NOT NULL OR state = 'queued'
     ) AS waits
     WHERE job.id = waits.id AND (waits.is_moved OR job.lease_until IS NOT NULL)

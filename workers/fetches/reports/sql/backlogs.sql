@@ -1,9 +1,9 @@
 -- Count the queued fetches of the sites behind `after`, as far as `until`: at most `most` fetches, so that the last of these
--- sites may have more. By the index fetch_queue (index order, docs/explanation/sql.md). Reads only.
+-- sites may have more. By the index weir_fetch_queue (index order, docs/explanation/sql.md). Reads only.
 SELECT site_id, count(*) AS fetches
 FROM (
     SELECT site_id
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE state = 'queued' AND site_id > %(after)s AND site_id <= %(until)s
     ORDER BY site_id, priority DESC, not_before, id
     LIMIT %(most)s

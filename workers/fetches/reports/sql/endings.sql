@@ -1,7 +1,7 @@
 -- Count how the fetches with these ids ended: how many with each state and status code, and
 -- how many of them were tried. Reads only.
 SELECT state, status_code, attempts > 0 AS was_tried, count(*) AS fetches
-FROM fetches_fetch
+FROM weir_fetches_fetch
 WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange AND finished_at IS NOT NULL
 GROUP BY state, status_code, was_tried
 ORDER BY fetches DESC, status_code, was_tried

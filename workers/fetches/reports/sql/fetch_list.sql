@@ -2,7 +2,7 @@
 -- Promises: at most `look` rows are looked at, each found by the order of an index; those that match are `matches`, and
 -- the last one that was looked at is returned in any case, so that the list can go on behind it. Run after by_index.sql.
 -- `way` says which index, and so in which order. Planned with the values, so that one branch is left. No other index has
--- that order; (SELECT 'failed') keeps PostgreSQL from seeing that fetch_not_done has such rows, too.
+-- that order; (SELECT 'failed') keeps PostgreSQL from seeing that weir_fetch_not_done has such rows, too.
 --
 -- newest         all fetches, the newest first
 -- held           those that have a slot, the newest first; there are never more than a few seconds' worth
@@ -26,7 +26,7 @@ FROM (
     FROM (
         (
             SELECT *
-            FROM fetches_fetch
+            FROM weir_fetches_fetch
             WHERE %(way)s = 'newest' AND id < %(id)s
             ORDER BY id DESC
             LIMIT %(look)s
@@ -36,7 +36,7 @@ FROM (
             SELECT *
             FROM (
                 SELECT *
-                FROM fetches_fetch
+                FROM weir_fetches_fetch
                 WHERE %(way)s = 'held' AND state IN ('reserved', 'running')
                 ORDER BY site_id, lease_until
                 LIMIT %(look)s
@@ -47,7 +47,7 @@ FROM (
         UNION ALL
         (
             SELECT *
-            FROM fetches_fetch
+            FROM weir_fetches_fetch
             WHERE %(way)s = 'queued' AND state = 'queued' AND (created_at, id) < (%(created_at)s, %(id)s)
             ORDER BY created_at DESC, id DESC
             LIMIT %(look)s
@@ -58,7 +58,7 @@ FROM (
             FROM (
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'queue' AND state = 'queued' AND site_id = %(site)s AND priority = %(priority)s::int
                         AND (not_before, id) > (%(not_before)s, %(id)s)
                     ORDER BY priority DESC, not_before, id
@@ -67,7 +67,7 @@ FROM (
                 UNION ALL
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'queue' AND state = 'queued' AND site_id = %(site)s AND priority < %(priority)s::int
                     ORDER BY priority DESC, not_before, id
                     LIMIT %(look)s
@@ -79,7 +79,7 @@ FROM (
         UNION ALL
         (
             SELECT *
-            FROM fetches_fetch
+            FROM weir_fetches_fetch
             WHERE %(way)s = 'ended' AND finished_at BETWEEN %(since)s AND %(until)s
                 AND (finished_at, id) < (%(finished_at)s, %(id)s)
             ORDER BY finished_at DESC, id DESC
@@ -91,7 +91,7 @@ FROM (
             FROM (
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'not done' AND 'failed' = ANY(%(states)s::text[]) AND state = 'failed'
                         AND finished_at BETWEEN %(since)s AND %(until)s AND (finished_at, id) < (%(finished_at)s, %(id)s)
                     ORDER BY finished_at DESC, id DESC
@@ -100,7 +100,7 @@ FROM (
                 UNION ALL
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'not done' AND 'cancelled' = ANY(%(states)s::text[]) AND state = 'cancelled'
                         AND finished_at BETWEEN %(since)s AND %(until)s AND (finished_at, id) < (%(finished_at)s, %(id)s)
                     ORDER BY finished_at DESC, id DESC
@@ -116,7 +116,7 @@ FROM (
             FROM (
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'ended at site' AND 'done' = ANY(%(states)s::text[]) AND state = (SELECT 'done')
                         AND site_id = %(site)s AND finished_at BETWEEN %(since)s AND %(until)s
                         AND (finished_at, id) < (%(finished_at)s, %(id)s)
@@ -126,7 +126,7 @@ FROM (
                 UNION ALL
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'ended at site' AND 'failed' = ANY(%(states)s::text[]) AND state = (SELECT 'failed')
                         AND site_id = %(site)s AND finished_at BETWEEN %(since)s AND %(until)s
                         AND (finished_at, id) < (%(finished_at)s, %(id)s)
@@ -136,7 +136,7 @@ FROM (
                 UNION ALL
                 (
                     SELECT *
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE %(way)s = 'ended at site' AND 'cancelled' = ANY(%(states)s::text[]) AND state = (SELECT 'cancelled')
                         AND site_id = %(site)s AND finished_at BETWEEN %(since)s AND %(until)s
                         AND (finished_at, id) < (%(finished_at)s, %(id)s)
@@ -150,7 +150,7 @@ FROM (
         UNION ALL
         (
             SELECT *
-            FROM fetches_fetch
+            FROM weir_fetches_fetch
             WHERE %(way)s = 'by URL' AND NOT state IN ('reserved', 'running')
                 AND left(url, 100) COLLATE "C" BETWEEN %(lowest)s AND %(highest)s
                 AND (left(url, 100) COLLATE "C", id) < (%(url_key)s, %(id)s)

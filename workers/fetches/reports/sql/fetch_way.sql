@@ -1,5 +1,5 @@
 -- Read one fetch with its slot, the process that claimed it, and the first `most` bytes of its body. Reads only.
--- When a run was claimed stands in its first slot, which has an id below the others (ratelimit_slot). Row look-up
+-- When a run was claimed stands in its first slot, which has an id below the others (weir_ratelimit_slot). Row look-up
 -- (docs/explanation/sql.md).
 SELECT
     job.id, url, hop_url, redirects, state, coalesce(site.name, '') AS site, priority, attempts, max_attempts,
@@ -9,18 +9,18 @@ SELECT
     slot.start_time AS slot_at, slot.reserved_at, first.claimed_at,
     octet_length(body.content) AS body_bytes, substring(body.content FROM 1 FOR %(most)s::int) AS body, now
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
-CROSS JOIN LATERAL (SELECT * FROM fetches_fetch WHERE id = %(fetch)s OFFSET 0) AS job
-LEFT JOIN LATERAL (SELECT name FROM ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
-LEFT JOIN LATERAL (SELECT * FROM ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
+CROSS JOIN LATERAL (SELECT * FROM weir_fetches_fetch WHERE id = %(fetch)s OFFSET 0) AS job
+LEFT JOIN LATERAL (SELECT name FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
+LEFT JOIN LATERAL (SELECT * FROM weir_ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
 LEFT JOIN LATERAL (
     SELECT claimed_at
-    FROM ratelimit_slot
+    FROM weir_ratelimit_slot
     WHERE id BETWEEN slot.id - slot.run_size + 1 AND slot.id AND site_id = slot.site_id AND use_until = slot.use_until
         AND claimed_at IS NOT NULL
     ORDER BY id
     LIMIT 1
 ) AS first ON true
-LEFT JOIN LATERAL (SELECT name FROM processes_process WHERE id = job.claimed_by OFFSET 0) AS process ON true
+LEFT JOIN LATERAL (SELECT name FROM weir_processes_process WHERE id = job.claimed_by OFFSET 0) AS process ON true
 LEFT JOIN LATERAL (
-    SELECT content FROM fetches_fetchbody WHERE fetch_id = coalesce(job.unchanged_from_id, job.id) OFFSET 0
+    SELECT content FROM weir_fetches_fetchbody WHERE fetch_id = coalesce(job.unchanged_from_id, job.id) OFFSET 0
 ) AS body ON true

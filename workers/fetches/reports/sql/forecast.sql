@@ -13,8 +13,8 @@
 -- site    the site, or the one that would be created
 -- robots  the robots.txt of the origins that is unreachable for the longest time
 -- dated   when what is queued can start
--- queue   what is queued for the site, counted by the index fetch_queue alone, as a queue may be long
--- asked   its robots.txt files that are due, which are few: all that are to be fetched stand in the index fetch_robots_once
+-- queue   what is queued for the site, counted by the index weir_fetch_queue alone, as a queue may be long
+-- asked   its robots.txt files that are due, which are few: all that are to be fetched stand in the index weir_fetch_robots_once
 SELECT
     site.id IS NULL AS is_new, site.name, written_rate, effective_interval, burst, max_concurrency, paused_until,
     has_backlog, now,
@@ -33,9 +33,9 @@ SELECT
     coalesce(extract(epoch FROM greatest(paused_until, backed_off_until) - now), '-infinity')::float8 AS held_for_s,
     queue.*, asked.robots,
     coalesce(obeys_robots, %(obey)s::bool)
-        AND NOT EXISTS (SELECT FROM fetches_robotsfile WHERE origin = ANY(%(origins)s) AND refresh_at > now)
+        AND NOT EXISTS (SELECT FROM weir_fetches_robotsfile WHERE origin = ANY(%(origins)s) AND refresh_at > now)
         AND NOT EXISTS (
-            SELECT FROM fetches_fetch
+            SELECT FROM weir_fetches_fetch
             WHERE is_robots AND state IN ('queued', 'reserved', 'running') AND url = ANY(%(robots_urls)s)
         ) AS asks_robots,
     coalesce(extract(epoch FROM unreachable_until - now), 0)::float8 AS robots_held_for_s,
@@ -44,8 +44,8 @@ SELECT
         SELECT coalesce(jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)), '[]')
         FROM (
             SELECT coalesce(at_once, run_size) AS at_once, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
-            FROM fetches_fetch JOIN ratelimit_slot AS slot ON slot.id = slot_id
-            WHERE fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
+            FROM weir_fetches_fetch JOIN weir_ratelimit_slot AS slot ON slot.id = slot_id
+            WHERE weir_fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
             GROUP BY slot.use_until, at_once, run_size
         ) AS run
     ) AS held_runs
@@ -54,7 +54,7 @@ CROSS JOIN (
     SELECT
         id, name, written_rate, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots,
         next_start, paused_until, backed_off_until, refused_until, backoff_error, has_backlog, crawl_delay
-    FROM ratelimit_site
+    FROM weir_ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT  -- as the generated columns of weir.ratelimit.models compute it
@@ -65,7 +65,7 @@ CROSS JOIN (
 ) AS site
 LEFT JOIN LATERAL (
     SELECT origin, error, expires_at AS unreachable_until
-    FROM fetches_robotsfile
+    FROM weir_fetches_robotsfile
     WHERE origin = ANY(%(origins)s) AND state = 'unreachable' AND expires_at > now AND coalesce(obeys_robots, %(obey)s::bool)
     ORDER BY expires_at DESC
     LIMIT 1
@@ -79,14 +79,14 @@ CROSS JOIN LATERAL (
             WHERE priority > 0 AND not_before <= greatest(due, now + make_interval(secs => %(starts_within)s::float8))
                 OR priority = 0 AND not_before <= due
         ) AS ahead
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE site_id = site.id AND state = 'queued'
 ) AS queue
 CROSS JOIN LATERAL (
     SELECT count(*) AS robots
     FROM (
         SELECT site_id, state, not_before
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE is_robots AND state IN ('queued', 'reserved', 'running')
         OFFSET 0
     ) AS asked

@@ -1,9 +1,9 @@
 -- List the fetches of `site` that had a slot, among the newest `newest` of all fetches that ended, if they ended less than
--- `past` seconds ago. Reads only, in the order of the index fetch_finished.
+-- `past` seconds ago. Reads only, in the order of the index weir_fetch_finished.
 SELECT slot_id, id AS fetch_id, lateness_ms
 FROM (
     SELECT id, site_id, slot_id, lateness_ms
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE finished_at BETWEEN statement_timestamp() - make_interval(secs => %(past)s::float8) AND 'infinity'
     ORDER BY finished_at DESC
     LIMIT (SELECT %(newest)s::bigint)  -- unknown limit (docs/explanation/sql.md)

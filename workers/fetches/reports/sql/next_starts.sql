@@ -14,8 +14,8 @@ SELECT
         SELECT coalesce(jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)), '[]')
         FROM (
             SELECT coalesce(at_once, run_size) AS at_once, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
-            FROM fetches_fetch JOIN ratelimit_slot AS slot ON slot.id = slot_id
-            WHERE fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
+            FROM weir_fetches_fetch JOIN weir_ratelimit_slot AS slot ON slot.id = slot_id
+            WHERE weir_fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
             GROUP BY slot.use_until, at_once, run_size
         ) AS run
     ) AS held_runs,
@@ -23,8 +23,8 @@ SELECT
         SELECT coalesce(jsonb_agg(jsonb_build_object('id', id, 'url', url, 'in_s', in_s) ORDER BY in_s, id), '[]')
         FROM (
             SELECT held.id, held.url, extract(epoch FROM slot.start_time - now)::float8 AS in_s
-            FROM fetches_fetch AS held
-            CROSS JOIN LATERAL (SELECT start_time FROM ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
+            FROM weir_fetches_fetch AS held
+            CROSS JOIN LATERAL (SELECT start_time FROM weir_ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
             WHERE held.site_id = site.id AND held.state IN ('reserved', 'running') AND slot.start_time > now
             ORDER BY slot.start_time, held.id
             LIMIT %(most)s
@@ -40,7 +40,7 @@ SELECT
                 SELECT *, row_number() OVER () AS place
                 FROM (
                     SELECT id, url, is_robots, not_before
-                    FROM fetches_fetch
+                    FROM weir_fetches_fetch
                     WHERE site_id = site.id AND state = 'queued'
                     ORDER BY priority DESC, not_before, id
                     LIMIT %(looked_at)s
@@ -51,4 +51,4 @@ SELECT
         ) AS queue
     ) AS queued
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
-CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE id = %(site)s OFFSET 0) AS site
+CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE id = %(site)s OFFSET 0) AS site

@@ -11,7 +11,7 @@ WITH counted AS MATERIALIZED (
         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
         count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished,
         max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- of those that wait for no robots.txt
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange
     GROUP BY site_id
 ), total AS (
@@ -43,11 +43,11 @@ WITH counted AS MATERIALIZED (
         counted.unfinished AS site_unfinished,
         counted.done + counted.failed + counted.cancelled AS site_ended
     FROM counted
-    JOIN ratelimit_site AS site ON site.id = counted.site_id
+    JOIN weir_ratelimit_site AS site ON site.id = counted.site_id
     LEFT JOIN LATERAL (
         -- The first of the queue: a robots.txt goes before all others (index order, docs/explanation/sql.md).
         SELECT queued.error, queued.is_robots
-        FROM fetches_fetch AS queued
+        FROM weir_fetches_fetch AS queued
         WHERE queued.site_id = site.id AND queued.state = 'queued'
         ORDER BY queued.site_id, queued.priority DESC, queued.not_before, queued.id
         LIMIT 1

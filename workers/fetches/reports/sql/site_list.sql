@@ -14,7 +14,7 @@ SELECT
 FROM (
     (
         SELECT *
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE %(way)s = 'name' AND name ~>=~ %(lowest)s AND name ~<~ %(highest)s AND name ~>~ %(name)s
         ORDER BY name USING ~<~
         LIMIT %(most)s
@@ -22,7 +22,7 @@ FROM (
     UNION ALL
     (
         SELECT *
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE %(way)s = 'suffix' AND reverse(name) COLLATE "C" >= %(lowest)s AND reverse(name) COLLATE "C" < %(highest)s
             AND reverse(name) COLLATE "C" > reverse(%(name)s)
         ORDER BY reverse(name) COLLATE "C"
@@ -31,7 +31,7 @@ FROM (
     UNION ALL
     (
         SELECT *
-        FROM ratelimit_site
+        FROM weir_ratelimit_site
         WHERE %(way)s = 'held' AND (paused_until IS NOT NULL OR backed_off_until IS NOT NULL) AND name ~>~ %(name)s
         ORDER BY name USING ~<~
         LIMIT %(most)s
@@ -42,7 +42,7 @@ FROM (
         FROM (
             (
                 SELECT *
-                FROM ratelimit_site
+                FROM weir_ratelimit_site
                 WHERE %(way)s = 'refusals' AND backoff_level > 0 AND backoff_level = %(level)s AND name COLLATE "C" > %(name)s
                 ORDER BY backoff_level DESC, name COLLATE "C"
                 LIMIT %(most)s
@@ -50,7 +50,7 @@ FROM (
             UNION ALL
             (
                 SELECT *
-                FROM ratelimit_site
+                FROM weir_ratelimit_site
                 WHERE %(way)s = 'refusals' AND backoff_level > 0 AND backoff_level < %(level)s
                 ORDER BY backoff_level DESC, name COLLATE "C"
                 LIMIT %(most)s
@@ -63,7 +63,7 @@ FROM (
     (
         SELECT site.*
         FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
-        CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE %(way)s = 'ids' AND id = wanted.id OFFSET 0) AS site
+        CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE %(way)s = 'ids' AND id = wanted.id OFFSET 0) AS site
         ORDER BY place
     )
 ) AS listed

@@ -2,15 +2,15 @@
 -- those nearest to now, and one more. Run after by_index.sql. Reads only: slots by the block range index of their starts,
 -- so the slots of other sites in that period are passed over. An outcome must have come `hold` seconds after the end of
 -- a slot's run; none comes of a slot that was passed on, and that no fetch has.
--- The fetch of a slot is known while it is held (index fetch_of_slot).
+-- The fetch of a slot is known while it is held (index weir_fetch_of_slot).
 --
 -- site  its last recall
 -- near  the slots
 WITH site AS MATERIALIZED (
-    SELECT recalled_slot, recalled_at FROM ratelimit_site WHERE id = %(site)s
+    SELECT recalled_slot, recalled_at FROM weir_ratelimit_site WHERE id = %(site)s
 ), near AS MATERIALIZED (
     SELECT slot
-    FROM ratelimit_slot AS slot
+    FROM weir_ratelimit_slot AS slot
     WHERE site_id = %(site)s
         AND start_time >= statement_timestamp() - make_interval(secs => %(past)s::float8)
         AND start_time <= statement_timestamp() + make_interval(secs => %(ahead)s::float8)
@@ -20,7 +20,7 @@ WITH site AS MATERIALIZED (
 SELECT
     (slot).id,
     extract(epoch FROM (slot).start_time - statement_timestamp())::float8 AS start_in_s,
-    ratelimit_slot_fate(
+    weir_ratelimit_slot_fate(
         slot, (SELECT recalled_slot FROM site), (SELECT recalled_at FROM site),
         CASE
             WHEN held.id IS NULL AND (slot).passed_on_at IS NOT NULL THEN '-infinity'
@@ -32,6 +32,6 @@ SELECT
     min((slot).id) OVER (PARTITION BY (slot).use_until) AS run_id, (slot).run_size
 FROM near
 LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
-    SELECT id FROM fetches_fetch WHERE slot_id = (near.slot).id AND lease_until IS NOT NULL OFFSET 0
+    SELECT id FROM weir_fetches_fetch WHERE slot_id = (near.slot).id AND lease_until IS NOT NULL OFFSET 0
 ) AS held ON true
 ORDER BY (slot).start_time, (slot).id

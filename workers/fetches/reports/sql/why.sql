@@ -27,18 +27,18 @@ CROSS JOIN LATERAL (
     SELECT
         *, substring(CASE WHEN hop_url = '' THEN url ELSE hop_url END FROM '^[^/]*//[^/]*') AS origin,
         state = 'queued' AS is_queued
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE id = %(fetch)s
     OFFSET 0
 ) AS job
-LEFT JOIN LATERAL (SELECT * FROM ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
-LEFT JOIN LATERAL (SELECT start_time FROM ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
+LEFT JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
+LEFT JOIN LATERAL (SELECT start_time FROM weir_ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
 LEFT JOIN LATERAL (
-    SELECT state, error, expires_at FROM fetches_robotsfile WHERE origin = job.origin AND expires_at > now OFFSET 0
+    SELECT state, error, expires_at FROM weir_fetches_robotsfile WHERE origin = job.origin AND expires_at > now OFFSET 0
 ) AS file ON true
 LEFT JOIN LATERAL (
     SELECT id, state
-    FROM fetches_fetch
+    FROM weir_fetches_fetch
     WHERE is_robots AND state IN ('queued', 'reserved', 'running') AND url = job.origin || %(path)s AND id <> job.id
     LIMIT 1
 ) AS asked ON true
@@ -46,7 +46,7 @@ LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE not_before <= now) AS due
     FROM (
         SELECT not_before
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = job.site_id AND state = 'queued' AND priority > job.priority
         ORDER BY priority DESC, not_before, id
         LIMIT %(most)s
@@ -56,7 +56,7 @@ LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE not_before <= now) AS due
     FROM (
         SELECT not_before
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = job.site_id AND state = 'queued' AND priority = job.priority
             AND (not_before, id) < (job.not_before, job.id)
         ORDER BY not_before, id
@@ -69,8 +69,8 @@ LEFT JOIN LATERAL (
         jsonb_agg(jsonb_build_object('at_once', coalesce(at_once, run_size), 'starts_s', starts_s)) AS runs
     FROM (
         SELECT at_once, run_size, count(*) AS fetches, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
-        FROM fetches_fetch AS held
-        CROSS JOIN LATERAL (SELECT * FROM ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
+        FROM weir_fetches_fetch AS held
+        CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
         WHERE held.site_id = job.site_id AND held.state IN ('reserved', 'running')
         GROUP BY slot.use_until, at_once, run_size
     ) AS of_run

@@ -14,10 +14,10 @@ WITH wanted AS MATERIALIZED (
         AS asked (origin, url, site_id, correlation_id)
     -- Row look-up (docs/explanation/sql.md).
     CROSS JOIN LATERAL (
-        SELECT obeys_robots, effective_interval FROM ratelimit_site WHERE id = asked.site_id OFFSET 0
+        SELECT obeys_robots, effective_interval FROM weir_ratelimit_site WHERE id = asked.site_id OFFSET 0
     ) AS site
     LEFT JOIN LATERAL (
-        SELECT refresh_at FROM fetches_robotsfile WHERE fetches_robotsfile.origin = asked.origin OFFSET 0
+        SELECT refresh_at FROM weir_fetches_robotsfile WHERE weir_fetches_robotsfile.origin = asked.origin OFFSET 0
     ) AS known ON true
     WHERE coalesce(site.obeys_robots, %(obey)s::bool) AND coalesce(known.refresh_at <= clock_timestamp(), true)
 ), roomy AS MATERIALIZED (
@@ -32,20 +32,20 @@ WITH wanted AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT count(*) AS robots
         FROM (
-            SELECT FROM fetches_fetch
+            SELECT FROM weir_fetches_fetch
             WHERE site_id = site.site_id AND state = 'queued' AND priority = %(priority)s
             LIMIT site.room
         ) AS first
     ) AS queued
     LEFT JOIN LATERAL (
         SELECT not_before < clock_timestamp() - make_interval(secs => %(ahead)s::float8) AS waits
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = site.site_id AND state = 'queued' AND priority < %(priority)s AND not_before <= clock_timestamp()
         ORDER BY priority DESC, not_before, id
         LIMIT 1
     ) AS next ON true
 )
-INSERT INTO fetches_fetch (
+INSERT INTO weir_fetches_fetch (
     url, hop_url, site_id, state, is_robots, priority, max_attempts, not_before, correlation_id
 )
 SELECT

@@ -2,12 +2,12 @@
 -- of the site's robots.txt files that still count; none at a site that does not obey. `obey` is for sites that leave it
 -- to the setting. Reads only.
 SELECT site.id AS site_id, asked.crawl_delay
-FROM ratelimit_site AS site
+FROM weir_ratelimit_site AS site
 CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
     SELECT max(crawl_delay) AS crawl_delay
     FROM (
         SELECT crawl_delay
-        FROM fetches_robotsfile
+        FROM weir_fetches_robotsfile
         WHERE site_id = site.id AND expires_at > clock_timestamp()
         OFFSET 0
     ) AS file

@@ -13,13 +13,13 @@ WITH counting AS MATERIALIZED (
     FROM unnest(%(origins)s::text[], %(fetched_at)s::timestamptz[]) AS had (origin, fetched_at)
     CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
         SELECT
-            fetches_robotsfile.origin, state, error, fetched_at, refresh_at, expires_at, site_id, crawl_delay,
+            weir_fetches_robotsfile.origin, state, error, fetched_at, refresh_at, expires_at, site_id, crawl_delay,
             octet_length(rules) AS length
-        FROM fetches_robotsfile
-        WHERE fetches_robotsfile.origin = had.origin
+        FROM weir_fetches_robotsfile
+        WHERE weir_fetches_robotsfile.origin = had.origin
         OFFSET 0
     ) AS file
-    CROSS JOIN LATERAL (SELECT crawl_delay FROM ratelimit_site WHERE id = file.site_id OFFSET 0) AS site
+    CROSS JOIN LATERAL (SELECT crawl_delay FROM weir_ratelimit_site WHERE id = file.site_id OFFSET 0) AS site
     WHERE file.expires_at > clock_timestamp()
 ), measured AS MATERIALIZED (
     SELECT
@@ -31,7 +31,7 @@ WITH counting AS MATERIALIZED (
 SELECT
     origin, state, error, fetched_at,
     CASE WHEN to_read > 0 AND NOT left_out.is THEN (
-        SELECT rules FROM fetches_robotsfile WHERE fetches_robotsfile.origin = measured.origin
+        SELECT rules FROM weir_fetches_robotsfile WHERE weir_fetches_robotsfile.origin = measured.origin
     ) WHEN length = 0 THEN '' END AS rules,
     extract(epoch FROM expires_at - clock_timestamp())::float8 AS expires_in_s,
     refresh_at <= clock_timestamp() AS is_due,

@@ -18,7 +18,7 @@ WITH asked AS MATERIALIZED (
         %(error)s::text[]
     ) AS answer (origin, site_id, state, rules, crawl_delay, error)
     CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
-        SELECT effective_interval FROM ratelimit_site WHERE id = answer.site_id OFFSET 0
+        SELECT effective_interval FROM weir_ratelimit_site WHERE id = answer.site_id OFFSET 0
     ) AS site
 ), lasting AS MATERIALIZED (
     SELECT
@@ -31,13 +31,13 @@ WITH asked AS MATERIALIZED (
             ELSE greatest(make_interval(secs => %(ahead)s::float8), slot_every) END AS ahead
     FROM asked
 ), kept AS (
-    UPDATE fetches_robotsfile AS file
+    UPDATE weir_fetches_robotsfile AS file
     SET refresh_at = least(file.expires_at, lasting.now + lasting.lifetime)
     FROM lasting
     WHERE file.origin = lasting.origin AND is_unreachable AND file.state NOT IN ('unreachable', 'forbidden') AND file.expires_at > lasting.now
     RETURNING file.origin
 )
-INSERT INTO fetches_robotsfile AS file (
+INSERT INTO weir_fetches_robotsfile AS file (
     origin, site_id, state, rules, crawl_delay, error, fetched_at, refresh_at, expires_at
 )
 SELECT origin, site_id, state, rules, crawl_delay, error, now, now + lifetime - ahead, now + lifetime

@@ -2,18 +2,18 @@
 -- they have their old places in the queue again. Those that another transaction has locked are left to it (skip
 -- locked).
 -- Returns the sites of the others.
-UPDATE fetches_fetch AS job
+UPDATE weir_fetches_fetch AS job
 SET not_before = job.due_since, due_since = NULL
 WHERE id = ANY(ARRAY(
     SELECT waiting.id
     FROM unnest(%(origins)s::text[], %(sites)s::bigint[]) AS known (origin, site_id)
     -- Row look-up (docs/explanation/sql.md).
     CROSS JOIN LATERAL (
-        SELECT expires_at FROM fetches_robotsfile WHERE fetches_robotsfile.origin = known.origin OFFSET 0
+        SELECT expires_at FROM weir_fetches_robotsfile WHERE weir_fetches_robotsfile.origin = known.origin OFFSET 0
     ) AS file
     CROSS JOIN LATERAL (
         SELECT id
-        FROM fetches_fetch
+        FROM weir_fetches_fetch
         WHERE site_id = known.site_id AND state = 'queued' AND due_since IS NOT NULL
             AND substring(CASE WHEN hop_url = '' THEN url ELSE hop_url END FROM '^[^/]*//[^/]*') = known.origin
         FOR NO KEY UPDATE SKIP LOCKED

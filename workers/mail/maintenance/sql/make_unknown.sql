@@ -4,7 +4,7 @@
 -- Returns how many, and the last id. A mailer that is sending one keeps its token, and says what it learns.
 WITH picked AS MATERIALIZED (
     SELECT id
-    FROM mail_email
+    FROM weir_mail_email
     WHERE id > %(after)s AND (
         state IN ('claimed', 'sending') OR (state = 'pending' AND (next_attempt_at <= %(until)s OR attempts > 0))
         OR (state = 'unknown' AND sending_since < %(until)s)
@@ -13,7 +13,7 @@ WITH picked AS MATERIALIZED (
     LIMIT %(batch)s
     FOR UPDATE
 ), made AS (
-    UPDATE mail_email
+    UPDATE weir_mail_email
     SET state = 'unknown',
         claim_token = coalesce(claim_token, gen_random_uuid()),
         claimed_until = NULL,

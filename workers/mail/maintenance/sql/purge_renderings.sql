@@ -7,7 +7,7 @@
 -- gone:  what is deleted
 WITH old AS MATERIALIZED (
     SELECT email_id, rendered_at
-    FROM mail_rendering
+    FROM weir_mail_rendering
     WHERE
         rendered_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)
         AND (rendered_at, email_id) > (%(after)s::timestamptz, %(after_id)s::bigint)
@@ -15,11 +15,11 @@ WITH old AS MATERIALIZED (
     LIMIT %(batch)s
 ), ended AS MATERIALIZED (
     SELECT id
-    FROM mail_email
+    FROM weir_mail_email
     WHERE id = ANY (array(SELECT email_id FROM old)) AND state NOT IN ('pending', 'claimed', 'sending')
     FOR NO KEY UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM mail_rendering WHERE email_id = ANY (array(SELECT id FROM ended)) RETURNING 1
+    DELETE FROM weir_mail_rendering WHERE email_id = ANY (array(SELECT id FROM ended)) RETURNING 1
 )
 SELECT
     (SELECT count(*) FROM old) AS looked_at,

@@ -3,7 +3,7 @@
 -- it was due already, or waits after an attempt. Other times are those that web code has named, and stay.
 -- Promises: no relay is asked again that may have forgotten the idempotency key: ask_until becomes no later, as the
 -- key's lifetime goes on by another clock.
-UPDATE mail_email
+UPDATE weir_mail_email
 SET claimed_until = claimed_until + %(step)s,
     sending_since = CASE WHEN state = 'sending' THEN sending_since + %(step)s ELSE sending_since END,
     ask_until = ask_until + least(%(step)s, '0'::interval),

@@ -2,21 +2,21 @@
 -- paused, and of those of which there are e-mails. Reads only, by indexes: the cost does not grow with the table. Run
 -- after by_index.sql.
 --
--- stored: the kinds of which there are e-mails: one look into the index email_kind for each
+-- stored: the kinds of which there are e-mails: one look into the index weir_email_kind for each
 -- known:  all kinds
--- A kind is compared and ordered so that no other index than email_unsent_by_kind serves: one without the kind would pass
+-- A kind is compared and ordered so that no other index than weir_email_unsent_by_kind serves: one without the kind would pass
 -- by the e-mails of all others.
 WITH RECURSIVE stored AS (
-    (SELECT kind FROM mail_email ORDER BY kind LIMIT 1)
+    (SELECT kind FROM weir_mail_email ORDER BY kind LIMIT 1)
     UNION ALL
     SELECT following.kind
     FROM stored CROSS JOIN LATERAL (
-        SELECT kind FROM mail_email WHERE kind > stored.kind ORDER BY kind LIMIT 1
+        SELECT kind FROM weir_mail_email WHERE kind > stored.kind ORDER BY kind LIMIT 1
     ) AS following
 ), known AS (
     SELECT kind FROM stored
     UNION
-    SELECT kind FROM mail_pausedkind
+    SELECT kind FROM weir_mail_pausedkind
     UNION
     SELECT unnest(%(registered)s::text[])
 )
@@ -29,7 +29,7 @@ SELECT
     (
         SELECT count(*)
         FROM (
-            SELECT FROM mail_email AS e
+            SELECT FROM weir_mail_email AS e
             WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'pending'
             ORDER BY e.kind, e.created_at, e.id
             LIMIT %(most)s
@@ -38,7 +38,7 @@ SELECT
     (
         SELECT count(*)
         FROM (
-            SELECT FROM mail_email AS e
+            SELECT FROM weir_mail_email AS e
             WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'unknown'
             ORDER BY e.kind, e.created_at, e.id
             LIMIT %(most)s
@@ -47,11 +47,11 @@ SELECT
     (
         SELECT count(*)
         FROM (
-            SELECT FROM mail_email AS e
+            SELECT FROM weir_mail_email AS e
             WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'failed'
             ORDER BY e.kind, e.created_at, e.id
             LIMIT %(most)s
         ) AS few
     ) AS failed
-FROM known LEFT JOIN mail_pausedkind USING (kind)
+FROM known LEFT JOIN weir_mail_pausedkind USING (kind)
 ORDER BY kind

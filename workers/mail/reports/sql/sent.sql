@@ -3,7 +3,7 @@
 SELECT kind, count(*) AS number
 FROM (
     SELECT kind
-    FROM mail_email
+    FROM weir_mail_email
     WHERE
         ended_at > statement_timestamp() - %(within)s::interval AND state = 'sent'
         AND sent_at > statement_timestamp() - %(within)s::interval  -- one that was found to have arrived ended later

@@ -2,7 +2,7 @@
 -- With the first attempt at a relay that remembers idempotency keys begins the time for which it may be asked again;
 -- when that is over, or the e-mail has expired, no attempt begins, also of a worker that has stood still, or whose
 -- clock is wrong.
-UPDATE mail_email
+UPDATE weir_mail_email
 SET
     state = 'sending',
     claimed_until = NULL,
@@ -15,7 +15,7 @@ SET
     END)
 WHERE
     id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
-    AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+    AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
     AND (ask_until IS NULL OR ask_until > clock_timestamp())
     AND (expires_at IS NULL OR expires_at > clock_timestamp())
 RETURNING id

@@ -11,7 +11,7 @@
 WITH RECURSIVE queues AS (
     (
         SELECT kind, priority, next_attempt_at
-        FROM mail_email
+        FROM weir_mail_email
         WHERE state = 'pending'
         ORDER BY kind, priority, next_attempt_at
         LIMIT 1
@@ -20,7 +20,7 @@ WITH RECURSIVE queues AS (
     SELECT following.kind, following.priority, following.next_attempt_at
     FROM queues CROSS JOIN LATERAL (
         SELECT kind, priority, next_attempt_at
-        FROM mail_email
+        FROM weir_mail_email
         WHERE state = 'pending' AND (kind, priority) > (queues.kind, queues.priority)
         ORDER BY kind, priority, next_attempt_at
         LIMIT 1
@@ -28,8 +28,8 @@ WITH RECURSIVE queues AS (
 ), open AS MATERIALIZED (
     SELECT kind, priority
     FROM queues
-    WHERE (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
-        AND next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM mail_pausedkind)
+    WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM weir_mail_pausedkind)
         AND (
             SELECT is_ours
             FROM unnest(%(starts)s::text[], %(are_open)s::bool[], %(are_ours)s::bool[]) AS route (start, is_open, is_ours)
@@ -42,7 +42,7 @@ WITH RECURSIVE queues AS (
     SELECT due.id
     FROM open CROSS JOIN LATERAL (
         SELECT id
-        FROM mail_email
+        FROM weir_mail_email
         WHERE
             state = 'pending'
             AND (kind, priority, next_attempt_at) >= (open.kind, open.priority, '-infinity'::timestamptz)
@@ -53,12 +53,12 @@ WITH RECURSIVE queues AS (
     ) AS due
     LIMIT %(limit)s
 )
-UPDATE mail_email
+UPDATE weir_mail_email
 SET
     state = 'claimed',
     claim_token = %(token)s,
     claimed_by = %(claimed_by)s,
     claimed_until = clock_timestamp() + %(lease)s
 FROM picked
-WHERE mail_email.id = picked.id
-RETURNING mail_email.id
+WHERE weir_mail_email.id = picked.id
+RETURNING weir_mail_email.id

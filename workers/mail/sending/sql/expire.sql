@@ -5,16 +5,16 @@
 -- over: a batch; what others hold locked is left for the next time
 WITH over AS MATERIALIZED (
     SELECT id
-    FROM mail_email
+    FROM weir_mail_email
     WHERE
         state IN ('pending', 'claimed')
         AND expires_at <= statement_timestamp()
-        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
     ORDER BY expires_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 )
-UPDATE mail_email
+UPDATE weir_mail_email
 SET
     state = CASE WHEN ask_until IS NULL THEN 'expired' ELSE 'unknown' END,
     claim_token = CASE WHEN ask_until IS NOT NULL THEN gen_random_uuid() END,
@@ -26,5 +26,5 @@ SET
         'It has expired: ' || relay || ' is not asked any more what became of it. ' || last_reply
     END
 FROM over
-WHERE mail_email.id = over.id
-RETURNING mail_email.id, state, phase, last_reply, claimed_by, correlation_id, recipient
+WHERE weir_mail_email.id = over.id
+RETURNING weir_mail_email.id, state, phase, last_reply, claimed_by, correlation_id, recipient

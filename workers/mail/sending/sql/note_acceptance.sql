@@ -1,6 +1,6 @@
 -- Writes that a relay has accepted an e-mail, for a worker that has lost its claim: an acceptance is never thrown away.
 -- While another worker transmits the e-mail once more, it is kept beside, for `record`.
-UPDATE mail_email
+UPDATE weir_mail_email
 SET
     state = CASE WHEN state = 'sending' THEN state ELSE 'sent' END,
     earlier_reply = CASE WHEN state = 'sending' THEN %(last_reply)s ELSE '' END,

@@ -1,7 +1,7 @@
 -- Writes the outcome of an attempt, whatever state the e-mail is in, if its claim still holds. No row: it is lost.
 -- An unknown e-mail keeps token and time: its worker may still learn more, and operators see since when.
 -- That an earlier attempt was accepted (note_acceptance) outweighs whatever became of this one.
-UPDATE mail_email
+UPDATE weir_mail_email
 SET
     state = CASE WHEN earlier_reply = '' THEN %(state)s::text ELSE 'sent' END,
     claimed_until = NULL,

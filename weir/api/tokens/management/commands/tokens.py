@@ -36,8 +36,8 @@ class Create(Action):
         f"{scope} ({what})" for scope, what in SCOPES.items()
     )
     examples = (
-        "create shop --scope fetches.add_fetch --scope fetches.view_fetch",
-        "create reports --scope ops.view --expires 30d --rate 1/s --why 'for the weekly report'",
+        "create shop --scope weir_fetches.add_fetch --scope weir_fetches.view_fetch",
+        "create reports --scope weir_ops.view --expires 30d --rate 1/s --why 'for the weekly report'",
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -4,10 +4,10 @@ WITH found AS MATERIALIZED (
     SELECT job.id
     FROM unnest(%(slots)s::bigint[]) AS let_go (slot_id)
     CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
-        SELECT id FROM fetches_fetch WHERE slot_id = let_go.slot_id AND lease_until IS NOT NULL OFFSET 0
+        SELECT id FROM weir_fetches_fetch WHERE slot_id = let_go.slot_id AND lease_until IS NOT NULL OFFSET 0
     ) AS job
 )
-UPDATE fetches_fetch
+UPDATE weir_fetches_fetch
 SET state = 'queued', slot_id = NULL, lease_until = NULL
 WHERE id = ANY(ARRAY(SELECT id FROM found)) AND slot_id = ANY(%(slots)s) AND finished_at IS NULL AND state <> 'reserved'
 RETURNING site_id

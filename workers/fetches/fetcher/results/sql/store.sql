@@ -23,7 +23,7 @@ WITH outcome AS MATERIALIZED (
         hop_site, content, unchanged_from, incomplete, waits_for_robots, is_lost
     )
 ), moved AS (
-    UPDATE fetches_fetch AS job
+    UPDATE weir_fetches_fetch AS job
     SET
         state = outcome.state,
         slot_id = CASE WHEN outcome.state = 'queued' THEN NULL ELSE job.slot_id END,
@@ -53,7 +53,7 @@ WITH outcome AS MATERIALIZED (
         site_id = coalesce(outcome.hop_site, job.site_id)
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM outcome WHERE fetch_id = abs(fetch_id)) AS outcome
-    LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
+    LEFT JOIN weir_ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
         AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
         AND job.finished_at IS NULL  -- it is held; a condition on `state` may have all held ones read
@@ -61,13 +61,13 @@ WITH outcome AS MATERIALIZED (
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since, job.correlation_id,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, a scan of all slots looks cheap by old statistics
-    UPDATE ratelimit_slot AS slot
+    UPDATE weir_ratelimit_slot AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
         released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END
     FROM moved
     WHERE slot.id = moved.used_slot_id
 ), bodies AS (
-    INSERT INTO fetches_fetchbody (fetch_id, content)
+    INSERT INTO weir_fetches_fetchbody (fetch_id, content)
     SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots
     ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
 )

@@ -1,0 +1,35 @@
+"""`{% bell %}`: the element <weir-bell> for the user who is signed in."""
+
+from typing import Any, Final
+
+from django import template
+from django.middleware.csrf import get_token
+from django.urls import reverse
+
+from weir.notifications import user_keys
+from weir.notifications.web import polls
+
+EVERY_S: Final = 5  # between two looks
+
+register = template.Library()
+
+
+@register.inclusion_tag("weir/bell/bell.html", takes_context=True)
+def bell(context: dict[str, Any], every: int = EVERY_S) -> dict[str, Any]:
+    """Show the user's number, and list and marking where a script can run.
+
+    Nothing where nobody is signed in, or where the users of notifications are not those of AUTH_USER_MODEL.
+
+    The browser looks again after `every` seconds. Needs the context processor `request`.
+    """
+    request = context["request"]
+    if not request.user.is_authenticated or not user_keys.are_of_accounts():
+        return {}
+    src, number = reverse("weir_bell:count"), polls.Number.now(request.user.pk)
+    return {
+        "src": src,
+        "every": every,
+        "unread": number.unread,
+        "etag": polls.etag(request, number, src),
+        "csrf": get_token(request),
+    }
