@@ -14,6 +14,7 @@ from weir.notifications.querysets import COUNTED, Locked, NotificationQuerySet, 
 from weir.postgres.transactions import CurrentTransactionId, SnapshotField, TransactionIdField
 
 MOST_OF_DEDUPE_KEY = 255  # characters
+_UNREAD, _EXPIRES = Q(read_at__isnull=True), Q(expires_at__isnull=False)
 
 
 class Notification(InterceptedModel):
@@ -43,7 +44,6 @@ class Notification(InterceptedModel):
         editable=False,
         help_text="the transaction by which it last became unread or got another owner",
     )
-
     dedupe_key = models.CharField(  # noqa: DJ001  where there is none, the row is not in the index
         max_length=MOST_OF_DEDUPE_KEY,
         null=True,
@@ -60,14 +60,12 @@ class Notification(InterceptedModel):
             # inbox.page
             models.Index(F("user_id"), F("id").desc(), name="weir_notification_inbox"),
             # inbox.page(unread_only=True); counting what is unread, from the index alone
-            models.Index(
-                F("user_id"), F("id").desc(), condition=Q(read_at__isnull=True), name="weir_notification_unread"
-            ),
+            models.Index(F("user_id"), F("id").desc(), condition=_UNREAD, name="weir_notification_unread"),
             # counting what is unread beside a read mark (inbox/numbers.sql, inbox/by_kind.sql, inbox/mark_all_read.sql)
             models.Index(
                 fields=["user_id", "changed_xid"],
                 include=["id"],
-                condition=Q(read_at__isnull=True),
+                condition=_UNREAD,
                 name="weir_notification_unread_since",
             ),
             # reconcile/changed.sql: the users whose notifications changed lately, in pages that may end at any of them
@@ -75,9 +73,7 @@ class Notification(InterceptedModel):
             # retention/purge.sql
             models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="weir_notification_read"),
             # retention/expire.sql
-            models.Index(
-                fields=["expires_at"], condition=Q(expires_at__isnull=False), name="weir_notification_expires"
-            ),
+            models.Index(fields=["expires_at"], condition=_EXPIRES, name="weir_notification_expires"),
         ]
         constraints: ClassVar = [
             # inbox.notify and inbox/notify_once.sql

@@ -194,7 +194,7 @@ def foreign_key() -> "models.ForeignKey[Any, Any]":
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,
         db_index=False,  # the inbox has one
-        related_name="notifications",
+        related_name="weir_notifications",  # other packages have "notifications"
     )
 
 

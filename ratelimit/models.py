@@ -251,7 +251,7 @@ class Slot(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Reserve: the given-back slots of a site that were reserved alone, which weir_ratelimit_may_be_taken judges.
+            # Reserve: the given-back slots of a site that were reserved alone: weir_ratelimit_may_be_taken judges them.
             models.Index(
                 fields=["site", "start_time"],
                 condition=Q(released_at__isnull=False, run_size=1),

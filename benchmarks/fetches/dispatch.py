@@ -15,7 +15,8 @@ SITES = 1_000
 ROUNDS = 7
 
 FILL = f"""
-    TRUNCATE weir_fetches_fetchbody, weir_fetches_fetch, weir_ratelimit_slot, weir_ratelimit_site RESTART IDENTITY CASCADE;
+    TRUNCATE weir_fetches_fetchbody, weir_fetches_fetch, weir_ratelimit_slot, weir_ratelimit_site
+        RESTART IDENTITY CASCADE;
     INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
     SELECT 'site-' || n || '.bench', interval '100 ms', 1, true, false FROM generate_series(1, {SITES}) AS n;
     INSERT INTO weir_fetches_fetch (

@@ -31,7 +31,9 @@ FILL_ORDERS = """
     SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n
 """
 FILL_EMAILS = """
-    INSERT INTO weir_mail_email (kind, key, recipient, context, state, message_id, attempts, claimed_by, phase, last_reply)
+    INSERT INTO weir_mail_email (
+        kind, key, recipient, context, state, message_id, attempts, claimed_by, phase, last_reply
+    )
     SELECT 'order.shipped', id, customer_email, jsonb_build_object('order_id', id), 'pending',
         '<order.shipped-' || id || '@localhost>', 0, '', '', ''
     FROM weir_orders_order WHERE id <= %(due)s

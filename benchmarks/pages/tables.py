@@ -12,10 +12,11 @@ from benchmarks.once import large
 from benchmarks.pages.size import Size
 
 TABLES = """
-    weir_fetches_fetchbody, weir_fetches_fetch, weir_fetches_robotsfile, weir_ratelimit_slot, weir_ratelimit_site, weir_processes_process,
-    weir_history_minute, weir_history_siteminute, weir_history_total, weir_history_watermark, weir_mail_email, weir_mail_rendering, weir_mail_resolution,
-    weir_mail_pausedkind, weir_notifications_unreadcount, weir_notifications_doubt, weir_notifications_flushedepoch, weir_notifications_repair,
-    weir_notifications_reconciliation
+    weir_fetches_fetchbody, weir_fetches_fetch, weir_fetches_robotsfile, weir_ratelimit_slot, weir_ratelimit_site,
+    weir_processes_process, weir_history_minute, weir_history_siteminute, weir_history_total,
+    weir_history_watermark, weir_mail_email, weir_mail_rendering, weir_mail_resolution, weir_mail_pausedkind,
+    weir_notifications_unreadcount, weir_notifications_doubt, weir_notifications_flushedepoch,
+    weir_notifications_repair, weir_notifications_reconciliation
 """
 # A hundred sites in 100,000 are paused until somebody resumes them, as many for an hour; four hundred are backed off,
 # of which half are unreachable.
@@ -75,7 +76,9 @@ QUEUED = """
     ) AS drawn
 """
 HELD = """
-    INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, slot_id, lease_until, started_at)
+    INSERT INTO weir_fetches_fetch (
+        url, hop_url, site_id, state, priority, max_attempts, slot_id, lease_until, started_at
+    )
     SELECT
         'http://site-' || site_id || '.bench/now/' || id, '', site_id,
         CASE WHEN id % 4 = 0 THEN 'running' ELSE 'reserved' END, 0, 5, id, now() + interval '1 hour',

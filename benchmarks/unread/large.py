@@ -63,7 +63,9 @@ WRONG = """
     WHERE coalesce(stored.unread_count, 0) <> coalesce(counted.unread, 0)
 """
 SIZES = """
-    SELECT pg_table_size('weir_notifications_notification') / 1e9, pg_indexes_size('weir_notifications_notification') / 1e9
+    SELECT
+        pg_table_size('weir_notifications_notification') / 1e9,
+        pg_indexes_size('weir_notifications_notification') / 1e9
 """
 
 

@@ -21,8 +21,9 @@ UNREAD_OF_OTHERS = 5  # one in so many
 PASSES = 20  # in which Redis must have become trusted
 
 EMPTY = """
-    TRUNCATE weir_notifications_notification, weir_notifications_unreadcount, weir_notifications_flushedepoch, weir_notifications_doubt,
-        weir_notifications_reconciliation, weir_notifications_readmark, weir_notifications_excess, weir_notifications_forgottenuser
+    TRUNCATE weir_notifications_notification, weir_notifications_unreadcount, weir_notifications_flushedepoch,
+        weir_notifications_doubt, weir_notifications_reconciliation, weir_notifications_readmark,
+        weir_notifications_excess, weir_notifications_forgottenuser
         RESTART IDENTITY
 """
 # The times are long ago, so that reconciliation finds no recent change.

@@ -24,9 +24,8 @@ class KnownAddress(models.Model):
     known_until = models.DateTimeField()
 
     class Meta:
-        indexes = [
-            models.Index(fields=["known_until"], name="weir_known_address_expired")
-        ]  # for the deletion in `remember`
+        # for the deletion in `remember`
+        indexes = [models.Index(fields=["known_until"], name="weir_known_address_expired")]
 
     def __str__(self) -> str:
         return self.key
@@ -36,7 +35,7 @@ class Link(models.Model):
     """A link that signs a user in once: there while it was not used."""
 
     token_hash = models.BinaryField(primary_key=True, max_length=32, help_text="SHA-256 of the token")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, db_index=False, related_name="+")
     good_until = models.DateTimeField()
 
     def __str__(self) -> str:

@@ -129,9 +129,7 @@ class Fetch(Traced):
     class Meta:
         verbose_name_plural = "fetches"
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(state__in=[state.value for state in State]), name="weir_fetch_state_known"
-            ),
+            models.CheckConstraint(condition=Q(state__in=State.values), name="weir_fetch_state_known"),
             models.CheckConstraint(
                 condition=Q(state__in=[s.value for s in FINAL]) ^ Q(finished_at__isnull=True),
                 name="weir_fetch_final_has_finished_at",
@@ -184,7 +182,7 @@ class Fetch(Traced):
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="weir_fetch_held",
             ),
-            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, and is another one:
+            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, and is another:
             # while statistics say that hardly any fetch is held, reading all of weir_fetch_held would look as cheap.
             models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="weir_fetch_of_slot"),
             # Claim, where a fetch revalidates: the last good result of its URL that has validators.
@@ -277,9 +275,7 @@ class RobotsFile(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(state__in=[state.value for state in RobotsState]), name="weir_robots_state_known"
-            ),
+            models.CheckConstraint(condition=Q(state__in=RobotsState.values), name="weir_robots_state_known"),
             models.CheckConstraint(
                 condition=Q(state__in=[RobotsState.UNREACHABLE.value, RobotsState.FORBIDDEN.value]) ^ Q(error=""),
                 name="weir_robots_unreachable_says_why",

@@ -26,6 +26,7 @@ NOT_BEGUN = (State.PENDING, State.CLAIMED)
 # Ends that say that something went wrong, or that somebody did not want it.
 UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED)
 _SAYS_WHY = ~Q(who="") & ~Q(why="")
+_PENDING, _NOT_SENT, _HAS_REPLY = Q(state=State.PENDING), ~Q(state=State.SENT), ~Q(last_reply="")
 
 
 class Act(models.TextChoices):
@@ -142,29 +143,23 @@ class Email(Traced):
         constraints: ClassVar = [
             # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="weir_email_kind_key_unique"),
-            models.CheckConstraint(
-                condition=Q(state__in=[state.value for state in State]), name="weir_email_state_known"
-            ),
+            models.CheckConstraint(condition=Q(state__in=State.values), name="weir_email_state_known"),
             _only_in(HELD, "claim_token", "weir_email_held_has_token"),
             _only_in([State.CLAIMED], "claimed_until", "weir_email_claimed_has_lease"),
             _only_in([State.SENDING, State.UNKNOWN], "sending_since", "weir_email_sending_has_since"),
             _only_in([State.SENT, State.BOUNCED], "sent_at", "weir_email_sent_has_sent_at"),
+            models.CheckConstraint(condition=~Q(state=State.FAILED) | _HAS_REPLY, name="weir_email_failed_says_why"),
             models.CheckConstraint(
-                condition=~Q(state=State.FAILED) | ~Q(last_reply=""), name="weir_email_failed_says_why"
-            ),
-            models.CheckConstraint(
-                condition=~Q(state=State.UNKNOWN) | ~Q(phase="") & ~Q(last_reply=""),
+                condition=~Q(state=State.UNKNOWN) | ~Q(phase="") & _HAS_REPLY,
                 name="weir_email_unknown_says_what_is_known",
             ),
         ]
         indexes: ClassVar = [
             # What is due, whatever its kind: `status`, and whether a mailer is to be woken.
-            models.Index(fields=["next_attempt_at", "id"], condition=Q(state=State.PENDING), name="weir_email_pending"),
+            models.Index(fields=["next_attempt_at", "id"], condition=_PENDING, name="weir_email_pending"),
             # Claims: the queue of each kind and priority, the longest waiting first.
             models.Index(
-                fields=["kind", "priority", "next_attempt_at", "id"],
-                condition=Q(state=State.PENDING),
-                name="weir_email_queues",
+                fields=["kind", "priority", "next_attempt_at", "id"], condition=_PENDING, name="weir_email_queues"
             ),
             # Take back and give up: what is held, never more than a few hundred. Operators: what is unknown.
             models.Index(
@@ -177,9 +172,7 @@ class Email(Traced):
                 name="weir_email_expires",
             ),
             # Lists of a state, the oldest first; nearly all e-mails are sent.
-            models.Index(
-                fields=["state", "created_at", "id"], condition=~Q(state=State.SENT), name="weir_email_not_sent"
-            ),
+            models.Index(fields=["state", "created_at", "id"], condition=_NOT_SENT, name="weir_email_not_sent"),
             # How many of a kind, and which, were not sent.
             models.Index(
                 fields=["kind", "state", "created_at", "id"],

@@ -85,7 +85,7 @@ def address(words: dict[str, int], number: int) -> str:
 def _register_kinds() -> None:
     """Register the three kinds: in this process, as the ones of other tests know nothing of them."""
     order, invoice, note = KINDS
-    kinds.register(order)(lambda number: Content.from_templates("orders/shipped", order={"number": number}))
+    kinds.register(order)(lambda number: Content.from_templates("weir/orders/shipped", order={"number": number}))
     kinds.register(invoice)(
         lambda number: Content(
             subject=f"Invoice {number}",

@@ -1,6 +1,7 @@
 """Tokens: created and revoked by command and in the admin, shown once, stored as a hash, and taken at a rate."""
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from django.utils import timezone
 from tests.programs import Program, World, token
 from weir.api.tokens import actions
 from weir.api.tokens.models import Token
+from weir.api.tokens.secret import is_secret
 from weir.notifications.models import UnreadCount
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
@@ -88,7 +90,7 @@ def test_the_admin_shows_a_new_token_once() -> None:
     browser = signed_in("weir_tokens.add_token", "weir_tokens.view_token", "weir_tokens.change_token", "weir_ops.view")
     wanted = {"name": "shop", "scopes": ["weir_ops.view"], "days": 30, "rate": "20/s", "why": "for shop"}
     page = browser.post("/admin/weir_tokens/token/add/", wanted)
-    [secret] = [word for word in page.content.decode().replace("<", " ").replace(">", " ").split() if "weir_" in word]
+    [secret] = filter(is_secret, re.split(r"[\s<>]+", page.content.decode()))
     assert "no-store" in page.headers["Cache-Control"]
     assert Program(secret).call("GET", "/status").status_code == 200
     assert secret not in browser.get("/admin/weir_tokens/token/").content.decode()

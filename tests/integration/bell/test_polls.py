@@ -333,7 +333,8 @@ def test_after_a_recovery_the_rows_are_counted_at_once(kim: Tab) -> None:
     """PostgreSQL has forgotten two rows, and that their user's number was flushed."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM weir_notifications_notification WHERE id <> (SELECT min(id) FROM weir_notifications_notification)"
+            "DELETE FROM weir_notifications_notification WHERE id <> "
+            "(SELECT min(id) FROM weir_notifications_notification)"
         )
     reconcile.distrust()
     assert (kim.poll(), kim.unread) == (200, 1)

@@ -22,8 +22,9 @@ from weir.workers.mail.reports import counts, listing
 
 ROWS = 200_000
 FILL = f"""
-    INSERT INTO weir_mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
-        next_attempt_at)
+    INSERT INTO weir_mail_email (
+        kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at, next_attempt_at
+    )
     SELECT CASE WHEN n %% 50000 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
         'kim.' || n || '@customers.example', state, 0, '', '', 'x', CASE WHEN state = 'sent' THEN now() END,
         now() + n * interval '1 second'

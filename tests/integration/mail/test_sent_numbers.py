@@ -18,8 +18,9 @@ from weir.workers.mail.reports import counts
 ROWS = 100_000
 # An e-mail every 20 seconds until now, in about the order of their rows, as they end: 23 days.
 FILL = f"""
-    INSERT INTO weir_mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
-        ended_at)
+    INSERT INTO weir_mail_email (
+        kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at, ended_at
+    )
     SELECT CASE WHEN n %% 7 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
         'kim.' || n || '@customers.example', state, 0, '', '', 'x', CASE WHEN state = 'sent' THEN now() END,
         CASE WHEN state <> 'pending' THEN

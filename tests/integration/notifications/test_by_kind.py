@@ -73,7 +73,8 @@ def test_what_a_read_mark_covers_is_read() -> None:
 def test_what_commits_after_a_read_mark_stays_unread(other_connection: psycopg.Connection[Any]) -> None:
     """What others wrote while its transaction was open had committed before the mark, and is read."""
     other_connection.execute(
-        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) VALUES (1, 'late', 'Hello', '', '')"
+        "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) "
+        "VALUES (1, 'late', 'Hello', '', '')"
     )
     told(1, "news", "sale", "sale")
     inbox.mark_all_read(1)

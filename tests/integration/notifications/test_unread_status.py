@@ -109,7 +109,8 @@ def test_doubts_are_bounded_and_the_oldest_tells_its_age(monkeypatch: pytest.Mon
     monkeypatch.setattr(reports, "MOST", 2)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO weir_notifications_doubt SELECT n, now() - n * interval '1 minute' FROM generate_series(1, 5) AS n"
+            "INSERT INTO weir_notifications_doubt "
+            "SELECT n, now() - n * interval '1 minute' FROM generate_series(1, 5) AS n"
         )
     seen = reports.unread_status()
     assert seen.doubts == 3

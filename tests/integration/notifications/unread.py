@@ -33,7 +33,8 @@ def unread_rows(*also: int) -> dict[int, int]:
     """Return COUNT(*) of the unread rows by user: of all users who have rows or a number, and of these."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT user_id, count(*) FILTER (WHERE read_at IS NULL) FROM weir_notifications_notification GROUP BY user_id"
+            "SELECT user_id, count(*) FILTER (WHERE read_at IS NULL) "
+            "FROM weir_notifications_notification GROUP BY user_id"
         )
         rows = dict(cursor.fetchall())
     return dict.fromkeys((*UnreadCount.objects.values_list("pk", flat=True), *also), 0) | rows

@@ -220,7 +220,8 @@ def test_the_line_on_unread_numbers_says_when_changes_came_to_postgresql() -> No
     assert ", no change has come from Redis to PostgreSQL yet, " in told()[0]
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at) VALUES (1, 1, now() - interval '1 hour')"
+            "INSERT INTO weir_notifications_flushedepoch (epoch, users, flushed_at) "
+            "VALUES (1, 1, now() - interval '1 hour')"
         )
     assert ", the last changes came from Redis to PostgreSQL 1h 00m ago, " in told()[0]
 
@@ -280,7 +281,8 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
         )
         cursor.execute(
             """
-            INSERT INTO weir_mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply, ended_at)
+            INSERT INTO weir_mail_email
+                (kind, key, state, message_id, attempts, claimed_by, phase, last_reply, ended_at)
             SELECT 'k', 'f' || n, 'failed', n, 1, '', 'not begun', '550 No', now() FROM generate_series(1, %s) AS n
             """,
             [many],

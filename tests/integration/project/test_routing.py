@@ -94,7 +94,7 @@ FEWER_APPS = """
 from django.apps import apps
 from weir.postgres import weir_apps
 apps.set_available_apps(["weir.ratelimit"])
-print(weir_apps.is_weirs("orders"), flush=True)
+print(weir_apps.is_weirs("weir_orders"), flush=True)
 """
 
 

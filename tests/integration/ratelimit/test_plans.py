@@ -43,7 +43,8 @@ def slots(request: pytest.FixtureRequest) -> None:
     with connection.cursor() as cursor:
         cursor.execute(SLOTS, {"site": SITE, "few": FEW, "given_back": GIVEN_BACK, "all": ALL})
         cursor.execute(
-            "DELETE FROM pg_statistic WHERE starelid IN ('weir_ratelimit_slot'::regclass, 'weir_ratelimit_site'::regclass)"
+            "DELETE FROM pg_statistic "
+            "WHERE starelid IN ('weir_ratelimit_slot'::regclass, 'weir_ratelimit_site'::regclass)"
         )
         if request.param:
             cursor.execute("ANALYZE weir_ratelimit_slot, weir_ratelimit_site")

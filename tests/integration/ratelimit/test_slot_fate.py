@@ -107,7 +107,8 @@ def test_a_slot_of_a_deleted_site_has_a_fate() -> None:
 def test_the_function_is_inlined() -> None:
     """Counting by it calls nothing for each of thousands of slots."""
     nodes = explain(
-        "SELECT weir_ratelimit_slot_fate(slot, 1, now(), now(), now()), count(*) FROM weir_ratelimit_slot AS slot GROUP BY 1",
+        "SELECT weir_ratelimit_slot_fate(slot, 1, now(), now(), now()), count(*) "
+        "FROM weir_ratelimit_slot AS slot GROUP BY 1",
         options="VERBOSE, ",
     )
     assert "weir_ratelimit_slot_fate" not in str(nodes)

@@ -70,8 +70,8 @@ def test_a_template_that_cannot_be_rendered_is_refused_with_the_reason(
     template: str, settings: Settings, tmp_path: Path
 ) -> None:
     """Whatever a template raises, this e-mail is to blame."""
-    folder = tmp_path / "orders"
-    folder.mkdir()
+    folder = tmp_path / "weir" / "orders"
+    folder.mkdir(parents=True)
     (folder / "shipped.html").write_text(template)
     engine: dict[str, Any] = {**settings.TEMPLATES[0], "DIRS": [tmp_path]}
     settings.TEMPLATES = [engine]

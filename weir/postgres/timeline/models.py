@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class KnownTimeline(models.Model):
-    """The one row that says which history of the database is known. `weir_timeline_is_known` reads it for each grant."""
+    """The one row that says which history of the database is known: `weir_timeline_is_known` reads it for grants."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     timeline = models.CharField(max_length=8, help_text="of PostgreSQL's write-ahead log: another after each promotion")
