@@ -25,7 +25,7 @@ NAMES = {
 @register(Tags.database)
 def tables_have_the_chosen_key(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
     """weir.E015: the tables were made for the users' keys, and the foreign key, that the settings name."""
-    if DEFAULT_DB_ALIAS not in (databases or ()):
+    if DEFAULT_DB_ALIAS not in (databases or ()) or connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
         return []
     chosen = (user_keys.kind().name, settings.WEIR_USER_FOREIGN_KEY)
     made = _made()

@@ -24,12 +24,11 @@ class ProjectConfig(weir_apps.WeirApp):
 
         name_requests()
         connection_created.connect(_configure, dispatch_uid="weir")
-        weir_apps.ask_first()
         collect_as_ever()
 
 
 def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
     """Configure a session with Weir's database; any other is the project's, and may be no PostgreSQL."""
-    if connection.alias == DEFAULT_DB_ALIAS:
+    if connection.alias == DEFAULT_DB_ALIAS and connection.vendor == "postgresql":  # a check refuses another
         with connection.wrap_database_errors:
             sessions.configure(connection.connection)

@@ -10,9 +10,8 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
-from django.db import connection, router
+from django.db import router
 from django.db.models import Model
-from psycopg import IsolationLevel
 
 from project import shared_redis
 from project.environment.unknown import unknown
@@ -68,28 +67,6 @@ def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
         )
         for alias, variable, what in shared_redis.caches()
     ]
-
-
-@register
-def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E022: without USE_TZ, times that are read cannot be compared with PostgreSQL's: beat ends with an error."""
-    message = "USE_TZ must be True: Weir's times have a zone, as PostgreSQL's have."
-    hint = "TIME_ZONE may be any: pages and forms of yours show times in it."
-    return [] if settings.USE_TZ else [Error(message, hint=hint, id="weir.E022")]
-
-
-@register
-def transactions_see_what_was_committed(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W012: Django begins each transaction with `isolation_level`, in which a second writer is refused."""
-    level = connection.settings_dict["OPTIONS"].get("isolation_level")
-    if not isinstance(level, int) or level <= IsolationLevel.READ_COMMITTED:  # Django refuses what is no number
-        return []
-    message = (
-        f"DATABASES['default']['OPTIONS']['isolation_level'] is {IsolationLevel(level).name}: what two ask at once, "
-        'such as by request_fetch(..., dedupe=True), raises OperationalError for one of them ("could not serialize").'
-    )
-    hint = "Leave it out, and begin those transactions of yours that need it by SET TRANSACTION ISOLATION LEVEL."
-    return [Warning(message, hint=hint, id="weir.W012")]
 
 
 @register

@@ -60,6 +60,8 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
         if options["check_unapplied"]:
             return super().handle(*args, **options)  # which only looks
+        if connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
+            return super().handle(*args, **options)  # whose checks refuse it
         if (alias := options["database"]) != DEFAULT_DB_ALIAS:
             if _is_weirs(connections[alias]):
                 raise CommandError(

@@ -16,12 +16,13 @@ class TimelineConfig(weir_apps.WeirApp):
     verbose_name = "Weir: timeline"
 
     def ready(self) -> None:
-        """Give the statements that ask the gate their parameters.
+        """Have Weir's tables be in `default`, check that it is PostgreSQL, and give statements what they ask the gate.
 
         Have the row written after `migrate`; `flush` does so, too, as after a test of Django's that empties all tables.
         """
-        from weir.postgres.timeline import gate  # noqa: PLC0415  needs loaded apps
+        from weir.postgres.timeline import checks, gate  # noqa: F401, PLC0415  registers by being imported; needs loaded apps
 
+        weir_apps.ask_first()
         statements.guard(statements.Gate(gate.known_number, gate.clock, gate.read_clock))
         post_migrate.connect(begin, sender=self, dispatch_uid="weir.postgres.timeline")
 

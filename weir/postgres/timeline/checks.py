@@ -1,0 +1,92 @@
+"""System checks of the database that Weir's tables are in, and of what a project's settings mean for it.
+
+They belong to this app because every installation has it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from django.apps import apps
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
+from django.db import DEFAULT_DB_ALIAS, connections, router
+from psycopg import IsolationLevel
+
+from weir.postgres.weir_apps import WeirApp, WeirRouter
+
+OLDEST: Final = 150_000  # PostgreSQL 15, as the server tells its version
+NEEDS: Final = "Weir needs PostgreSQL 15 or newer"
+LABELS: Final = "weir_"  # what those of its apps begin with
+
+
+@register
+def database_is_postgresql(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E032: Weir's tables and statements are PostgreSQL's. Said before a statement is executed."""
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.vendor == "postgresql":
+        return []
+    message = f"{NEEDS}, but DATABASES['default'] is {database.display_name}."
+    hint = (
+        'Set its ENGINE to "django.db.backends.postgresql", and NAME, USER, PASSWORD and HOST to a server of that kind.'
+    )
+    return [Error(message, hint=hint, id="weir.E032")]
+
+
+@register(Tags.database)
+def server_is_new_enough(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+    """weir.E033: an older server lacks what Weir's statements use."""
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    if DEFAULT_DB_ALIAS not in (databases or ()) or database.vendor != "postgresql" or database.pg_version >= OLDEST:
+        return []
+    message = f"{NEEDS}, but the server of DATABASES['default'] is PostgreSQL {database.pg_version // 10_000}."
+    return [Error(message, hint="Upgrade the server, or name another one.", id="weir.E033")]
+
+
+@register
+def tables_are_in_default(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W031: a project's router cannot send Weir's tables elsewhere: WeirRouter is asked first."""
+    elsewhere = sorted({alias for alias in _written_to() if alias != DEFAULT_DB_ALIAS})
+    if not elsewhere:
+        return []
+    message = (
+        f"DATABASE_ROUTERS sends Weir's tables to {', '.join(map(repr, elsewhere))}: they stay in 'default' all the "
+        "same, where a transaction of yours is that of Weir's rows, too."
+    )
+    hint = f"Have db_for_write return None for the apps whose labels begin with {LABELS!r}."
+    return [Warning(message, hint=hint, id="weir.W031")]
+
+
+def _written_to() -> Iterator[str]:
+    """Yield the databases in which a project's own routers would have Weir's tables written."""
+    ask = [
+        each.db_for_write
+        for each in router.routers
+        if not isinstance(each, WeirRouter) and hasattr(each, "db_for_write")
+    ]
+    for config in apps.get_app_configs():
+        if isinstance(config, WeirApp):
+            for model in config.get_models():
+                if said := next(filter(None, (asked(model) for asked in ask)), None):
+                    yield said
+
+
+@register
+def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E022: without USE_TZ, times that are read cannot be compared with PostgreSQL's: beat ends with an error."""
+    message = "USE_TZ must be True: Weir's times have a zone, as PostgreSQL's have."
+    hint = "TIME_ZONE may be any: pages and forms of yours show times in it."
+    return [] if settings.USE_TZ else [Error(message, hint=hint, id="weir.E022")]
+
+
+@register
+def transactions_see_what_was_committed(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W012: Django begins each transaction with `isolation_level`, in which a second writer is refused."""
+    level = connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"].get("isolation_level")
+    if not isinstance(level, int) or level <= IsolationLevel.READ_COMMITTED:  # Django refuses what is no number
+        return []
+    message = (
+        f"DATABASES['default']['OPTIONS']['isolation_level'] is {IsolationLevel(level).name}: what two ask at once, "
+        'such as by request_fetch(..., dedupe=True), raises OperationalError for one of them ("could not serialize").'
+    )
+    hint = "Leave it out, and begin those transactions of yours that need it by SET TRANSACTION ISOLATION LEVEL."
+    return [Warning(message, hint=hint, id="weir.W012")]
