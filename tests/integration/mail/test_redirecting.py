@@ -86,7 +86,7 @@ def by_page(email: Email, rights: tuple[str, ...]) -> int:
 @pytest.mark.parametrize("rights", RIGHTS, ids=str)
 def test_nobody_redirects_with_less_than_both_rights(email: Email, rights: tuple[str, ...]) -> None:
     """By whatever door; and nobody is told whether an address is the one that the e-mail has."""
-    with pytest.raises(acting.NotPermitted, match="lacks the permission mail"):
+    with pytest.raises(acting.NotPermitted, match="lacks the permission weir_mail"):
         by_action(email, rights)
     assert by_api(email, rights) == 403
     assert by_page(email, rights) == 403

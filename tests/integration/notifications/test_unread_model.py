@@ -66,7 +66,7 @@ class UnreadNumbers(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE " + ", ".join(f"notifications_{table}" for table in TABLES))
+            cursor.execute("TRUNCATE " + ", ".join(f"weir_notifications_{table}" for table in TABLES))
         self.valkey.flushdb()
         reconcile.run_pass()
         self.neighbours = neighbours.keys_of_neighbours()

@@ -48,7 +48,7 @@ def indexes(nodes: Nodes) -> set[str]:
     """Return the indexes that a plan uses on notifications; fails where it reads the table from end to end."""
     of_notifications = [node for node in nodes if node.get("Relation Name") == "weir_notifications_notification"]
     assert not [node for node in of_notifications if node["Node Type"] == "Seq Scan"]
-    return {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("notification_")}
+    return {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("weir_notification_")}
 
 
 def page_plan(**options: Any) -> Nodes:

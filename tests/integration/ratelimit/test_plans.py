@@ -58,7 +58,7 @@ def indexes_of_slots(nodes: list[dict[str, Any]]) -> set[tuple[str, bool]]:
     return {
         (node["Index Name"], "Index Cond" in node)
         for node in nodes
-        if node.get("Index Name", "").startswith(("slot_", "ratelimit_slot_"))
+        if node.get("Index Name", "").startswith(("weir_slot_", "weir_ratelimit_slot_"))
     }
 
 

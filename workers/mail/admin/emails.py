@@ -121,8 +121,8 @@ class EmailAdmin(ActingAdmin[Email]):
         page = self.admin_site.admin_view(partial(previews.page, site=self.admin_site))
         frame = self.admin_site.admin_view(previews.frame)
         own = [
-            path("<int:email_id>/preview/", page, name="mail_email_preview"),
-            path("<int:email_id>/preview/html/", frame, name="mail_email_preview_html"),
+            path("<int:email_id>/preview/", page, name="weir_mail_email_preview"),
+            path("<int:email_id>/preview/html/", frame, name="weir_mail_email_preview_html"),
         ]
         return [*own, *super().get_urls()]
 
