@@ -160,6 +160,37 @@ def test_a_foreign_key_to_a_user_model_of_ones_own(
     assert "made with WEIR_USER_KEY=uuid and WEIR_USER_FOREIGN_KEY=true" in found["found"][0]
 
 
+OF_USERS = """
+from django.contrib.auth import get_user_model
+from django.core.checks import run_checks
+from django.core.management import call_command
+
+call_command("migrate", verbosity=0)
+from weir.notifications import inbox, user_keys
+user = get_user_model().objects.create(username="kim")
+inbox.notify(user.pk, "news", "Hello")
+told = [message.id for message in run_checks(databases=["default"]) if message.id == "weir.E015"]
+print(user_keys.kind().name, inbox.unread_count(user.pk), inbox.unread_count(str(user.pk)), told)
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("models.UUIDField(primary_key=True, default=uuid.uuid4)", "uuid"),
+        ("models.CharField(primary_key=True, max_length=40, default=lambda: 'kim-' + str(uuid.uuid4()))", "text"),
+        ("models.AutoField(primary_key=True)", "integer"),
+    ],
+)
+def test_users_of_a_projects_own_need_no_setting(
+    key: str, kind: str, start_python: StartPython, empty_database: str, tmp_path: Path
+) -> None:
+    """Their primary key says what keys are, when the tables are made and afterwards."""
+    before, environment = people(tmp_path, key), {"WEIR_TEST_DATABASE": empty_database}
+    process = start_python(OF_USERS, new=True, before=before, environment=environment)
+    assert process.communicate(timeout=120)[0].splitlines()[-1] == f"{kind} 1 1 []"
+
+
 MANAGE = """
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
