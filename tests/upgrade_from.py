@@ -15,8 +15,8 @@ FILE = CHECKOUT / "deploy" / "UPGRADE_FROM"
 def named() -> str | None:
     """Return the commit that the file names; None where there is no version before."""
     lines = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]
-    [name] = lines or [None]
-    return name
+    [name] = lines or [""]
+    return name or None
 
 
 def commit() -> str:

@@ -1,5 +1,8 @@
 """Which database Weir's tables can be in, checks say: before a statement is executed, with what to write instead."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,6 @@ from django.db import connection, connections
 
 from project.checkout import CHECKOUT
 from tests.integration.project.test_checks import weir_messages
-from tests.run_python import run_python
 from tests.servers import database_url, redis_url
 
 OTHER = """
@@ -33,17 +35,17 @@ def test_another_make_is_refused_by_one_sentence(command: str, of_django: bool, 
     """Also by Django's own `migrate`, which a project without Weir's has."""
     text = OTHER + ("INSTALLED_APPS.remove('project')\n" if of_django else "")
     (tmp_path / "other_make.py").write_text(text)
-    said = run_python(
-        "-m",
-        "django",
-        *command.split(),
-        status=1,
-        PYTHONPATH=f"{tmp_path}:{CHECKOUT}",
-        DATABASE_URL=database_url("never_asked"),
-        REDIS_URL=redis_url(),
-        DJANGO_SECRET_KEY="of a test",  # noqa: S106  no secret
-        DJANGO_SETTINGS_MODULE="other_make",
-    )
+    variables = {
+        "PYTHONPATH": f"{tmp_path}:{CHECKOUT}",
+        "DATABASE_URL": database_url("never_asked"),
+        "REDIS_URL": redis_url(),
+        "DJANGO_SECRET_KEY": "of a test",
+        "DJANGO_SETTINGS_MODULE": "other_make",
+    }
+    words = [sys.executable, "-m", "django", *command.split()]
+    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
     assert f"(weir.E032) {NEEDS}, but DATABASES['default'] is SQLite." in said
     assert 'Set its ENGINE to "django.db.backends.postgresql"' in said
     assert "Traceback" not in said
