@@ -74,11 +74,12 @@ def test_migrations_are_compared_with_the_table() -> None:
     """One that is not there counts."""
     assert readiness._is_migrated()
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'ops' RETURNING name")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'weir_ops' RETURNING name")
         names = [name for (name,) in cursor.fetchall()]
         assert not readiness._is_migrated()
         cursor.executemany(
-            "INSERT INTO django_migrations (app, name, applied) VALUES ('ops', %s, now())", [(name,) for name in names]
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('weir_ops', %s, now())",
+            [(name,) for name in names],
         )
 
 
