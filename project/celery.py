@@ -20,7 +20,7 @@ log_what_tasks_print()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
-integrate(app)
+integrate(app, configure_sessions=False)  # `project.apps` does, of all
 
 
 @setup_logging.connect

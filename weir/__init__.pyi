@@ -1,5 +1,6 @@
 # The public names of Weir. Made by `python -m docs.ext.public_names`: change __init__.py.
 
+from weir.conf.texts.rates import InvalidRate
 from weir.notifications.counters import Unreachable as RedisUnreachable
 from weir.notifications.forgetting import forget_user as forget_notifications
 from weir.notifications.inbox import mark_all_read
@@ -15,7 +16,6 @@ from weir.notifications.models import Notification
 from weir.notifications.reconcile import reconcile_users as reconcile_unread
 from weir.notifications.reconciliation.repairs import Repaired as RepairedUnread
 from weir.ratelimit.clock import now as slot_time
-from weir.ratelimit.rates import InvalidRate
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import DEFAULT
 from weir.ratelimit.site_settings import SiteBusy
@@ -73,8 +73,22 @@ from weir.workers.tracing.correlation import bound as under_correlation_id
 from weir.workers.tracing.correlation import current as correlation_id
 
 _PLACES: dict[str, str]
+APPS: list[str]
+APPS_API: list[str]
+APPS_FETCHES: list[str]
+APPS_MAIL: list[str]
+APPS_NOTIFICATIONS: list[str]
+APPS_OPS: list[str]
+APPS_THROTTLE: list[str]
 
 __all__ = [
+    "APPS",
+    "APPS_API",
+    "APPS_FETCHES",
+    "APPS_MAIL",
+    "APPS_NOTIFICATIONS",
+    "APPS_OPS",
+    "APPS_THROTTLE",
     "BounceReport",
     "DEFAULT",
     "Email",
@@ -109,7 +123,6 @@ __all__ = [
     "correlation_id",
     "each_locked_row",
     "email_bounced",
-    "weir_email_kind",
     "estimate_wait",
     "finish_slots",
     "forecast_site",
@@ -146,4 +159,5 @@ __all__ = [
     "unread_by_kind",
     "unread_count",
     "unread_counts",
+    "weir_email_kind",
 ]

@@ -16,7 +16,7 @@ from celery.signals import beat_init, celeryd_init, worker_process_shutdown
 from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
-from weir.workers import limits, schedule, task_names
+from weir.workers import limits, own_sessions, schedule, task_names
 from weir.workers.tracing import spans
 from weir.workers.tracing.messages import carry_correlation_ids
 
@@ -41,11 +41,13 @@ class CannotIntegrate(Exception):
     """What the configuration of a Celery app says, and Weir cannot work with; the message says what to do."""
 
 
-def integrate(app: Celery) -> None:
+def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     """Have this Celery app run Weir's tasks and its schedule. Called where the app is made, any number of times.
 
     Its configuration may be read before or afterwards. Weir's routes come before its own, and are of Weir's tasks
     only. Its scheduler becomes Weir's, which is django-celery-beat's behind a lease, and runs `beat_schedule`, too.
+    In workers that serve Weir's queues, and in beat, sessions with PostgreSQL have Weir's time limits while they do
+    Weir's work (`weir.workers.own_sessions`), unless a project that configures all of them says not to.
 
     Raises CannotIntegrate where the configuration is known already, and Weir cannot work with it. Otherwise `manage.py
     check` says so, and a worker or a beat ends with that sentence when it starts.
@@ -57,6 +59,8 @@ def integrate(app: Celery) -> None:
     app.autodiscover_tasks(_packages)
     limits.bring_own_limits()
     carry_correlation_ids()
+    if configure_sessions:
+        own_sessions.configure_own_sessions()
     worker_process_shutdown.connect(spans.stop)
     celeryd_init.connect(_refuse_to_start)
     beat_init.connect(_refuse_to_beat)

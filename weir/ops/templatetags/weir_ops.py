@@ -5,12 +5,12 @@ import re
 from datetime import datetime
 
 from django import template
-from django.conf import settings
 from django.shortcuts import resolve_url
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.ops.filters import Chosen
 from weir.ratelimit import site_names
@@ -28,7 +28,7 @@ _CODE = re.compile(r"`([^`]+)`")
 @register.simple_tag
 def logout_url() -> str:
     """Return where a visitor signs out: WEIR_LOGOUT_URL, a path or the name of a URL. "" where it is not set."""
-    to = getattr(settings, "WEIR_LOGOUT_URL", "")
+    to = settings.WEIR_LOGOUT_URL
     return resolve_url(to) if to else ""
 
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
+from django.core.checks import CheckMessage, Error, Tags, Warning  # noqa: A004  Django's name
 from django.db import DEFAULT_DB_ALIAS, connections, router
 from psycopg import IsolationLevel
 
+from weir.conf.checks import register
 from weir.postgres.weir_apps import WeirApp, WeirRouter
 
 OLDEST: Final = 150_000  # PostgreSQL 15, as the server tells its version
@@ -19,7 +20,7 @@ NEEDS: Final = "Weir needs PostgreSQL 15 or newer"
 LABELS: Final = "weir_"  # what those of its apps begin with
 
 
-@register
+@register()
 def database_is_postgresql(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E032: Weir's tables and statements are PostgreSQL's. Said before a statement is executed."""
     database = connections[DEFAULT_DB_ALIAS]
@@ -42,7 +43,7 @@ def server_is_new_enough(databases: Sequence[str] | None = None, **_kwargs: Any)
     return [Error(message, hint="Upgrade the server, or name another one.", id="weir.E033")]
 
 
-@register
+@register()
 def tables_are_in_default(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W031: a project's router cannot send Weir's tables elsewhere: WeirRouter is asked first."""
     elsewhere = sorted({alias for alias in _written_to() if alias != DEFAULT_DB_ALIAS})
@@ -70,7 +71,7 @@ def _written_to() -> Iterator[str]:
                     yield said
 
 
-@register
+@register()
 def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E022: without USE_TZ, times that are read cannot be compared with PostgreSQL's: beat ends with an error."""
     message = "USE_TZ must be True: Weir's times have a zone, as PostgreSQL's have."
@@ -78,7 +79,7 @@ def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
     return [] if settings.USE_TZ else [Error(message, hint=hint, id="weir.E022")]
 
 
-@register
+@register()
 def transactions_see_what_was_committed(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W012: Django begins each transaction with `isolation_level`, in which a second writer is refused."""
     level = connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"].get("isolation_level")
