@@ -7,6 +7,7 @@ from django.test.runner import DiscoverRunner
 
 from weir.postgres import sessions
 from weir.postgres.timeline import gate
+from weir.testing.servers import without_servers
 
 
 class Runner(DiscoverRunner):
@@ -18,8 +19,9 @@ class Runner(DiscoverRunner):
     def setup_databases(self, **options: Any) -> Any:  # noqa: ANN401  Django's signature
         made = super().setup_databases(**options)
         if self.parallel > 1 and any(database.alias == DEFAULT_DB_ALIAS for database, *_ in made):
-            for number in range(1, self.parallel + 1):
-                _begin_in_copy(str(number))
+            with without_servers():
+                for number in range(1, self.parallel + 1):
+                    _begin_in_copy(str(number))
         return made
 
     def run_checks(self, databases: Any) -> None:  # noqa: ANN401  as above
@@ -30,11 +32,13 @@ class Runner(DiscoverRunner):
 
 
 def _begin_in_copy(suffix: str) -> None:
+    from weir.postgres.timeline.models import KnownTimeline  # noqa: PLC0415  a runner is imported before models are
+
     copy = sessions.another(connection)
     copy.settings_dict["NAME"] = connection.creation.get_test_db_clone_settings(suffix)["NAME"]
     try:
         with copy.cursor() as cursor:
-            cursor.execute("DELETE FROM weir_timeline_knowntimeline")
+            cursor.execute(f"DELETE FROM {KnownTimeline._meta.db_table}")  # noqa: S608  a name of ours
         gate.begin(copy)
     finally:
         copy.close()

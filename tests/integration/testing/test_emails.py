@@ -1,7 +1,7 @@
 """E-mails in `mail.outbox`: those that a mailer would send."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.core import mail
@@ -25,9 +25,10 @@ def emails(transactional_db: None) -> Iterator[list[EmailMessage]]:  # noqa: ARG
         yield sent
 
 
-def queue(number: str, **options: object) -> Email:
+def queue(number: str, not_before: datetime | None = None) -> Email:
     order = Order.objects.create(number=number, customer_email="kim@example.com")
-    return outbox.send_once(KIND, number, to="Kim <kim@example.com>", context={"order_id": order.pk}, **options)  # type: ignore[arg-type]  each option as there
+    context = {"order_id": order.pk}
+    return outbox.send_once(KIND, number, to="Kim <kim@example.com>", context=context, not_before=not_before)
 
 
 def test_an_email_is_sent_once(emails: list[EmailMessage]) -> None:

@@ -34,7 +34,7 @@ def was_asked(server: socket.socket) -> bool:
     return True
 
 
-def tests_of(module: str) -> int:
+def number_in(module: str) -> int:
     return len(re.findall(r"def test_", (BOOKSHOP / f"{module}.py").read_text()))
 
 
@@ -52,14 +52,14 @@ def run(*arguments: str, server: socket.socket | None, settings: str = "settings
 
 def test_they_pass_by_pytest(nobody: socket.socket) -> None:
     said = run(*BY_PYTEST, "--durations=5", str(BOOKSHOP / "by_pytest.py"), server=nobody)
-    assert f"{tests_of('by_pytest')} passed" in said
+    assert f"{number_in('by_pytest')} passed" in said
     assert not was_asked(nobody)
 
 
 def test_they_pass_by_djangos_runner(nobody: socket.socket) -> None:
     """In two processes, with a copy of the database each; no check warns of what the runner itself has set."""
     said = run("manage.py", "test", "tests.hosts.bookshop.by_django", "--no-input", "--parallel=2", server=nobody)
-    assert f"Ran {tests_of('by_django')} tests" in said
+    assert f"Ran {number_in('by_django')} tests" in said
     assert "weir." not in said
     assert not was_asked(nobody)
 
@@ -67,4 +67,4 @@ def test_they_pass_by_djangos_runner(nobody: socket.socket) -> None:
 def test_they_pass_with_django_alone_where_tasks_run_at_once() -> None:
     """Redis is asked, and is there."""
     arguments = ("manage.py", "test", "tests.hosts.bookshop.plain", "--no-input")
-    assert f"Ran {tests_of('plain')} tests" in run(*arguments, server=None, settings="eager_settings")
+    assert f"Ran {number_in('plain')} tests" in run(*arguments, server=None, settings="eager_settings")
