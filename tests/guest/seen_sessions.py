@@ -78,6 +78,6 @@ class Sessions(TransactionTestCase):
 
     def worker(self, *queues: str) -> None:
         """Have a worker of these queues be set up."""
-        app.amqp.queues.select(queues)
+        app.amqp.queues.select([*queues])
         self.addCleanup(app.amqp.__dict__.pop, "queues", None)
         celeryd_after_setup.send(sender="guest@here", instance=SimpleNamespace(app=app), conf=app.conf)

@@ -41,7 +41,8 @@ class Operators(Group):
 
     WEIR_LOGOUT_URL: str = Field(
         default="",
-        description="Where the operators' pages sign out: a path, or the name of a URL. Empty = they have no button for that.",
+        description="Where the operators' pages sign out: a path, or the name of a URL. Empty = they have no button "
+        "for that.",
     )
     WEIR_OPS_READ_ONLY: Flag = Field(
         default=False,

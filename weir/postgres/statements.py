@@ -113,8 +113,8 @@ def is_in_transaction() -> bool:
 
 def _is_in_test_case() -> bool:
     """Tell whether a Django TestCase will roll back what is executed now, and what is committed inside of its test."""
-    blocks = connections[DEFAULT_DB_ALIAS].atomic_blocks
-    return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001  `durable` has no other way to know
+    blocks: Any = connections[DEFAULT_DB_ALIAS].atomic_blocks  # whose types lack what Django has for `durable`
+    return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001  as Django does
 
 
 def refuse_transaction(what: str) -> None:

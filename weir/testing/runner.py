@@ -38,7 +38,7 @@ def _begin_in_copy(suffix: str) -> None:
     copy.settings_dict["NAME"] = connection.creation.get_test_db_clone_settings(suffix)["NAME"]
     try:
         with copy.cursor() as cursor:
-            cursor.execute(f"DELETE FROM {KnownTimeline._meta.db_table}")  # noqa: S608  a name of ours
+            cursor.execute(f"DELETE FROM {KnownTimeline._meta.db_table}")  # noqa: S608, SLF001  a name of ours
         gate.begin(copy)
     finally:
         copy.close()

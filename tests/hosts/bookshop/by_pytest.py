@@ -48,7 +48,7 @@ def test_an_order(
     assert sent_emails is mail.outbox
     assert (email.subject, email.to) == ("Your order of Emma", ["kim@example.com"])
     assert isinstance(email, mail.EmailMultiAlternatives)
-    assert "<p>Emma will be" in email.alternatives[0][0]
+    assert "<p>Emma will be" in str(email.alternatives[0][0])
     assert Email.objects.get().state == "sent"
 
 

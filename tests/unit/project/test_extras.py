@@ -56,7 +56,7 @@ def imported(path: Path) -> set[str]:
 def test_the_library_imports_what_is_installed_with_it() -> None:
     """A module of an extra's has that one's packages beside those of all."""
     of_package = packages_distributions()
-    strange = {}
+    strange: dict[str, set[str]] = {}
     for path in (
         path for room in ("notifications", "ratelimit", "weir", "workers") for path in (CHECKOUT / room).rglob("*.py")
     ):
@@ -67,7 +67,9 @@ def test_the_library_imports_what_is_installed_with_it() -> None:
                 allowed |= names([text for extra in wanted for text in EXTRAS[extra]])
         for package in imported(path):
             owners = {canonicalize_name(owner) for owner in of_package.get(package, [package])}
-            owners |= {WITH[owner] for owner in owners if owner in WITH} | ({package.replace("_", "-")})
+            owners |= {canonicalize_name(WITH[owner]) for owner in owners if owner in WITH} | {
+                canonicalize_name(package)
+            }
             if not owners & allowed and not (package == "backports" and "backports-zstd" in allowed):
                 strange.setdefault(name, set()).add(package)
     assert strange == {}

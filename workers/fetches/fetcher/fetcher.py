@@ -51,7 +51,7 @@ from weir.workers.tracing import spans
 try:
     import uvloop
 except ModuleNotFoundError:  # the extra uvloop: asyncio's own loop costs more of the processor
-    uvloop = None
+    uvloop = None  # type: ignore[assignment]
 
 log = get_logger(__name__)
 
