@@ -213,6 +213,11 @@ class OnlySettings(Group):
         default=False,
         description="Whether `GET /metrics` answers clients of the same host where `WEIR_METRICS_TOKEN` is empty.",
     )
+    WEIR_LOGOUT_URL: str = Field(
+        default="",
+        description="Where the operators' pages sign out: a path, or the name of a URL. Empty = they have no button "
+        "for that.",
+    )
 
 
 class Declared(Servers, Retention, Operators, Monitoring, Notifications, Mail, Fetches, Pace):

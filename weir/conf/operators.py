@@ -39,11 +39,6 @@ class Operators(Group):
 
     title = "Operators"
 
-    WEIR_LOGOUT_URL: str = Field(
-        default="",
-        description="Where the operators' pages sign out: a path, or the name of a URL. Empty = they have no button "
-        "for that.",
-    )
     WEIR_OPS_READ_ONLY: Flag = Field(
         default=False,
         description="Operators see everything and change nothing, whatever they have permission for: neither sites nor "

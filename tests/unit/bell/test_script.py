@@ -4,7 +4,7 @@ import re
 
 from project.checkout import CHECKOUT
 
-FOLDER = CHECKOUT / "notifications/web/static/bell"
+FOLDER = CHECKOUT / "notifications/web/static/weir/bell"
 MOST_BYTES = 6_000
 
 

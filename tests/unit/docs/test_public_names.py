@@ -40,10 +40,10 @@ def test_another_name_is_not_there() -> None:
 
 
 def test_importing_weir_reads_nothing_and_needs_no_settings() -> None:
-    """A host's settings, celery.py and manage.py import it, before anything is set up."""
+    """A host's settings, celery.py and manage.py import it, before anything is set up. The lists of apps are texts."""
     command = [sys.executable, "-S", "-c", "import weir, sys; print([m for m in sys.modules if m.startswith('weir.')])"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert (done.stdout, done.stderr) == ("['weir.apps_lists']\n", "")
     done = subprocess.run([sys.executable, "-c", CHEAP], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("[] ")

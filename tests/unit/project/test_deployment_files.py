@@ -25,6 +25,7 @@ from project import environment
 from project.checkout import CHECKOUT
 from project.processes import folder
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
+from weir.conf.declared import Declared
 from weir.workers import heartbeats, schedule
 from weir.workers.processes.kinds import BEAT, KINDS
 
@@ -68,8 +69,8 @@ def dockerfile() -> list[list[tuple[str, str]]]:
 
 
 def variables_read() -> set[str]:
-    """Return the names of the variables that settings read: env.NAME and os.environ.get("NAME")."""
-    names = set()
+    """Return the variables that settings read: env.NAME, os.environ.get("NAME"), and all of Weir's by env.of_weir()."""
+    names = {*Declared.model_fields}
     for path in ("project/settings.py", "project/embedded/servers.py"):
         for node in ast.walk(ast.parse((CHECKOUT / path).read_text())):
             match node:
@@ -105,7 +106,7 @@ def run_settings() -> dict[str, Any]:
 
 
 def load_settings() -> dict[str, Any]:
-    loaded = run_settings()
+    loaded = {name: field.default for name, field in Declared.model_fields.items()} | run_settings()
     plain = {name: value for name, value in loaded.items() if name[0].isupper() and name != "LOGGING"}
     return plain | {"log level": loaded["LOGGING"]["root"]["level"]}
 

@@ -174,7 +174,7 @@ def test_a_fetcher_has_no_secret_but_the_servers() -> None:
     """It reads what strangers send. `env` is stronger than `envFrom`; without relays there are no routes to them."""
     secret = {name for name, field in Variables.model_fields.items() if isinstance(field.default, SecretStr)}
     [container] = pods()["fetcher"]["containers"]
-    emptied = (secret - {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"}) | {"WEIR_MAIL_ROUTES"}
+    emptied = (secret - {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"}) | {"WEIR_MAIL_RELAYS", "WEIR_MAIL_ROUTES"}
     assert {one["name"]: one["value"] for one in container["env"]} == dict.fromkeys(emptied, "")
 
 

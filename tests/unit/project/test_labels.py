@@ -94,4 +94,4 @@ def test_urls_have_namespaces_of_their_own() -> None:
                     found.append(name)
                 case ast.keyword(arg="urls_namespace", value=ast.Constant(value=name)):
                     found.append(name)
-    assert sorted({*found}) == ["weir_api", "weir_bell", "weir_ops"]
+    assert sorted({*found}) == ["weir_api", "weir_api:v1", "weir_bell", "weir_ops"]
