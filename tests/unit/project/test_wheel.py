@@ -1,10 +1,7 @@
 """The distribution `django-weir` has one import name, `weir`, and nothing in it can be imported by another."""
 
 import importlib
-import os
 import re
-import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -13,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from project.checkout import CHECKOUT
+from tests import wheels
 
 WEIR = CHECKOUT / "weir"
 ROOMS = sorted(path.name for path in WEIR.iterdir() if (path / "__init__.py").is_file())
 LINKED = [room for room in ROOMS if (WEIR / room).is_symlink()]
+FOREIGN = CHECKOUT / "tests" / "acceptance" / "host" / "mysite"  # a project with apps of its own that have such names
 EXAMPLE = "weir/workers/orders/"  # an app of the project's, as a reader would write one
 # Salts: what was signed with one is believed for as long as it stays the same.
 SALTS = {"notifications/web/polls.py": "notifications.web", "workers/mail/renderings.py": "workers.mail"}
@@ -28,18 +27,9 @@ IMPORTS = re.compile(
 QUOTED = re.compile(rf"(?:[\"'`]|django://|^#?[A-Z_]+=)(({ANY})\.(\w+))", re.MULTILINE)
 
 
-def tracked() -> list[str]:
-    """Return the files that a commit of all that is here would have."""
-    if shutil.which("git") is None or not (CHECKOUT / ".git").exists():
-        pytest.skip("only a git checkout knows what is tracked")
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listing = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout
-    return [name for name in listing.split("\0") if name and os.path.lexists(CHECKOUT / name)]
-
-
 def of_the_library() -> Iterator[str]:
     """Yield the files below `weir`, by the paths that links give them."""
-    for name in tracked():
+    for name in wheels.tracked():
         path = f"weir/{name}" if name.partition("/")[0] in LINKED else name
         if path.startswith("weir/") and not (CHECKOUT / name).is_symlink() and not path.startswith(EXAMPLE):
             yield path
@@ -47,17 +37,8 @@ def of_the_library() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Build it in a copy: what an earlier build has left behind in a checkout would be in it, too."""
-    copy, built = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("built")
-    for name in tracked():
-        to = copy / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(CHECKOUT / name, to, follow_symlinks=False)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*pip, "--wheel-dir", built, copy], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    [file] = built.iterdir()
-    return zipfile.ZipFile(file)
+    """The distribution, built once."""
+    return zipfile.ZipFile(wheels.build(tmp_path_factory.mktemp("wheel")))
 
 
 def test_the_wheel_has_the_library_and_nothing_else(wheel: zipfile.ZipFile) -> None:
@@ -109,9 +90,9 @@ def bare_names(text: str) -> Iterator[str]:
 def test_no_text_names_a_room_without_weir_before_it() -> None:
     """Code, settings, paths of patches, examples on pages: what stands somewhere is copied from there."""
     found = {}
-    for name in tracked():
+    for name in wheels.tracked():
         path = CHECKOUT / name
-        if not path.is_symlink() and path != Path(__file__):
+        if not path.is_symlink() and path != Path(__file__) and FOREIGN not in path.parents:
             text = path.read_text(errors="replace")
             found[name] = [each for each in bare_names(text) if each != SALTS.get(name)]
     assert {name: names for name, names in found.items() if names} == {}
