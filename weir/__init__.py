@@ -84,7 +84,7 @@ _PLACES = {
     # --- E-mails
     "Email": "weir.workers.mail.models",
     "send_once": "weir.workers.mail.outbox",
-    "weir_email_kind": "weir.workers.mail.kinds:register",
+    "email_kind": "weir.workers.mail.kinds:register",
     "EmailContent": "weir.workers.mail.kinds:Content",
     "EmailAttachment": "weir.workers.mail.kinds:Attachment",
     "resolve_email": "weir.workers.mail.resolving:resolve",

@@ -53,7 +53,7 @@ from weir.workers.mail.bounces.reports import Report as BounceReport
 from weir.workers.mail.kinds import Attachment as EmailAttachment
 from weir.workers.mail.kinds import Content as EmailContent
 from weir.workers.mail.kinds import UnknownKind as UnknownEmailKind
-from weir.workers.mail.kinds import register as weir_email_kind
+from weir.workers.mail.kinds import register as email_kind
 from weir.workers.mail.maintenance.forgetting import Forgotten as ForgottenRecipient
 from weir.workers.mail.maintenance.forgetting import forget_recipient
 from weir.workers.mail.maintenance.operators import pause as pause_emails
@@ -123,6 +123,7 @@ __all__ = [
     "correlation_id",
     "each_locked_row",
     "email_bounced",
+    "email_kind",
     "estimate_wait",
     "finish_slots",
     "forecast_site",
@@ -159,5 +160,4 @@ __all__ = [
     "unread_by_kind",
     "unread_count",
     "unread_counts",
-    "weir_email_kind",
 ]
