@@ -3,7 +3,7 @@
 Each process imports the module `emails.py` of every installed app when it starts. There, a kind of e-mail is one
 function, which returns what one e-mail says:
 
-    @weir_email_kind("order.shipped")
+    @email_kind("order.shipped")
     def order_shipped(*, order_id: int) -> EmailContent:
         return EmailContent.from_templates("orders/shipped", order=Order.objects.get(pk=order_id))
 
