@@ -62,7 +62,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     if configure_sessions:
         own_sessions.configure_own_sessions()
     worker_process_shutdown.connect(spans.stop)
-    celeryd_init.connect(_refuse_to_start)
+    celeryd_init.connect(_begin_worker)
     beat_init.connect(_refuse_to_beat)
     register(_check)
     app.on_after_configure.connect(_configure)
@@ -127,8 +127,16 @@ def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
     return [Error(f"Celery: {sentence}", id="weir.E031") for app in _integrated for sentence in faults(app)]
 
 
-def _refuse_to_start(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    _refuse(instance.app)
+def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
+    """Refuse to start, or have the worker consume Weir's queues only where its `--queues` names them.
+
+    Up to Celery 5.6, a worker that is told none also consumes each queue that was looked up before it starts.
+    """
+    app = instance.app
+    _refuse(app)
+    if app in _integrated:
+        own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
+        app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
 
 
 def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's beat

@@ -90,3 +90,25 @@ def test_an_app_that_knows_nothing_of_weir_is_warned_of(host: Host) -> None:
     """Nothing would be done, and no error would say so."""
     host.write("weir.APPS_THROTTLE", celery='app.config_from_object("django.conf:settings", namespace="CELERY")')
     assert "weir.W030" in host.manage("check")
+
+
+CONSUMED = """
+from shop.celery import app
+app.amqp.queues.select_add("weir.ticks")  # as Celery up to 5.6 does with each queue that is looked up
+app.Worker(pool="solo", queues={queues!r})
+print(*sorted(app.amqp.queues.consume_from))
+"""
+OWN_QUEUES = 'from kombu import Queue\nCELERY_TASK_QUEUES = [Queue("celery"), Queue("weir.mail")]'
+
+
+@pytest.mark.parametrize(
+    ("more", "queues", "consumed"),
+    [("", None, "celery"), ("", ["celery", "weir.ticks"], "celery weir.ticks"), (OWN_QUEUES, None, "celery weir.mail")],
+)
+def test_a_worker_of_the_hosts_own_consumes_the_queues_of_weir_that_it_names(
+    more: str, queues: list[str] | None, consumed: str, host: Host
+) -> None:
+    """By its `--queues` or by `task_queues`, and no others: a fetch in its pool would hold up the host's own tasks."""
+    host.write("weir.APPS_THROTTLE", more=more)
+    ran = host.run(sys.executable, "-W", "ignore", "-c", CONSUMED.format(queues=queues))
+    assert ran.stdout == f"{consumed}\n", ran
