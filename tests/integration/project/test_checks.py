@@ -204,7 +204,13 @@ def test_one_way_of_encryption_is_enough(settings: Settings) -> None:
     assert weir_messages() == []
 
 
-@pytest.mark.parametrize("backend", ["smtp", "console", "dummy"])
+def test_djangos_backend_for_smtp_is_in_order(settings: Settings) -> None:
+    """It is the default of every project: Weir's own takes its place for Weir's e-mails."""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    assert weir_messages() == []
+
+
+@pytest.mark.parametrize("backend", ["console", "dummy"])
 def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, settings: Settings) -> None:
     """Django's own work, but what they fail to send waits for a person; the hint names the one that does better."""
     settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"

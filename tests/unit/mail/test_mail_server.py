@@ -55,6 +55,30 @@ def test_backends_are_those_of_mailers(mailers: dict[str, Any]) -> None:
     assert mail_server.backend("django.core.mail.backends.dummy.EmailBackend") not in mailers.values()
 
 
+DJANGOS = "django.core.mail.backends.smtp.EmailBackend"
+
+
+@pytest.mark.parametrize("named", [{"BACKEND": DJANGOS}, {}], ids=["named", "by default"])
+def test_weirs_own_takes_the_place_of_djangos_for_smtp(named: dict[str, str], mailers: dict[str, Any]) -> None:
+    """With the same options; of another mailer nothing changes."""
+    options = {"host": "mail.example", "port": 2525, "username": "shop", "password": "s3cret"}
+    mail_server.settings.MAILERS["default"] = {**named, "OPTIONS": options}
+    made = mail_server.backend()
+    assert isinstance(made, EmailBackend)
+    assert (made.host, made.port, made.username, made.password) == tuple(options.values())
+    assert mail_server.of_settings().backend == WEIRS
+    assert mail_server.backend(IN_MEMORY) is mailers["marketing"]
+
+
+def test_weirs_own_takes_the_place_of_djangos_in_email_settings(settings: Settings) -> None:
+    """It is what a project has that names none."""
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST = DJANGOS, "mail.example"
+    made = mail_server.backend()
+    assert isinstance(made, EmailBackend)
+    assert made.host == "mail.example"
+    assert not isinstance(mail.get_connection(), EmailBackend)
+
+
 def test_email_settings_name_it_elsewhere(settings: Settings) -> None:
     settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = WEIRS, "mail.example", 2525
     server = mail_server.of_settings()

@@ -42,7 +42,9 @@ def test_without_relays_the_email_settings_name_one(settings: Settings) -> None:
     assert (relay.name, relay.place, relay.key_lifetime) == ("mail.shop.example:2525", "mail.shop.example:2525", None)
     assert relay.is_smtp
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    assert relays.relays()[0].is_smtp
+    [djangos] = relays.relays()
+    assert djangos.is_smtp
+    assert isinstance(djangos.new(), EmailBackend)
     settings.EMAIL_BACKEND = DUMMY
     assert isinstance(relays.relays()[0].new(), AnyBackend)
     assert not relays.relays()[0].is_smtp

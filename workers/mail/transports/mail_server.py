@@ -2,6 +2,9 @@
 
 Up to Django 6.0 these are EMAIL_BACKEND, EMAIL_HOST and so on. Where Django 6.1 finds MAILERS, it refuses to read them,
 and e-mails leave by MAILERS["default"].
+
+Where they name Django's backend for SMTP, which is their default, Weir's e-mails leave by its own, which is one of that
+class, is set by the same settings, and tells how far it came. The project's own e-mails leave as before.
 """
 
 from collections.abc import Mapping
@@ -15,7 +18,7 @@ from django.utils.module_loading import import_string
 ENTRY_S = 30.0  # the longest step into a mail server, where the settings name none
 OF_EMAIL_SETTINGS, OF_MAILERS = "EMAIL_BACKEND", "MAILERS['default']"
 _DEFAULT = "default"
-_DJANGOS = "django.core.mail.backends.smtp.EmailBackend"
+_DJANGOS, _WEIRS = "django.core.mail.backends.smtp.EmailBackend", "weir.workers.mail.smtp.EmailBackend"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,7 @@ def of_settings() -> MailServer:
         return _of_mailer(mailers.get(_DEFAULT, {}))
     return MailServer(
         setting=OF_EMAIL_SETTINGS,
-        backend=settings.EMAIL_BACKEND,
+        backend=_own(settings.EMAIL_BACKEND),
         host=settings.EMAIL_HOST,
         port=settings.EMAIL_PORT,
         user=settings.EMAIL_HOST_USER,
@@ -60,12 +63,19 @@ def backend(path: str = "") -> Any:  # noqa: ANN401  any mail backend
     Raises what importing and making it raises.
     """
     if (mailers := _mailers()) is None:
-        return mail.get_connection(path or None)
+        return mail.get_connection(path or of_settings().backend)
     django: Any = mail  # whose types are those of a Django without MAILERS
+    default = mailers.get(_DEFAULT, {})
+    if not path and _DEFAULT in mailers and default.get("BACKEND", _DJANGOS) == _DJANGOS:
+        return import_string(_WEIRS)(alias=_DEFAULT, **default.get("OPTIONS", {}))
     if not path:
         return django.mailers[_DEFAULT]
     alias = next((alias for alias, mailer in mailers.items() if mailer.get("BACKEND", _DJANGOS) == path), None)
     return django.mailers[alias] if alias else import_string(path)(alias=path)
+
+
+def _own(path: str) -> str:
+    return _WEIRS if path == _DJANGOS else path
 
 
 def _mailers() -> Mapping[str, Mapping[str, Any]] | None:
@@ -82,7 +92,7 @@ def _of_mailer(mailer: Mapping[str, Any]) -> MailServer:
     usual = 465 if use_ssl else 587 if use_tls else 25
     return MailServer(
         setting=OF_MAILERS,
-        backend=mailer.get("BACKEND", _DJANGOS),
+        backend=_own(mailer.get("BACKEND", _DJANGOS)),
         host=said.get("host") or "localhost",
         port=said.get("port") or usual,
         user=said.get("username") or "",
