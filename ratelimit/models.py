@@ -10,6 +10,7 @@ from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, Reverse
 
 from weir.conf.texts.rates import rate_text
+from weir.postgres.generated import GeneratedField
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet
@@ -106,10 +107,10 @@ class Site(models.Model):
     # What `reserve` and `dispatch` compute with, stated once. PostgreSQL's greatest() ignores NULL. The grace, 2.5 % of
     # the interval (25-250 ms), is lost at each hand-over between two holders. The spacing is 1 % longer than the
     # interval, so that a holder which a timer made late can catch up.
-    effective_interval = models.GeneratedField(
+    effective_interval = GeneratedField(
         expression=Greatest(F("interval"), F("crawl_delay")), output_field=models.DurationField(), db_persist=True
     )
-    effective_grace = models.GeneratedField(
+    effective_grace = GeneratedField(
         expression=Coalesce(
             F("grace"),
             Least(
@@ -125,7 +126,7 @@ class Site(models.Model):
         output_field=models.DurationField(),
         db_persist=True,
     )
-    spacing = models.GeneratedField(
+    spacing = GeneratedField(
         expression=models.ExpressionWrapper(
             Greatest(F("interval"), F("crawl_delay")) * Value(1.01), output_field=models.DurationField()
         ),

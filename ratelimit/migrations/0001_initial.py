@@ -6,6 +6,7 @@ import django.db.models.expressions
 import django.db.models.functions.comparison
 import django.db.models.functions.datetime
 import django.db.models.functions.text
+import weir.postgres.generated
 from django.db import migrations, models
 
 
@@ -172,7 +173,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "effective_interval",
-                    models.GeneratedField(
+                    weir.postgres.generated.GeneratedField(
                         db_persist=True,
                         expression=django.db.models.functions.comparison.Greatest(
                             models.F("interval"), models.F("crawl_delay")
@@ -182,7 +183,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "effective_grace",
-                    models.GeneratedField(
+                    weir.postgres.generated.GeneratedField(
                         db_persist=True,
                         expression=django.db.models.functions.comparison.Coalesce(
                             models.F("grace"),
@@ -208,7 +209,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "spacing",
-                    models.GeneratedField(
+                    weir.postgres.generated.GeneratedField(
                         db_persist=True,
                         expression=models.ExpressionWrapper(
                             django.db.models.expressions.CombinedExpression(
