@@ -98,7 +98,7 @@ def _forgotten(seen: Overview) -> Iterator[Problem]:
 
 def _processes(seen: Overview) -> Iterator[Problem]:
     if not seen.processes:
-        yield Problem("No process is known: nothing runs.", "make up, or the Procfile's commands")
+        yield Problem("No process is known: nothing runs.", "make up, or what manage.py weir_processes prints")
         return
     alive = by_kind(process for process in seen.processes if process.runs)
     for kind, (name, without) in needed().items():

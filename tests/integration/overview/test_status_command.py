@@ -238,7 +238,7 @@ def test_a_broker_that_is_away_and_missing_processes_are_said(monkeypatch: pytes
     assert status == 1
     assert text.splitlines()[-2:] == [
         "! The broker cannot be reached (refused): workers hear of nothing. -> start it, or correct its URL",
-        "! No process is known: nothing runs. -> make up, or the Procfile's commands",
+        "! No process is known: nothing runs. -> make up, or what manage.py weir_processes prints",
     ]
     assert "paced" in text
 

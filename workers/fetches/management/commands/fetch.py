@@ -28,13 +28,10 @@ RANGES_SHOWN = 5
 STALLED_AFTER = 10.0  # seconds in which no fetch ends before the command looks for the cause
 FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of timeout(1)
 
-START = {
-    "weir.ticks": "celery -A project worker --queues weir.ticks --pool prefork",
-    "weir.fetch": "celery -A project worker --queues weir.fetch --pool threads",
-}
+NEEDED = ("weir.ticks", "weir.fetch")  # queues
 STALLED = (
     "Nothing ended for a while, and no heartbeat came for minutes: does beat run? `make up` runs it beside all others, "
-    "`celery -A project beat` alone."
+    "or run what `manage.py weir_processes` prints."
 )
 
 
@@ -163,12 +160,11 @@ def _opened(file: str) -> TextIO:
 
 
 def _require_workers() -> None:
-    if not (unserved := consumers.unserved_queues(*START)):
+    if not (unserved := consumers.unserved_queues(*NEEDED)):
         return
-    commands = " and ".join(f"`{START[queue]}`" for queue in unserved)
     raise CommandError(
-        f"No worker consumes the queue {' and the queue '.join(unserved)}, so nothing was queued: "
-        f"start all processes with `make up`, or {commands}; or queue for later with --no-wait."
+        f"No worker consumes the queue {' and the queue '.join(unserved)}, so nothing was queued: start "
+        "all processes with `make up`, or what `manage.py weir_processes` prints; or queue for later with --no-wait."
     )
 
 

@@ -31,7 +31,7 @@ class Command(ExactCommand):
         elif known:
             self.stdout.write(_as_text(known), ending="")
         else:
-            self.stdout.write("No process is known: `make up`, or the Procfile's commands, start them.")
+            self.stdout.write("No process is known: `make up` starts them, or what `manage.py weir_processes` prints.")
         if not known or any(process.state == "silent" for process in known):
             sys.exit(NOT_WELL)
 
