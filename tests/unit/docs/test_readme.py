@@ -100,7 +100,7 @@ def test_readme_shows_the_two_commands_first() -> None:
 
 
 def test_settings_reference_is_complete() -> None:
-    """The reference explains every variable that settings read, with the default of .env.example; and all other settings."""
+    """The reference explains every setting, and the default of each variable as .env.example has it."""
     page = (CHECKOUT / "docs" / "reference" / "settings.md").read_text()
     ours, _, _ = page.partition("## Read by the Procfile")
     rows = dict(re.findall(r"^\| `([A-Z0-9_]+)` \| ([^|]+) \|", ours, re.MULTILINE))

@@ -82,7 +82,7 @@ def variables_read() -> set[str]:
                     )
                 ):
                     names.add(name)
-    return names
+    return names - {"of_weir"}
 
 
 def variables_listed() -> dict[str, str]:
