@@ -35,7 +35,8 @@ def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | Non
         return True
     if (task_name in task_names.TICKS and _is_eager()) or (unless and unless()):
         return True
-    return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments, **OF_OWN)
+    own = OF_OWN if task_name in task_names.OF_WEIR else {}
+    return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments, **own)
 
 
 def call(task_name: str, *arguments: object) -> bool:

@@ -122,3 +122,19 @@ def test_a_message_reaches_its_queue() -> None:
     finally:
         broker.delete("weir.fetch")
         broker.close()
+
+
+@pytest.mark.usefixtures("embedded_servers")
+@pytest.mark.parametrize(("task", "ignores"), [(task_names.HEARTBEAT, True), ("shop.tasks.price_came", False)])
+def test_a_task_of_a_users_has_its_result_kept_as_its_project_says(task: str, ignores: bool) -> None:
+    """Weir's own results would fill the project's backend: 350,000 keys a day."""
+    queue = settings.CELERY_TASK_DEFAULT_QUEUE
+    broker = redis.from_url(settings.REDIS_URL)
+    broker.delete(queue)
+    try:
+        assert publish(task, 7)
+        body = json.loads(broker.lindex(queue, 0) or "")
+        assert bool(body["headers"]["ignore_result"]) is ignores
+    finally:
+        broker.delete(queue)
+        broker.close()
