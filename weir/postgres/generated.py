@@ -17,5 +17,6 @@ class GeneratedField(models.GeneratedField):
         """Return what Django's returns."""
         name, path, arguments, said = models.Field.deconstruct(self)
         options = {option: value for option, value in said.items() if option not in {"blank", "editable"}}
-        computed = {"db_persist": self.db_persist, "expression": self.expression, "output_field": self.output_field}
+        own = vars(self)
+        computed = {option: own[option] for option in ("db_persist", "expression", "output_field")}
         return name, path, arguments, {**options, **computed}

@@ -59,10 +59,13 @@ DJANGOS = "django.core.mail.backends.smtp.EmailBackend"
 
 
 @pytest.mark.parametrize("named", [{"BACKEND": DJANGOS}, {}], ids=["named", "by default"])
-def test_weirs_own_takes_the_place_of_djangos_for_smtp(named: dict[str, str], mailers: dict[str, Any]) -> None:
+def test_weirs_own_takes_the_place_of_djangos_for_smtp(
+    named: dict[str, str], mailers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the same options; of another mailer nothing changes."""
     options = {"host": "mail.example", "port": 2525, "username": "shop", "password": "s3cret"}
-    mail_server.settings.MAILERS["default"] = {**named, "OPTIONS": options}
+    said = Django61(default={**named, "OPTIONS": options}, marketing={"BACKEND": IN_MEMORY})
+    monkeypatch.setattr(mail_server, "settings", said)
     made = mail_server.backend()
     assert isinstance(made, EmailBackend)
     assert (made.host, made.port, made.username, made.password) == tuple(options.values())
