@@ -17,6 +17,7 @@ from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
 from weir.workers import limits, own_sessions, schedule, task_names
+from weir.workers.beat.signals import beat_begins
 from weir.workers.tracing import spans
 from weir.workers.tracing.messages import carry_correlation_ids
 
@@ -63,6 +64,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
         own_sessions.configure_own_sessions()
     worker_process_shutdown.connect(spans.stop)
     celeryd_init.connect(_begin_worker)
+    beat_begins.connect(_refuse_to_begin)
     beat_init.connect(_refuse_to_beat)
     register(_check)
     app.on_after_configure.connect(_configure)
@@ -137,6 +139,10 @@ def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
     if app in _integrated:
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
+
+
+def _refuse_to_begin(app: Celery, **_signal: object) -> None:
+    _refuse(app)
 
 
 def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's beat

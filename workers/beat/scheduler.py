@@ -25,6 +25,7 @@ from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.workers import broker_link, task_names, ticks
 from weir.workers.beat import entries
+from weir.workers.beat.signals import beat_begins
 from weir.workers.processes import presence
 from weir.workers.processes.kinds import BEAT
 
@@ -91,6 +92,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin as a standby."""
+        beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
         self._has_looked = False  # in this turn, whether the schedule was changed
