@@ -57,7 +57,7 @@ class Sessions(TransactionTestCase):
     def test_weirs_tasks_have_limits_and_the_projects_have_none(self) -> None:
         """In one worker, and one session, whoever comes first."""
         own_sessions.configure_own_sessions()
-        self.worker("celery", "ticks")
+        self.worker("celery", "weir.ticks")
         has_begun(task_names.SWEEP)
         ours = ["1min", "1min", "off", "0"]
         assert shown() == ours

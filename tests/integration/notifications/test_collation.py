@@ -23,13 +23,14 @@ from django.core.management import call_command
 from django.db import connection, connections
 
 call_command("migrate", verbosity=0)
+from weir.conf import settings
 from weir.notifications import flush, forgetting, inbox, reconcile, user_keys
 from weir.notifications.models import Doubt, ForgottenUser, Notification, UnreadCount
 from weir.notifications.reconciliation import doubts, full_scan, page
 from weir.postgres import statements
 
 keys = json.loads(sys.argv[1])
-if weir_settings.WEIR_USER_FOREIGN_KEY:
+if settings.WEIR_USER_FOREIGN_KEY:
     get_user_model().objects.bulk_create(get_user_model()(pk=key, username=key) for key in keys)
 found = {}
 assert reconcile.run_pass().trusted

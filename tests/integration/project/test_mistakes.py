@@ -37,8 +37,6 @@ LENGTHS = "write 30 (seconds), 50ms, 90s, 10m, 2h or 1d."
 HELP = "`manage.py {} --help` shows what it takes."
 ACTIONS = "The actions are list, show, set, pause, resume, forecast, delete"
 STATES = "The states are queued, reserved, running, done, failed, cancelled"
-START = "`celery -A project worker --queues {}`"
-WORKERS = f"{START.format('weir.ticks --pool prefork')} and {START.format('weir.fetch --pool threads')}"
 OTHER_SERVERS = "to a server of your own."
 
 # What is typed behind `manage.py`, the last line that comes back, and the exit status. {here} is a folder with an empty
@@ -78,7 +76,7 @@ TYPED = [
         "fetch http://a.example/",
         (
             "No worker consumes the queue weir.ticks and the queue weir.fetch, so nothing was queued: start all "
-            f"processes with `make up`, or {WORKERS}; or queue for later with --no-wait."
+            "processes with `make up`, or what `manage.py weir_processes` prints; or queue for later with --no-wait."
         ),
         1,
     ),
