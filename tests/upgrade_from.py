@@ -12,25 +12,17 @@ from project.checkout import CHECKOUT
 FILE = CHECKOUT / "deploy" / "UPGRADE_FROM"
 
 
-def named() -> str | None:
-    """Return the commit that the file names; None where there is no version before."""
-    lines = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]
-    [name] = lines or [""]
-    return name or None
-
-
 def commit() -> str:
-    """Return the commit; skip the test where there is none, or this clone cannot have it."""
-    if (name := named()) is None:
-        pytest.skip(f"{FILE.name} names no commit: there is no version before this one")
-    if _git("cat-file", "-e", f"{name}^{{commit}}").returncode == 0:
-        return name
+    """Return the commit; skip the test where this clone cannot have it."""
+    [named] = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]
+    if _git("cat-file", "-e", f"{named}^{{commit}}").returncode == 0:
+        return named
     asked = _git("rev-parse", "--is-shallow-repository")
     if asked.returncode:
         pytest.skip(f"this is no clone, which would have the version before: {asked.stderr.decode().strip()}")
     if asked.stdout.strip() == b"true":
-        pytest.skip(f"{FILE.name} names {name[:7]}, which this shallow clone does not have: git fetch --unshallow")
-    pytest.fail(f"{FILE.name} names {name}, which is no commit of this repository")
+        pytest.skip(f"{FILE.name} names {named[:7]}, which this shallow clone does not have: git fetch --unshallow")
+    pytest.fail(f"{FILE.name} names {named}, which is no commit of this repository")
 
 
 def files(folder: str = ".") -> set[str]:

@@ -10,21 +10,19 @@ import signal
 import sys
 import time
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import django
 
 django.setup()
 
-ROOMS = "weir." if Path("weir").is_dir() else ""  # what the rooms' names begin with: nothing, in the version before
-inbox = import_module(f"{ROOMS}notifications.inbox")
-Notification = import_module(f"{ROOMS}notifications.models").Notification
-site_settings = import_module(f"{ROOMS}ratelimit.site_settings")
-request_fetches = import_module(f"{ROOMS}workers.fetches.enqueue").request_fetches
-Fetch = import_module(f"{ROOMS}workers.fetches.models").Fetch
-shipping = import_module(f"{ROOMS}workers.orders.shipping")
-Order = import_module(f"{ROOMS}workers.orders.models").Order
+from weir.notifications import inbox  # noqa: E402  needs Django
+from weir.notifications.models import Notification  # noqa: E402
+from weir.ratelimit import site_settings  # noqa: E402
+from weir.workers.fetches.enqueue import request_fetches  # noqa: E402
+from weir.workers.fetches.models import Fetch  # noqa: E402
+from weir.workers.orders import shipping  # noqa: E402
+from weir.workers.orders.models import Order  # noqa: E402
 
 USERS = range(1, 31)
 EVERY_S = 0.25

@@ -16,17 +16,15 @@ from typing import Any
 import honcho.environ
 
 from demo.fakes.children import die_with_parent
-from project.checkout import CHECKOUT
 from tests.own_servers import Server
 from tests.valkeys import free_port
 from tests.waiting import wait_for
 
 LOAD = Path(__file__).with_name("load.py")
-PACKAGES = ("project", "weir")
-OLDER_PACKAGES = ("notifications", "ops", "postgres", "project", "ratelimit", "workers")  # of the version before
 WEB, BEAT, CODE = "web", "beat", "load"  # CODE: web code that asks for work
 READY = re.compile(r"ready\.|\"code\"")
 ENDS_WITHIN_S = 30
+SHOW_FILES = "import project, weir; print(project.__path__[0], weir.__path__[0])"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +36,6 @@ class Release:
     servers: dict[str, str]
 
     @property
-    def rooms(self) -> str:
-        """Return what the names of rooms begin with in its code."""
-        return "weir." if (self.folder / "weir").is_dir() else ""
-
-    @property
     def environment(self) -> dict[str, str]:
         """Return what has Python import this version's code, though another one is installed."""
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -51,9 +44,7 @@ class Release:
 
     def imported(self) -> set[Path]:
         """Return the folders above the packages that its processes import."""
-        names = ", ".join(PACKAGES if self.rooms else OLDER_PACKAGES)
-        shown = self.python(f"import {names}; print(*[m.__path__[0] for m in ({names})])")
-        return {Path(path).parent for path in shown.split()}
+        return {Path(path).parent for path in self.python(SHOW_FILES).split()}
 
     def python(self, program: str) -> str:
         """Run a program with its code; returns what that prints."""
@@ -136,8 +127,7 @@ class Fleet:
         name = f"{number:02}-{release.name}-{kind}"
         port = free_port()
         environment = {**release.environment, "HONCHO_PROCESS_NAME": name, "PORT": str(port)}
-        # In `folder`, logs may have no URLs (tests/conftest.py); the version before may not know of that.
-        log = (self.folder if release.folder == CHECKOUT else release.folder) / f"{name}.log"
+        log = self.folder / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 self._command(release, kind, name),

@@ -9,22 +9,20 @@ import pytest
 from project.celery import app
 from tests import upgrade_from
 from tests.acceptance.upgrade.releases import Release
-from weir.workers import task_names
 from weir.workers.schedule import entries
 
 # Printed by a process of the version before: what its tasks take, and what its beat sends.
 SHOW = """
 import inspect, json
 from project.celery import app
-from weir.workers import schedule
+from weir.workers.schedule import entries
 app.loader.import_default_modules()
-entries = schedule.entries() if hasattr(schedule, "entries") else schedule.SCHEDULE
 print(json.dumps({
     "tasks": {
         name: [p.name for p in inspect.signature(task.run).parameters.values()]
         for name, task in app.tasks.items() if not name.startswith("celery.")
     },
-    "schedule": {entry.name: [entry.task, entry.queue, entry.arguments] for entry in entries},
+    "schedule": {entry.name: [entry.task, entry.queue, entry.arguments] for entry in entries()},
 }))
 """
 
@@ -36,32 +34,9 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     upgrade_from.check_out(folder)
     before = Release(name="N", folder=folder, servers={})
     assert before.imported() == {folder}
-    shown: dict[str, dict[str, Any]] = json.loads(before.python(SHOW.replace("weir.", before.rooms)))
+    shown: dict[str, dict[str, Any]] = json.loads(before.python(SHOW))
     assert {task for task, _, _ in shown["schedule"].values()} <= set(shown["tasks"])
-    return _renamed(shown)
-
-
-def _renamed(shown: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return that with the names of today: until deploy/UPGRADE_FROM moves, all that it has were never released.
-
-    No version with the old names, and so no message with them, is in use anywhere. This function then goes.
-    """
-    tasks = {_named(name): parameters for name, parameters in shown["tasks"].items()}
-    schedule = {
-        (f"weir: heartbeat {_named(queue)}" if arguments else name): [
-            _named(task),
-            _named(queue),
-            [_named(word) for word in arguments],
-        ]
-        for name, (task, queue, arguments) in shown["schedule"].items()
-    }
-    return {"tasks": tasks, "schedule": schedule}
-
-
-def _named(name: str) -> str:
-    rooms = ("fetches.", "throttled.", "unread.", "mail.", "history.", "audit.", "api.")
-    is_old = name.startswith(rooms) or name in {"ticks", "maintenance", "fetch", "mail"}
-    return {"workers.heartbeat": task_names.HEARTBEAT}.get(name, f"weir.{name}" if is_old else name)
+    return shown
 
 
 def refused(parameters: dict[str, inspect.Parameter], theirs: list[str]) -> list[str]:

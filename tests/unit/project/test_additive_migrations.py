@@ -179,17 +179,6 @@ def test_our_migrations_keep_to_it() -> None:
     assert told == []
 
 
-@pytest.mark.skipif(upgrade_from.named() is not None, reason="there is a version before, which has the first ones")
-def test_without_a_version_before_each_app_has_one_migration() -> None:
-    """Nobody has its tables yet: what changes them is written into the migration that creates them."""
-    ours = {app.label for app in apps.get_app_configs() if _is_ours(app.path)}
-    found = MigrationLoader(None).disk_migrations
-    names = {key: str(migration) for key, migration in found.items() if key[0] in ours}
-    assert names
-    assert {name for (_, number), name in names.items() if number != "0001_initial"} == set()
-    assert all(found[key].initial for key in names)
-
-
 def _is_ours(path: str) -> bool:
     folder = Path(path)
     return folder.is_relative_to(CHECKOUT) and not {".venv", ".weir"} & {*folder.parts}  # the matrix' lie in .weir
