@@ -38,7 +38,6 @@ SURE_FOR_S: Final = 5.0  # for so long after it has asked for that, a beat that 
 TURN_S: Final = 1.0  # in which a beat sends what is due, before it renews the lease
 READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
 SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
-OLDER_LOCK: Final = 0x57656972  # "Weir" in ASCII: the advisory lock of the version before, whose beats know no lease
 
 _query = partial(statements.run, "weir.workers")
 
@@ -280,8 +279,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             if not self._has_lease:
                 broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
             self._sure_until = time.monotonic() + SURE_FOR_S
-            parameters = {"holder": self._holder, "lease": LEASE_S, "older_lock": OLDER_LOCK}
-            if taken := _query("beat/take", parameters, row=_Taken):
+            if taken := _query("beat/take", {"holder": self._holder, "lease": LEASE_S}, row=_Taken):
                 entries.clock.set(taken[0].now)
         except Error as error:
             self._lose(error)

@@ -22,7 +22,6 @@ from structlog.testing import capture_logs
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
 from tests.set_up import needs_own_sessions
-from weir.postgres import sessions
 from weir.workers import broker_link, task_names
 from weir.workers.beat import scheduler as beat
 from weir.workers.beat.entries import Entry
@@ -293,26 +292,6 @@ def test_a_beat_whose_connection_was_cut_goes_on(beats: list[Any]) -> None:
     assert second.tick() == STANDBY
     first.tick()
     assert holders() == [first._holder]
-
-
-def test_a_beat_of_the_version_before_goes_first(
-    beats: list[Any], sent: Callable[[], int], eventually: Eventually
-) -> None:
-    """It holds an advisory lock, and sees no lease: whoever has that leaves the ticks to it, and goes on afterwards."""
-    first, second = beats
-    first.tick()
-    older = sessions.another(connection)  # one of a pool keeps its lock
-    try:
-        with older.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [beat.OLDER_LOCK])
-            assert cursor.fetchone() == (True,)
-        before = sent()
-        eventually(lambda: any(entry.is_due().is_due for entry in first.schedule.values()), "the task to be due")
-        assert [scheduler.tick() for scheduler in beats * 2] == [STANDBY] * 4
-        assert sent() == before
-    finally:
-        older.close()
-    eventually(lambda: second.tick() >= 0 and second._has_lease, "the lease", seconds=10)
 
 
 def test_a_lease_of_a_clock_that_was_set_back_has_ended(beats: list[Any]) -> None:
