@@ -128,7 +128,7 @@ def test_what_is_in_hand_has_the_time_for_storing(left_s: int) -> None:
 
 
 def test_who_claims_a_fetch_does_not_have_it_in_hand_yet() -> None:
-    """A sweep of an older version takes back what a fetcher had in hand, and leaves the mark that it does not know."""
+    """Its answer is still to come, whatever mark an earlier run has left: its loss is no attempt."""
     [fetch_id] = running()
     take_in_hand(Fetch.objects.get())
     Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
@@ -143,7 +143,7 @@ def test_who_claims_a_fetch_does_not_have_it_in_hand_yet() -> None:
 
 @pytest.mark.usefixtures("lost_process")
 def test_who_gets_the_slot_of_a_cancelled_fetch_is_not_in_hand_yet() -> None:
-    """By a mark that an older version left, it would wait for all else that its fetcher holds, and be charged."""
+    """By a mark of an earlier run, it would wait for all else that its fetcher holds, and be charged."""
     *_, last = running(20)  # whose slot lies two seconds ahead
     successor = request_fetch(URL)
     Fetch.objects.filter(pk=successor.pk).update(in_hand=True)

@@ -92,7 +92,7 @@ WITH found AS MATERIALIZED (
     SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         claimed_by = CASE WHEN decided.usable THEN %(process)s::bigint END,
-        in_hand = false,  -- its answer is still to come, whatever an older version left
+        in_hand = false,  -- its answer is still to come
         lease_until = CASE WHEN decided.usable THEN decided.start_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
     WHERE job.id = decided.id
