@@ -11,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from project.environment.variables import Variables
-from weir.workers.cli.suggestions import did_you_mean
+from weir.conf.texts.suggestions import did_you_mean
 
 log = structlog.get_logger(__name__)
 

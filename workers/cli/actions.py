@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 
-from weir.workers.cli.suggestions import did_you_mean, no_such_word
+from weir.conf.texts.suggestions import did_you_mean, no_such_word
 
 DEFAULT = "list"
 MISTYPED = 2  # exit status

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from weir.conf.texts.rates import parse_duration
+from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit.changing.statuses import parse_statuses
-from weir.workers.cli.suggestions import no_such_word
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer
 LARGEST_ID = 2**63 - 1  # of its bigint

@@ -9,8 +9,8 @@ from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes.postgresql import SERVER, TABLES
 from project.doctor.themes.processes import WORKERS
 from project.doctor.themes.redis_server import BROKER
+from weir.conf.texts.suggestions import did_you_mean
 from weir.workers import broker_link, consumers, heartbeats, schedule, ticks
-from weir.workers.cli.suggestions import did_you_mean
 from weir.workers.fetches.dispatch import MOST_WAITING
 from weir.workers.fetches.models import Fetch
 from weir.workers.processes import kinds

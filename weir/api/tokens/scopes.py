@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from weir.workers.cli.suggestions import no_such_word
+from weir.conf.texts.suggestions import no_such_word
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.mail.actions import emails
 from weir.workers.unread import actions as unread

@@ -8,11 +8,11 @@ from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
 from weir.conf.texts.rates import parse_duration
+from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.ratelimit.sites import unknown_site
 from weir.workers import cursors
-from weir.workers.cli.suggestions import no_such_word
 from weir.workers.fetches.models import FINAL, State
 
 NAMES = ("state", "site", "error", "status", "url", "since", "until")

@@ -20,10 +20,10 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
+from weir.conf.texts.suggestions import no_such_word
 from weir.postgres import planner, statements
 from weir.ratelimit.models import PAUSED_FOREVER, held_state
 from weir.workers import cursors
-from weir.workers.cli.suggestions import no_such_word
 
 _query = partial(statements.run_within, "weir.workers.fetches.reports")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from weir.conf.texts.suggestions import no_such_word
 from weir.workers.cli.actions import Action, Answer
 from weir.workers.cli.arguments import from_zero, one_of, row_id, utf8
-from weir.workers.cli.suggestions import no_such_word
 from weir.workers.mail import kinds
 from weir.workers.mail.management import email_text
 from weir.workers.mail.models import Email, RelayHold

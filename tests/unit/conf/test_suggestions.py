@@ -1,6 +1,6 @@
 import pytest
 
-from weir.workers.cli.suggestions import did_you_mean
+from weir.conf.texts.suggestions import did_you_mean
 
 
 @pytest.mark.parametrize(
