@@ -16,6 +16,7 @@ class ProjectConfig(weir_apps.WeirApp):
     label = "weir_project"
     verbose_name = "Weir: project"
     watched_queues = ("default",)  # Celery's own, by its setting: the tasks of users are in it
+    own_settings = ("WEIR_DEMO_PAGE", "WEIR_TLS_PROXIES", "WEIR_WEB_MAX_BODY", "WEIR_WEB_REQUESTS")
     has_own_release = True  # `release` in the Procfile
 
     def ready(self) -> None:

@@ -1,14 +1,17 @@
-"""The system check of all settings, and how checks are registered that read them."""
+"""The system checks of all settings, and how checks are registered that read them."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
 from django.core import checks
-from django.core.checks import CheckMessage, Error
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
 
 from weir.conf import live
 from weir.conf.mistakes import UnreadableSetting
+from weir.conf.texts.suggestions import did_you_mean
 
 Check = Callable[..., Sequence[CheckMessage]]
 
@@ -35,4 +38,18 @@ def settings_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
     return [
         Error(sentence, hint="docs/reference/settings.md has all settings.", id="weir.E030")
         for sentence in live.mistakes()
+    ]
+
+
+@checks.register
+def settings_are_known(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W032: a setting that begins with WEIR_ and is none of Weir's is read by nobody: it may be misspelt."""
+    known = [*live.names()]
+    for config in apps.get_app_configs():
+        known += getattr(config, "own_settings", ())
+    hint = "Take it out; where it is a setting of your own, give it a name that does not begin with WEIR_."
+    return [
+        Warning(f"Weir has no setting {name}.{did_you_mean(name, known)}", hint=hint, id="weir.W032")
+        for name in dir(settings)
+        if name.startswith("WEIR_") and name not in known
     ]

@@ -4,7 +4,7 @@ A value is read when it is first asked for, and kept until a setting changes, of
 (`override_settings`, pytest-django's `settings`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, cast
 
 from django.apps import apps
@@ -62,6 +62,11 @@ def read(name: str) -> Reading:
     except ValidationError as error:
         [sentence] = sentences(error, _GROUPS[name].model_fields)
     return Reading(default, sentence.replace(name, source))
+
+
+def names() -> Collection[str]:
+    """Return the name of every setting, in the order of the reference."""
+    return _GROUPS.keys()
 
 
 def mistakes() -> Iterator[str]:

@@ -20,6 +20,7 @@ class WeirApp(AppConfig):
 
     default_auto_field = "django.db.models.BigAutoField"
     watched_queues: tuple[str, ...] = ()  # of tasks that are not Weir's, to which a heartbeat goes as well
+    own_settings: tuple[str, ...] = ()  # that begin with WEIR_ and are not declared in weir.conf: only it reads them
     has_own_release = False  # which writes the schedule when all workers know its tasks, and not with `migrate`
 
 

@@ -50,6 +50,20 @@ def test_a_wrong_setting_is_a_sentence(name: str, value: object, said: str) -> N
     assert "424711" not in checked.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("WEIR_MAIL_RELAY", "Weir has no setting WEIR_MAIL_RELAY. Did you mean WEIR_MAIL_RELAYS?"),
+        ("WEIR_LOG_FORMAT", "Weir has no setting WEIR_LOG_FORMAT."),
+        ("MAIL_RELAY", ""),
+    ],
+)
+def test_a_misspelt_setting_is_warned_of(name: str, said: str) -> None:
+    """It would be left out in silence. One that standalone Weir alone has is none here; other names are not Weir's."""
+    warned = run("check", **{name: "smtp://mail.example"}).stderr
+    assert ("(weir.W032)" in warned, said in warned) == (bool(said), True), warned
+
+
 def test_django_shows_no_password() -> None:
     """Neither on the page about an error nor in the mail about it: both show all settings."""
     code = (
