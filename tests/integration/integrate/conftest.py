@@ -1,6 +1,5 @@
 """A project that nobody of Weir made: its own settings, its own Celery app, and of Weir the apps that it wants."""
 
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,13 +9,11 @@ from pathlib import Path
 
 import pytest
 import redis
-from django.conf import settings
 
 from project.environment import urls
 from tests.servers import database_url
 
 SETTINGS = """
-import pickle
 import weir
 SECRET_KEY = "not a secret"
 INSTALLED_APPS = [f"django.contrib.{{name}}" for name in ("admin", "auth", "contenttypes", "messages")]
@@ -34,10 +31,9 @@ TEMPLATES = [{{
         "django.contrib.messages.context_processors.messages",
     ]}},
 }}]
-DATABASES = {{"default": pickle.loads({database!r})}}
+DATABASES = {{"default": {database!r}}}
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 USE_TZ = True
-globals().update(pickle.loads({given!r}))
 REDIS_URL = {redis_url!r}
 CELERY_BROKER_URL = {broker_url!r}
 {more}
@@ -75,15 +71,9 @@ class Host:
     def write(self, apps: str, *, more: str = "", celery: str = AFTERWARDS) -> None:
         """Write its files; `apps` is an expression, such as `weir.APPS`."""
         path = self.broker.connection_pool.connection_kwargs["path"]
-        given = {
-            name: getattr(settings, name)
-            for name in dir(settings)
-            if name.startswith(("WEIR_", "EMAIL_", "OTEL_")) and name not in {"WEIR_REDIS_PREFIX", "EMAIL_BACKEND"}
-        } | {"WEIR_REDIS_PREFIX": "weir", "EMAIL_BACKEND": "weir.workers.mail.smtp.EmailBackend"}
         text = SETTINGS.format(
             apps=apps,
-            database=pickle.dumps(urls.database(database_url(self.database))),
-            given=pickle.dumps(given),
+            database=urls.database(database_url(self.database)),
             redis_url=f"unix://{path}",
             broker_url=f"redis+socket://{path}",
             more=more,

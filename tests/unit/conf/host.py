@@ -6,28 +6,14 @@ import subprocess
 import sys
 from typing import Any
 
+import weir
 from project.checkout import CHECKOUT
 
 SECRET_KEY = "a key of the tests"  # noqa: S105
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.postgres",
-    "django_celery_beat",
-    "weir.postgres.timeline",
-    "weir.ratelimit",
-    "weir.notifications",
-    "weir.notifications.web",
-    "weir.workers",
-    "weir.workers.audit",
-    "weir.workers.fetches",
-    "weir.workers.history",
-    "weir.workers.mail",
-    "weir.workers.overview",
-    "weir.workers.processes",
-    "weir.workers.recovery",
-    "weir.workers.throttled",
-    "weir.workers.unread",
+    *weir.APPS,
 ]
 DATABASES = {
     "default": {
@@ -38,10 +24,7 @@ DATABASES = {
     }
 }
 USE_TZ = True
-EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
 globals().update(json.loads(os.environ.get("HOST_SETTINGS", "{}")))
-if "MAILERS" in globals():
-    del EMAIL_BACKEND  # Django 6.1 refuses to have both
 
 
 def run(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
