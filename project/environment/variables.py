@@ -91,8 +91,8 @@ class Email(Group):
 
     EMAIL_BACKEND: str = Field(
         default="weir.workers.mail.smtp.EmailBackend",
-        description="Django's mail backend. With another one, what its errors do not say for certain is `unknown`, "
-        "unless it is a [Transport](python-api.md#a-mail-backend-of-your-own).",
+        description="Django's mail backend. With one that is not for SMTP, what its errors do not say for certain is "
+        "`unknown`, unless it is a [Transport](python-api.md#a-mail-backend-of-your-own).",
     )
     EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
     EMAIL_PORT: Port = Field(default=25, description="Its port.")

@@ -189,10 +189,10 @@ class Servers(Group):
     )
     WEIR_REDIS_PREFIX: Annotated[RedisPrefix, Shown("none, but `weir` for unread numbers")] = Field(
         default="",
-        description="What all keys and channels in Redis begin with: those of unread numbers with `{PREFIX:`, and "
-        "Celery's with `PREFIX:`. Installations with different prefixes may share a Redis database. A copy of a whole "
-        "PostgreSQL server, such as a snapshot of its disk, needs another prefix or Redis. To set or change it hides "
-        "the messages that wait: [how to go about it](../how-to/use-real-servers.md#a-redis-for-several).",
+        description="What all keys and channels in Redis begin with: those of unread numbers with `{PREFIX:`, and, "
+        "standalone, Celery's with `PREFIX:`. Installations with different prefixes may share a Redis database. A copy "
+        "of a whole PostgreSQL server, such as a snapshot of its disk, needs another prefix or Redis. To set or change "
+        "it hides the messages that wait: [how to go about it](../how-to/use-real-servers.md#a-redis-for-several).",
     )
 
 
