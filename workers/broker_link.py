@@ -29,8 +29,8 @@ OPTIONS: Final[dict[str, Any]] = {
 }
 # Kombu raises ValueError for that, when it connects.
 NAMELESS: Final = (
-    "sentinel:// needs the name of the group: at the end of project/settings.py, write "
-    "CELERY_BROKER_TRANSPORT_OPTIONS['master_name'] = 'NAME'"
+    "sentinel:// needs the name of the group: in your settings module (in a clone local/settings.py), "
+    "set CELERY_BROKER_TRANSPORT_OPTIONS['master_name']"
 )
 SILENT: Final = "it does not answer in time"  # where the driver has no words for that
 
