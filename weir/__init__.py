@@ -1,6 +1,7 @@
 """Weir, as a project imports it: `from weir import request_fetch, notify, send_once, throttle`.
 
-The names below stay as they are; every other module of Weir may change with any version, and so may what is in it.
+The names below stay as they are, and so do the few that docs/reference/python-api.md has beside them, such as
+`weir.celery.integrate`. Every other module of Weir may change with any version, and so may what is in it.
 A name is looked up when it is first used: `import weir` reads next to nothing, and works before Django is set up.
 
 After a change here, `python -m docs.ext.public_names` makes `__init__.pyi`, which type checkers and editors read, and

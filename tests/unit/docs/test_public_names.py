@@ -1,5 +1,6 @@
 """`weir` hands on the public names: what they are is written once, and all else is made from it."""
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -79,6 +80,16 @@ def test_the_page_describes_each_public_name_once_and_no_other() -> None:
     assert sorted([*described, *signals]) == sorted(weir.__all__)
 
 
+def test_what_settings_urls_and_tests_name_is_there() -> None:
+    """Nobody imports these names here: they would be lost unseen."""
+    chapter = PAGE.partition("## Named in settings")[2].partition("\n## ")[0]
+    names = re.findall(r"`(weir\.[\w.]+)`", chapter)
+    assert {"weir.APPS", "weir.celery.integrate", "weir.ops.urls", "weir.testing.Runner"} <= set(names)
+    assert set(names) >= {f"weir.{name}" for name in vars(weir) if name.startswith("APPS")}
+    for name in names:
+        pkgutil.resolve_name(name)
+
+
 def test_no_module_of_weir_uses_the_public_names() -> None:
     """They lead to all rooms: a room that imported them would be in a circle."""
     rooms = ("notifications", "ratelimit", "weir", "workers")
@@ -95,6 +106,6 @@ def test_pages_and_examples_import_public_names_only() -> None:
     lines = [
         line for page in pages for line in re.findall(r"^(?:from|import) (weir\b.*)$", page.read_text(), re.MULTILINE)
     ]
-    public = re.compile(r"weir$|weir(\.celery|\.testing|\.mail_backend|\.workers\.orders[\w.]*)? import ")
+    public = re.compile(r"weir$|weir(\.celery|\.conf|\.testing|\.mail_backend|\.workers\.orders[\w.]*)? import ")
     assert len(lines) > 30
     assert [line for line in lines if not public.match(line)] == []
