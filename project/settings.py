@@ -12,6 +12,7 @@ collect_rarely()  # until `project.apps` has seen to what is imported now
 import sys
 from typing import Any
 
+import weir
 from project import embedded, environment
 from project.checkout import CHECKOUT, LOCAL
 from project.environment import transports, urls
@@ -32,31 +33,14 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "django.contrib.postgres",  # for its indexes
     "django.contrib.staticfiles",
-    "django_celery_beat",
     "django_structlog",
-    "weir.postgres.timeline",
     "project",
     "project.logins",
-    "weir.ratelimit",
-    "weir.notifications",
-    "weir.notifications.web",
-    "weir.workers",
-    "weir.workers.audit",
-    "weir.workers.fetches",
-    "weir.workers.history",
-    "weir.workers.mail",
+    *weir.APPS,
+    *weir.APPS_OPS,
+    *weir.APPS_API,
     "weir.workers.orders",
-    "weir.workers.overview",
-    "weir.workers.processes",
-    "weir.workers.recovery",
-    "weir.workers.throttled",
-    "weir.workers.unread",
-    "weir.ops",
-    "weir.api",
-    "weir.api.tokens",
-    "ninja",  # for the files of the page /api/docs
     "demo",
 ]
 MIDDLEWARE = [
