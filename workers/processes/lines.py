@@ -21,11 +21,10 @@ _POOLS: Final[Mapping[str, str]] = {
     _FETCH: "--pool threads --concurrency 64",
     _MAIL: "--pool prefork --concurrency 2",
 }
-# Of the fewest processes: a child for each queue that may be busy for long, and two for the others.
+_TOGETHER: Final = "--pool prefork --concurrency {children}"  # of several queues: a child for each, and one more
 # For what a task has in hand; and for a mail server that hangs: an e-mail whose answer is not awaited is `unknown`.
 STOPS_WITHIN_S: Final = 90
 MAILER_STOPS_WITHIN_S: Final = 660
-_TOGETHER: Final = "--pool prefork --concurrency {children}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from project.checkout import CHECKOUT
 from weir.workers.processes import kinds, lines
 from weir.workers.schedule import QUEUES
 
@@ -34,3 +35,12 @@ def test_each_queue_has_a_process_of_its_own_or_shares_all_but_the_fetchers() ->
     assert "--queues weir.ticks,weir.maintenance,weir.mail --pool prefork --concurrency 4 " in few[0].command
     assert [line.name for line in lines.lines("shop", ["weir.ticks"], small=True)] == ["weir-ticks", "weir-beat"]
     assert {line.stops_within_s for line in few if "weir.mail" in line.command} == {lines.MAILER_STOPS_WITHIN_S}
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_a_process_is_started_as_by_the_procfile(queue: str) -> None:
+    """Its pool and what it leaves out are tried there; Weir's own project has the prefetch count in its settings."""
+    [line] = [line for line in (CHECKOUT / "Procfile").read_text().splitlines() if f" --queues {queue} " in line]
+    options = line.partition(f"--queues {queue} ")[2].partition(" --hostname")[0]
+    [printed, _] = [*lines.lines("project", [queue])]
+    assert options in printed.command.replace(" --prefetch-multiplier 2", "")
