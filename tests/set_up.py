@@ -9,10 +9,10 @@ from django.db import connections
 _OF_WEIR = connections.settings["default"]
 
 IS_POOLED = bool(_OF_WEIR["OPTIONS"].get("pool"))
-POOLED = "the pool's logger speaks first, and the sentence is that of its time-out"
+POOL_SPEAKS_FIRST = "the pool's logger speaks first, and the sentence is that of its time-out"
 
 needs_migrations = pytest.mark.skipif(not _OF_WEIR["TEST"]["MIGRATE"], reason="the tables are made without migrations")
-needs_no_pool = pytest.mark.skipif(IS_POOLED, reason=POOLED)
+needs_no_pool = pytest.mark.skipif(IS_POOLED, reason=POOL_SPEAKS_FIRST)
 needs_own_sessions = pytest.mark.skipif(
     IS_POOLED, reason="a pool keeps the sessions that the test ends, counts or forks with"
 )

@@ -73,4 +73,4 @@ def _fit(session: "psycopg.Connection[Any]") -> None:
             _before[session] = sessions.values_of(session)
             sessions.configure(session)
     elif (before := _before.pop(session, None)) is not None:
-        sessions.restore(session, before)
+        sessions.set_values(session, before)

@@ -152,10 +152,10 @@ def _relays(value: object) -> tuple[str, ...]:
 
 def _texts(given: object) -> list[str] | None:
     """Return the texts of a list, which may be in SecretStr; None for what has anything else."""
-    texts = (
-        [text for each in given if isinstance(text := plain(each), str)] if isinstance(given, list | tuple) else None
-    )
-    return texts if texts is not None and isinstance(given, list | tuple) and len(texts) == len(given) else None
+    if not isinstance(given, list | tuple):
+        return None
+    texts = [text for each in given if isinstance(text := plain(each), str)]
+    return texts if len(texts) == len(given) else None
 
 
 def _routes(value: object) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """The loggers of Weir's modules, whose events a project sees as it sees those of its own modules.
 
-Where the project has configured structlog, they go by that configuration: `project.logs` is one. Elsewhere each is an
+Where the project has configured structlog, they go by that configuration: `project.logs` is one. Elsewhere each is a
 record for LOGGING, of the logger with the module's name, such as `weir.workers.fetches.dispatch`. Weir configures
 nothing.
 """

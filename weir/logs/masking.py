@@ -42,7 +42,7 @@ def mask(
 ) -> structlog.typing.EventDict:
     """Mask and cut all values of an event: the last processor but for the one that writes the line."""
     is_drivers = str(event.get("logger", "")).partition(".")[0] in DRIVERS
-    hide = passwords.in_sentence if is_drivers else passwords.anywhere
+    hide = passwords.in_sentence if is_drivers else passwords.in_any_text
     for name, value in event.items():
         if name in TRACEBACKS and isinstance(value, str):
             event[name] = _traceback(value, hide)

@@ -58,7 +58,7 @@ class Redactor:
                 text = pattern.sub("***", text)
         return text
 
-    def anywhere(self, text: str) -> str:
+    def in_any_text(self, text: str) -> str:
         """Return any text, with *** for each secret but plain words and numbers, which it may have by accident."""
         for secret, pattern in self._patterns:
             if secret in text and not (secret.isalpha() or secret.isdecimal()):

@@ -77,7 +77,7 @@ def configure(session: psycopg.Connection[Any]) -> None:
         "tcp_keepalives_count": str(PROBES),
         "tcp_user_timeout": str(SILENCE_S * 1000),
     }
-    restore(session, values)
+    set_values(session, values)
 
 
 def values_of(session: psycopg.Connection[Any]) -> Mapping[str, str]:
@@ -87,8 +87,8 @@ def values_of(session: psycopg.Connection[Any]) -> Mapping[str, str]:
     return dict(zip(_NAMES, values, strict=True))
 
 
-def restore(session: psycopg.Connection[Any], values: Mapping[str, str]) -> None:
-    """Have the session keep these values, which it has had before. Raises psycopg.Error."""
+def set_values(session: psycopg.Connection[Any], values: Mapping[str, str]) -> None:
+    """Have the session keep these values of all that `configure` sets. Raises psycopg.Error."""
     with psycopg.Cursor(session) as cursor:
         cursor.execute(_SET, values, prepare=False)
 

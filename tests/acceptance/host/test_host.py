@@ -1,7 +1,7 @@
 """Weir in a project that is not its own: after the five steps of its page, all jobs run in a view's one transaction.
 
-The project has apps with Weir's old names, users with UUIDs, integer keys, ATOMIC_REQUESTS, a Celery app with a result
-backend and a schedule, and a log of its own (`mysite`). It has a database in the tests' PostgreSQL, and a Valkey.
+The project has apps named as rooms of Weir's are, users with UUIDs, integer keys, ATOMIC_REQUESTS, a Celery app with a
+result backend and a schedule, and a log of its own (`mysite`); a database in the tests' PostgreSQL, and a Valkey.
 """
 
 import json

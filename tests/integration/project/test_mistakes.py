@@ -20,7 +20,7 @@ from project.errors import DOCTOR, in_one_sentence
 from tests.integration.conftest import Message
 from tests.integration.project.conftest import Manage, RefusesPasswords, serving
 from tests.servers import database_url
-from tests.set_up import IS_POOLED, POOLED
+from tests.set_up import IS_POOLED, POOL_SPEAKS_FIRST
 from weir.notifications import inbox
 from weir.workers import consumers
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
@@ -319,7 +319,7 @@ def test_a_mistake_in_a_variable(
     """Comes back as one sentence, whatever is typed, or as a warning before what the command does."""
     typed, given, told, status = mistake
     if IS_POOLED and "127.0.0.1" in given.get("DATABASE_URL", ""):
-        pytest.skip(POOLED)
+        pytest.skip(POOL_SPEAKS_FIRST)
     variables = {"DATABASE_URL": database_url(connection.settings_dict["NAME"]), **given}
     places = {"here": here, "postgres": postgres, "empty": database_url("postgres")}
     ended = manage(
