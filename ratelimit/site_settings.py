@@ -121,12 +121,12 @@ def pause(site: str, duration: timedelta | None = None, *, within: Within = null
         raise ValueError(f"duration must not be negative, and at most 100 years, but is {duration}.")
     seconds = None if duration is None else duration.total_seconds()
     parameters = {"site": site_names.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}
-    _change_one("site_settings/pause", parameters, within)
+    _change_one("pause", parameters, within)
 
 
 def resume(site: str, *, within: Within = nullcontext) -> None:
     """End a pause and a back-off. The clock stays, so the interval since the last start holds. Raises UnknownSite."""
-    _change_one("site_settings/resume", {"site": site_names.canonical(site)}, within)
+    _change_one("resume", {"site": site_names.canonical(site)}, within)
 
 
 def back_off(
@@ -208,10 +208,10 @@ def _leave_alone(
     return rows[0].wait_s if rows else None
 
 
-def _change_one(statement: str, parameters: Mapping[str, object], within: Within) -> None:
-    statements.refuse_transaction(statement)
+def _change_one(act: str, parameters: Mapping[str, object], within: Within) -> None:
+    statements.refuse_transaction(f"{act}_site")
     with transaction.atomic(durable=True), within():
-        if not _query_within(statement, parameters):
+        if not _query_within(f"site_settings/{act}", parameters):
             raise unknown_site(str(parameters["site"]))
 
 

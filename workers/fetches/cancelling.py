@@ -23,7 +23,7 @@ def cancel(fetch_id: int, *, note: Callable[[], object] | None = None) -> bool:
     Returns False when it is too late: in the last half second before the start (CONFIRMED_FOR_S), and afterwards.
     Commits by itself; raises TransactionManagementError inside a transaction.
     """
-    statements.refuse_transaction("cancel")
+    statements.refuse_transaction("cancel_fetch")
     with transaction.atomic(durable=True):
         is_cancelled = bool(
             _query("lock_unfinished", {"fetch": fetch_id})

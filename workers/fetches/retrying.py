@@ -84,7 +84,7 @@ def retry_failed(
     `note` is called in the transaction of each batch, with how many it has queued. Raises MoreThanExpected where there
     are more than `expected`.
     """
-    statements.refuse_transaction("retry_failed")
+    statements.refuse_transaction("retry_failed_fetches")
     failed = fetches.filter(state=State.FAILED)
     # A text that was no URL has no site. What is stored of it may be cut, so it is not parsed again.
     retried = Retried(

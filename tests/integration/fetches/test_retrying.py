@@ -226,7 +226,9 @@ def test_many_are_retried_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_inside_a_transaction_it_refuses_to_run() -> None:
     """What begins again is committed at once; also where there is nothing to retry, the mistake shows."""
-    refusal = pytest.raises(TransactionManagementError, match=r"^retry_failed must commit by itself: call it outside")
+    refusal = pytest.raises(
+        TransactionManagementError, match=r"^retry_failed_fetches must commit by itself: call it outside"
+    )
     with refusal, transaction.atomic():
         retry_failed(Fetch.objects.none())
 

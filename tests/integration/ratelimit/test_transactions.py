@@ -26,6 +26,13 @@ CALLS: dict[str, Callable[[], object]] = {
 }
 
 
+@pytest.mark.parametrize("name", ["set_rate", "pause_site", "resume_site"])
+def test_the_error_names_what_was_called(name: str) -> None:
+    """By its public name, not by that of a statement."""
+    with pytest.raises(TransactionManagementError, match=f"^{name} must commit by itself"), transaction.atomic():
+        CALLS[name.removesuffix("_site")]()
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_no_call_runs_inside_a_transaction(name: str) -> None:
     """What is reserved must be committed: inside a transaction every call is a loud error that says so."""
