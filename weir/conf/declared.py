@@ -33,7 +33,7 @@ LOCAL_REDIS = "redis://127.0.0.1:6379/0"
 
 
 class Pace(Group):
-    """How fast sites are asked, where nothing else is set for them."""
+    """How fast [sites](../glossary.md#site) are asked, where nothing else is set for them."""
 
     title = "Pace"
 
@@ -44,15 +44,16 @@ class Pace(Group):
     )
     WEIR_LOOKAHEAD: Seconds = Field(
         default=3.0,
-        description="How far ahead dispatch reserves slots, from 1 s to 60 s. More makes longer runs and survives "
-        "longer hiccups; a higher priority takes hold later, and a killed fetcher takes more slots with it.",
+        description="How far ahead dispatch reserves [slots](../glossary.md#slot), from 1 s to 60 s. More makes longer "
+        "runs and survives longer hiccups; a higher priority takes hold later, and a killed fetcher takes more slots "
+        "with it.",
     )
 
 
 class Fetches(Group):
     """What a killed fetcher held goes on after some ten seconds, at the latest when its lease ends.
 
-    The lease is the sum of the three time-outs and ten seconds.
+    The [lease](../glossary.md#lease) is the sum of the three time-outs and ten seconds.
     """
 
     title = "Fetches"
@@ -206,8 +207,8 @@ class OnlySettings(Group):
         Shown(f"the setting `REDIS_URL`, or `CELERY_BROKER_URL` if that is one Redis, or `{LOCAL_REDIS}`"),
     ] = Field(
         default=SecretStr(LOCAL_REDIS),
-        description="The Valkey or Redis that holds the deltas of unread numbers, in all the forms of `REDIS_URL`. "
-        "Messages are sent by your Celery app, whose broker may be another server.",
+        description="The Valkey or Redis that holds the [deltas](../glossary.md#delta) of unread numbers, in all the "
+        "forms of `REDIS_URL`. Messages are sent by your Celery app, whose broker may be another server.",
     )
     WEIR_METRICS_FOR_LOOPBACK: Flag = Field(
         default=False,
