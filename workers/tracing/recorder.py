@@ -18,6 +18,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from weir.conf import settings
+
 STOP_S = 1.0  # for which the end of a process waits for a collector
 NS = 1_000_000_000
 Attributes = Mapping[str, str | int | float]
@@ -31,7 +33,7 @@ class Recorder:
         service = os.environ.get("OTEL_SERVICE_NAME") or "weir"
         named = Resource.create({"service.name": service, "process.pid": os.getpid()})
         self._provider = TracerProvider(resource=named, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=_endpoint())))
         self._tracer = self._provider.get_tracer("weir")
         self._is_over = Event()
         # It waits from now on: when the interpreter ends, no thread can be started any more.
@@ -87,6 +89,12 @@ class Recorder:
     def _shut_down(self) -> None:
         self._is_over.wait()
         self._provider.shutdown()
+
+
+def _endpoint() -> str:
+    """Return where spans go: below the collector of the settings, unless a variable names the whole path."""
+    collector = settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip("/")
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{collector}/v1/traces"
 
 
 def _links(traceparent: str) -> list[Link]:

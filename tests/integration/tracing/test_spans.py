@@ -67,11 +67,10 @@ def _views(settings: Settings) -> Iterator[None]:
 
 
 @pytest.fixture
-def collector(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+def collector(settings: Settings) -> Iterator[Collector]:
     """Return a collector, which the settings name."""
     with collectors.running() as running:
         settings.OTEL_EXPORTER_OTLP_ENDPOINT = running.url
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
         yield running
         spans.stop()
 
@@ -175,14 +174,11 @@ def test_passes_of_unread_numbers_are_spans(collector: Collector) -> None:
     assert {span.name for span in collector.spans} == {"flush unread", "reconcile unread"}
 
 
-def test_a_collector_that_is_away_holds_up_nothing(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, fetcher: Fetcher, running_sites: Sites
-) -> None:
+def test_a_collector_that_is_away_holds_up_nothing(settings: Settings, fetcher: Fetcher, running_sites: Sites) -> None:
     """Neither fetches, nor a process that ends."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         settings.OTEL_EXPORTER_OTLP_ENDPOINT = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", settings.OTEL_EXPORTER_OTLP_ENDPOINT)
         for number in range(5):
             assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
         for _ in range(5_000):  # more than are kept for it
