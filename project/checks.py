@@ -15,8 +15,6 @@ from django.db.models import Model
 
 from project import shared_redis
 from project.environment.unknown import unknown
-from weir.conf import settings as weir_settings
-from weir.workers.tracing import spans
 
 UNKNOWN_VARIABLE = "weir.W003"
 WIDEST = {4: 24, 6: 64}  # the networks in which every host may be a proxy, by the version of IP
@@ -28,15 +26,6 @@ def variables_are_known(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W003: a variable that begins with WEIR_, or is one letter off one of Django's, is read by nobody."""
     hint = "Where it is a variable of another version of Weir, nothing has to be done."
     return [Warning(sentence, hint=hint, id=UNKNOWN_VARIABLE) for _, sentence in unknown(os.environ)]
-
-
-@register
-def spans_can_be_exported(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W006: OTEL_EXPORTER_OTLP_ENDPOINT needs an extra, without which no span is recorded."""
-    if not weir_settings.OTEL_EXPORTER_OTLP_ENDPOINT or not (lacks := spans.lacks()):
-        return []
-    message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: {lacks}."
-    return [Warning(message, hint='Install the extra: pip install "django-weir[otel]"', id="weir.W006")]
 
 
 @register

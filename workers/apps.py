@@ -17,5 +17,6 @@ class WorkersConfig(weir_apps.WeirApp):
         for package in ("weir.notifications", "weir.ratelimit", "weir.workers"):
             statements.load(package)
         from weir.workers.beat import rows  # noqa: PLC0415  needs loaded apps
+        from weir.workers.tracing import checks  # noqa: F401, PLC0415  registers by being imported
 
         post_migrate.connect(rows.after_migrate, sender=self, dispatch_uid="weir.workers")

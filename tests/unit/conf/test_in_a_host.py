@@ -64,6 +64,17 @@ def test_a_misspelt_setting_is_warned_of(name: str, said: str) -> None:
     assert ("(weir.W032)" in warned, said in warned) == (bool(said), True), warned
 
 
+def test_a_collector_without_the_extra_is_warned_of() -> None:
+    """No span would be recorded, and only the log of a process would say so."""
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None\n"
+        "from django.core.management import execute_from_command_line\n"
+        "execute_from_command_line(['django', 'check'])\n"
+    )
+    checked = run("-c", code, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318")
+    assert "(weir.W006)" in checked.stderr, checked
+
+
 def test_django_shows_no_password() -> None:
     """Neither on the page about an error nor in the mail about it: both show all settings."""
     code = (
