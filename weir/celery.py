@@ -18,11 +18,11 @@ from django.core.checks import CheckMessage, Error, register
 from weir.postgres import weir_apps
 from weir.workers import limits, own_sessions, schedule, task_names
 from weir.workers.beat.signals import beat_begins
+from weir.workers.processes.checks import STEP
 from weir.workers.tracing import spans
 from weir.workers.tracing.messages import carry_correlation_ids
 
 SCHEDULER: Final = "weir.workers.beat.scheduler:LeasedScheduler"
-TURNING: Final = "weir.workers.processes.turning:Turning"
 # Schedulers whose work Weir's does, too: Celery's, which is the default, and the one that Weir's is made of.
 _REPLACED: Final = {
     "celery.beat:PersistentScheduler",
@@ -56,7 +56,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     if app in _integrated:
         return
     _integrated.append(app)
-    app.steps["worker"].add(TURNING)
+    app.steps["worker"].add(STEP)
     app.autodiscover_tasks(_packages)
     limits.bring_own_limits()
     carry_correlation_ids()

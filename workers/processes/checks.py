@@ -8,14 +8,15 @@ from django.core.checks import CheckMessage, Warning  # noqa: A004  Django's own
 
 from weir.conf.checks import register
 
-_STEP: Final = "weir.workers.processes.turning:Turning"
+# What `weir.celery.integrate` adds to an app's workers: by its name, as it needs loaded apps.
+STEP: Final = "weir.workers.processes.turning:Turning"
 
 
 @register()
 def runs_weir(**_kwargs: Any) -> Sequence[CheckMessage]:
     """weir.W030: nothing that Weir sends is done by an app that was not told of it."""
     app: Any = current_app
-    if _STEP in app.steps["worker"]:
+    if STEP in app.steps["worker"]:
         return []
     message = f"The Celery app of this process ({app.main or 'without a name'}) does not run Weir."
     hint = (
