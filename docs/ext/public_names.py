@@ -25,8 +25,8 @@ STUB_HEAD = "# The public names of Weir. Made by `python -m docs.ext.public_name
 def stub() -> str:
     """Return what type checkers read: where each name is, and which names there are."""
     imports = "".join(f"from {module} import {_imported(there, name)}\n" for module, there, name in _places())
-    lists = "".join(f"{name}: {_type(value)}\n" for name, value in _constants())
-    names = "".join(f'    "{name}",\n' for name in sorted({*weir.__all__, *dict(_constants())}))
+    lists = "".join(f"{name}: list[str]\n" for name in _lists())
+    names = "".join(f'    "{name}",\n' for name in sorted([*weir.__all__, *_lists()]))
     return "\n".join([STUB_HEAD, imports, f"_PLACES: dict[str, str]\n{lists}", f"__all__ = [\n{names}]\n"])
 
 
@@ -60,20 +60,9 @@ def _imported(there: str, name: str) -> str:
     return there if there == name else f"{there} as {name}"
 
 
-def _constants() -> list[tuple[str, object]]:
-    """Return what is in `weir` itself, such as a list of apps."""
-    names = (name for name in vars(weir) if name.isupper() and name[0] != "_" and name not in weir.__all__)
-    return sorted((name, getattr(weir, name)) for name in names)
-
-
-def _type(value: object) -> str:
-    match value:
-        case tuple():
-            return "tuple[str, ...]"
-        case list():
-            return "list[str]"
-        case _:
-            return type(value).__name__
+def _lists() -> list[str]:
+    """Return the names of the lists of apps, which are in `weir` itself."""
+    return sorted(name for name in vars(weir) if name.startswith("APPS"))
 
 
 def main() -> None:
