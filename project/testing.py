@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import weir
+from project.checkout import LOCAL
 from weir import testing
 
 
@@ -17,9 +18,10 @@ class Runner(testing.Runner):
 
 
 def _packages() -> list[str]:
-    """Return the packages in the current folder, but for Weir's rooms: those are imported as `weir.ROOM` alone."""
+    """Return the packages in the current folder, and in `local`, but for Weir's rooms, which are `weir.ROOM` alone."""
     rooms = {path.name for path in Path(weir.__file__).parent.iterdir() if path.is_symlink()}
-    return sorted({path.parent.name for path in Path().glob("*/__init__.py")} - rooms)
+    found = [*Path().glob("*/__init__.py"), *Path(LOCAL.name).glob("*/__init__.py")]
+    return sorted({path.parent.name for path in found} - rooms)
 
 
 def _modules(pattern: str) -> list[str]:

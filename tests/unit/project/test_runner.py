@@ -32,13 +32,20 @@ def test_nothing_of_a_checkout_fails_to_be_imported(monkeypatch: pytest.MonkeyPa
 
 
 def test_tests_of_apps_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In packages, at any depth, and beside manage.py."""
-    for name, path in {"App": "found_app/tests.py", "Part": "found_app/part/test_it.py", "Top": "test_top.py"}.items():
-        file = tmp_path / path
+    """In packages, at any depth, beside manage.py, and in the folder for one's own apps."""
+    files = {
+        "App": "found_app/tests.py",
+        "Own": "local/own_app/tests.py",
+        "Part": "found_app/part/test_it.py",
+        "Top": "test_top.py",
+    }
+    for name, below in files.items():
+        file = tmp_path / below
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(TEST.format(name=name))
-    for folder in ("found_app", "found_app/part"):
+    for folder in ("found_app", "found_app/part", "local/own_app"):
         (tmp_path / folder / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert found() == ["OfApp", "OfPart", "OfTop"]
+    for path in (tmp_path, tmp_path / "local"):  # as project.settings has both
+        monkeypatch.syspath_prepend(path)
+    assert found() == ["OfApp", "OfOwn", "OfPart", "OfTop"]
