@@ -112,3 +112,16 @@ def test_a_worker_of_the_hosts_own_consumes_the_queues_of_weir_that_it_names(
     host.write("weir.APPS_THROTTLE", more=more)
     ran = host.run(sys.executable, "-W", "ignore", "-c", CONSUMED.format(queues=queues))
     assert ran.stdout == f"{consumed}\n", ran
+
+
+OWN = """
+from django.contrib import admin
+from django.core.management import get_commands
+print(admin.site.login_form, admin.site.login_template, get_commands()["migrate"])
+"""
+
+
+def test_the_hosts_admin_and_migrate_stay_its_own(host: Host) -> None:
+    """Weir's login form and Weir's `migrate` are of the standalone project."""
+    host.write("weir.APPS + weir.APPS_OPS + weir.APPS_API")
+    assert host.python(OWN) == "None None django.core"
