@@ -9,7 +9,7 @@ import pytest
 from project.celery import app
 from project.checkout import CHECKOUT
 from weir.workers import task_names
-from weir.workers.schedule import Entry, queues
+from weir.workers.schedule import QUEUES, Entry, queues
 from weir.workers.schedule import entries as all_entries
 
 entries = pytest.mark.parametrize("entry", all_entries(), ids=lambda entry: entry.name)
@@ -64,6 +64,14 @@ def test_names_are_unique_and_marked_as_ours() -> None:
     names = [entry.name for entry in all_entries()]
     assert len(set(names)) == len(names)
     assert all(name.startswith("weir: ") for name in names)
+
+
+def test_tasks_and_queues_have_names_of_weirs_and_leave_no_results() -> None:
+    """A queue `mail` and a task `api.purge` are a project's own, and so is what keeps its results."""
+    ours = {name: task for name, task in app.tasks.items() if task.__module__.startswith("weir.")}
+    assert set(ours) == task_names.OF_WEIR
+    assert [name for name in [*ours, *QUEUES] if not name.startswith("weir.")] == []
+    assert [name for name, task in ours.items() if not task.ignore_result] == []
 
 
 def test_what_keeps_the_queue_moving_comes_every_few_seconds() -> None:
