@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from project.checkout import CHECKOUT
+from tests import wheels
 from weir import extras
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
@@ -130,11 +131,12 @@ def test_the_bounds_let_current_projects_in(package: str, version: str) -> None:
 
 def test_who_is_told_to_install_weir_is_told_its_name() -> None:
     """On PyPI, weir is a stranger's package."""
-    texts = {path: path.read_text() for path in [CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")]}
-    rooms = ("notifications", "project", "ratelimit", "weir", "workers")
-    texts |= {path: path.read_text() for room in rooms for path in (CHECKOUT / room).rglob("*.py")}
-    told = [name for text in texts.values() for name in re.findall(r"([\w-]*\bweir)\[[a-z{]", text)]
-    told += [
-        name for text in texts.values() for name in re.findall(r"pip install (?:--upgrade )?\"?([\w-]*\bweir)\b", text)
-    ]
-    assert set(told) == {"django-weir"}
+    told: dict[str, list[str]] = {}
+    for name in wheels.tracked():
+        path = CHECKOUT / name
+        if not path.is_symlink() and path != Path(__file__):
+            text = path.read_text(errors="replace")
+            told[name] = re.findall(r"([\w-]*\bweir)\[[a-z{]", text)
+            told[name] += re.findall(r"pip install (?:-[\w-]+ )*[\"']?([\w-]*\bweir)\b", text)
+    assert {name: names for name, names in told.items() if {*names} - {"django-weir"}} == {}
+    assert told["docs/add-to-your-project.md"]

@@ -26,6 +26,8 @@ IMPORTS = re.compile(
     rf"(?:\b|(?<=\\n))from +(?:{ANY})(?:\.\w+)* +import\b|(?:^|[\"';>]|\\n) *import +(?:{ANY})\b", re.MULTILINE
 )
 QUOTED = re.compile(rf"(?:[\"'`]|django://|^#?[A-Z_]+=)(({ANY})\.(\w+))", re.MULTILINE)
+# An app of which the room is the package; and `python -m` with a module of one.
+ENTRIES = re.compile(rf"INSTALLED_APPS\b[^\])]*?[\"']({ANY})[\"']|(?<![\w-])-m +({ANY})\b(?!/)")
 
 
 def of_the_library() -> Iterator[str]:
@@ -82,7 +84,7 @@ def test_each_file_of_a_room_that_is_imported_has_its_one_name() -> None:
 
 def bare_names(text: str) -> Iterator[str]:
     """Yield what imports a room, or names a module of one, without `weir.` before it."""
-    yield from IMPORTS.findall(text)
+    yield from (found[0] for pattern in (IMPORTS, ENTRIES) for found in pattern.finditer(text))
     for name, room, part in QUOTED.findall(text):
         if (WEIR / room / part).is_dir() or (WEIR / room / f"{part}.py").is_file():
             yield name
@@ -109,6 +111,9 @@ def test_no_text_names_a_room_without_weir_before_it() -> None:
         "`api.urls` is included",
         "WEIR_MAIL_RELAYS=smtp://host,django://workers.mail.smtp.EmailBackend",
         "#EMAIL_BACKEND=workers.mail.smtp.EmailBackend",
+        'INSTALLED_APPS += ["ratelimit"]',
+        "INSTALLED_APPS = [\n    'shop',\n    'notifications',\n]",
+        "python -m workers.fetches.fetcher",
     ],
 )
 def test_a_bare_name_is_found(text: str) -> None:
@@ -121,6 +126,8 @@ def test_a_bare_name_is_found(text: str) -> None:
     [
         "from weir.ratelimit import slots",
         "from project.embedded import postgres",
+        'INSTALLED_APPS = ["weir.ratelimit"]\nROOMS = ["ratelimit"]',
+        "python -m weir.workers",
         '"weir.api.purge" is a task, "weir_ratelimit.Site" a model, "weir_ops.view" a permission',
     ],
 )
