@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import models
+from django.core.checks import CheckMessage
+from django.db import connections, models
 
 
 class GeneratedField(models.GeneratedField):
-    """Django's, which can also be described where a project has all fields say less of themselves.
+    """Django's, which is checked without a server, and described where a project has all fields say less of themselves.
 
-    Some have a `makemigrations` of their own that leaves out what no database sees, such as `blank` (pretix, pretalx).
-    Django's own field is a KeyError then, as it takes that out itself.
+    From 6.1 on, Django's asks PostgreSQL for its version, so that `manage.py check` fails where there is no database.
+    Some projects have a `makemigrations` of their own that leaves out what no database sees, such as `blank` (pretix,
+    pretalx). Django's own field is a KeyError then, as it takes that out itself.
     """
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
@@ -20,3 +22,10 @@ class GeneratedField(models.GeneratedField):
         own = vars(self)
         computed = {option: own[option] for option in ("db_persist", "expression", "output_field")}
         return name, path, arguments, {**options, **computed}
+
+    def _check_supported(self, databases: Sequence[str]) -> list[CheckMessage]:
+        """Return what Django's returns of others than PostgreSQL: each version of that has stored columns."""
+        others = [alias for alias in databases if connections[alias].vendor != "postgresql"]
+        django: Any = super()
+        found: list[CheckMessage] = django._check_supported(others)  # noqa: SLF001  Django has no other place for it
+        return found

@@ -24,6 +24,7 @@ DATABASES = {
     }
 }
 USE_TZ = True
+SILENCED_SYSTEM_CHECKS = ["weir.W030"]  # it has no Celery app
 globals().update(json.loads(os.environ.get("HOST_SETTINGS", "{}")))
 
 
