@@ -10,6 +10,7 @@ from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
 from weir.celery import integrate
+from weir.workers import limits
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -21,6 +22,7 @@ app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
 integrate(app, configure_sessions=False)  # `project.apps` does, of all
+limits.finish_each_task()
 
 
 @setup_logging.connect

@@ -59,6 +59,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     app.steps["worker"].add(STEP)
     app.autodiscover_tasks(_packages)
     limits.bring_own_limits()
+    limits.finish_own_tasks()
     carry_correlation_ids()
     if configure_sessions:
         own_sessions.configure_own_sessions()

@@ -1,11 +1,10 @@
-"""The heartbeat's task, and what all worker processes do with signals. Other packages have their own `tasks.py`."""
+"""The heartbeat's task, and what worker processes do when they end. Other packages have their own `tasks.py`."""
 
-import signal
 from datetime import timedelta
 from typing import Any, Final
 
 from celery import shared_task
-from celery.signals import worker_process_init, worker_process_shutdown
+from celery.signals import worker_process_shutdown
 
 from weir.conf import settings
 from weir.ratelimit import slots
@@ -27,12 +26,6 @@ def purge_slots() -> None:
     """Delete old slots, and the rows of processes that have ended; may be killed anywhere."""
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION), within_s=PURGING_S)
     status.purge()
-
-
-@worker_process_init.connect
-def _finish_the_task(**_kwargs: Any) -> None:
-    """Ignore SIGTERM: a supervisor sends it to the whole process group, and it would cut a running task off."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 @worker_process_shutdown.connect
