@@ -18,6 +18,7 @@ from django.core.checks import CheckMessage, Error, register
 from weir.postgres import weir_apps
 from weir.workers import limits, own_sessions, schedule, task_names
 from weir.workers.beat.signals import beat_begins
+from weir.workers.broker_link import integrated
 from weir.workers.processes.checks import STEP
 from weir.workers.tracing import spans
 from weir.workers.tracing.messages import carry_correlation_ids
@@ -35,8 +36,6 @@ _JSON: Final = {"json", "application/json"}
 # A heartbeat goes to the queue that its sender names.
 _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
 
-_integrated: list[Celery] = []
-
 
 class CannotIntegrate(Exception):
     """What the configuration of a Celery app says, and Weir cannot work with; the message says what to do."""
@@ -53,9 +52,9 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     Raises CannotIntegrate where the configuration is known already, and Weir cannot work with it. Otherwise `manage.py
     check` says so, and a worker or a beat ends with that sentence when it starts.
     """
-    if app in _integrated:
+    if app in integrated:
         return
-    _integrated.append(app)
+    integrated.append(app)
     app.steps["worker"].add(STEP)
     app.autodiscover_tasks(_packages)
     limits.bring_own_limits()
@@ -127,7 +126,7 @@ def _creates(app: Celery) -> bool:
 
 def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
     """weir.E031: what the configuration of a Celery app says that Weir cannot work with."""
-    return [Error(f"Celery: {sentence}", id="weir.E031") for app in _integrated for sentence in faults(app)]
+    return [Error(f"Celery: {sentence}", id="weir.E031") for app in integrated for sentence in faults(app)]
 
 
 def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
@@ -137,7 +136,7 @@ def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
     """
     app = instance.app
     _refuse(app)
-    if app in _integrated:
+    if app in integrated:
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
 
@@ -150,11 +149,11 @@ def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
     _refuse(sender.app)
     from weir.workers.beat.scheduler import LeasedScheduler  # noqa: PLC0415  of beat's process only
 
-    if sender.app in _integrated and not isinstance(sender.scheduler, LeasedScheduler):
+    if sender.app in integrated and not isinstance(sender.scheduler, LeasedScheduler):
         raise SystemExit(f"beat was told to use another scheduler than Weir's, {SCHEDULER}: leave out -S, --scheduler.")
 
 
 def _refuse(app: Celery) -> None:
     """End this process, which SystemExit does; of other errors Celery makes lines of its log."""
-    for sentence in faults(app) if app in _integrated else ():
+    for sentence in faults(app) if app in integrated else ():
         raise SystemExit(f"Weir cannot work with this Celery app. {sentence}")

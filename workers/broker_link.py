@@ -58,6 +58,9 @@ class Unreachable(Exception):
         self.remedy = remedy
 
 
+integrated: list[Any] = []  # the Celery apps that run Weir, by weir.celery.integrate
+
+
 @dataclass(kw_only=True, slots=True)
 class _Outage:
     over_at: float = 0.0  # of time.monotonic()
@@ -97,14 +100,14 @@ def waiting(task_name: str) -> int:
 
 def queue_of(task_name: str) -> str:
     """Return the name of the queue to which the task is routed."""
-    name: str = _app().amqp.router.route({}, task_name)["queue"].name
+    name: str = app().amqp.router.route({}, task_name)["queue"].name
     return name
 
 
 def waiting_in(queue: str) -> int:
     """Return how many messages wait in the queue for a worker; raise Unreachable, as `producer` does."""
     with producer() as made:
-        messages: int = _app().amqp.queues[queue](made.channel).queue_declare().message_count
+        messages: int = app().amqp.queues[queue](made.channel).queue_declare().message_count
     return messages
 
 
@@ -128,23 +131,34 @@ def _drop(producer: Any) -> None:  # noqa: ANN401  as below
         connection.collect()
 
 
-def _app() -> Any:  # noqa: ANN401  Kombu ships no types
-    return current_app
+def app() -> Any:  # noqa: ANN401  Celery's own have no types
+    """Return the Celery app whose broker has Weir's messages: one that runs Weir, the current one if that does.
+
+    Celery's `current_app` is, in each thread, the app that was made last there: a project may have several. In a thread
+    that has made none it may be an app that nobody has configured.
+    """
+    current: Any = current_app
+    current = current._get_current_object()  # noqa: SLF001  what it stands for
+    return current if current in integrated or not integrated else integrated[0]
+
+
+def _connection() -> Any:  # noqa: ANN401  as below
+    return _connection_of(app())
 
 
 @cache
-def _connection() -> Any:  # noqa: ANN401  as above
+def _connection_of(app: Any) -> Any:  # noqa: ANN401  Kombu ships no types
     """Return what a pool opens its connections like; it is never opened itself.
 
     Each of several brokers (`;` in the URL) is tried once: a second attempt would double the wait. Several Sentinels
     are one broker, and one attempt asks them all. redis-py notices by itself that a server was restarted.
     """
-    made = _app().connection_for_write()
+    made = app.connection_for_write()
     by_sentinels = made.transport_cls == "sentinel"
     if by_sentinels and not made.transport_options.get("master_name"):
         raise Unreachable(NAMELESS)
     brokers = 1 if by_sentinels else len(made.alt) or 1
-    return _app().connection_for_write(
+    return app.connection_for_write(
         connect_timeout=CONNECT_TIMEOUT_S,  # of AMQP; Redis has it as an option
         transport_options={**OPTIONS, "max_retries": brokers - 1},
     )

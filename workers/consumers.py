@@ -1,8 +1,6 @@
 """Asks the running workers, through the broker, which queues they consume."""
 
-from typing import Any
-
-from celery import current_app
+from weir.workers import broker_link
 
 PATIENCE = (1.0, 2.0)  # seconds to wait for answers; the second time for workers that were busy
 CONNECTING = 3.0  # seconds to wait for the broker
@@ -13,7 +11,7 @@ def unserved_queues(*queues: str) -> list[str]:
 
     Raises kombu's OperationalError when the broker cannot be reached.
     """
-    app: Any = current_app
+    app = broker_link.app()
     silent = list(queues)
     with app.connection_for_write() as connection:
         connection.ensure_connection(max_retries=1, timeout=CONNECTING)

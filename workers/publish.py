@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from celery import current_app
-
 from weir.logs.loggers import get_logger
 from weir.workers import broker_link, task_names, ticks
 
@@ -59,7 +57,7 @@ def run_here(
     throw: bool | None = None,
 ) -> None:
     """Run the task in this process, as Celery's `apply`; `throw` as there. Raises celery's NotRegistered."""
-    app: Any = current_app
+    app = broker_link.app()
     if task_name not in app.tasks:  # web code need not have imported it
         app.loader.import_default_modules()
     app.tasks[task_name].apply(args=arguments, kwargs=options, throw=throw)
@@ -104,11 +102,11 @@ def taken_by(taker: Taker) -> Iterator[None]:
 
 
 def _is_eager() -> bool:
-    return bool(current_app.conf.task_always_eager)
+    return bool(broker_link.app().conf.task_always_eager)
 
 
 def _sent(task_name: str, *, most_waiting: int | None = None, **message: Any) -> bool:
-    app: Any = current_app
+    app = broker_link.app()
     try:
         queue = broker_link.queue_of(task_name)
         if most_waiting is not None and ticks.is_superfluous(task_name, queue, most_waiting):

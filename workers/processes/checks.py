@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from celery import current_app
 from django.core.checks import CheckMessage, Warning  # noqa: A004  Django's own name
 
 from weir.conf.checks import register
+from weir.workers import broker_link
 
 # What `weir.celery.integrate` adds to an app's workers: by its name, as it needs loaded apps.
 STEP: Final = "weir.workers.processes.turning:Turning"
@@ -15,7 +15,7 @@ STEP: Final = "weir.workers.processes.turning:Turning"
 @register()
 def runs_weir(**_kwargs: Any) -> Sequence[CheckMessage]:
     """weir.W030: nothing that Weir sends is done by an app that was not told of it."""
-    app: Any = current_app
+    app = broker_link.app()
     if STEP in app.steps["worker"]:
         return []
     message = f"The Celery app of this process ({app.main or 'without a name'}) does not run Weir."

@@ -92,6 +92,46 @@ def test_an_app_that_knows_nothing_of_weir_is_warned_of(host: Host) -> None:
     assert "weir.W030" in host.manage("check")
 
 
+SENT = """
+import os, threading
+from celery import Celery
+{configure}
+def send():
+    from weir.workers import publish, task_names
+    assert publish.publish(task_names.PURGE_SLOTS)
+send()
+for other in (threading.Thread(target=send), threading.Thread(target=send)):
+    other.start()
+    other.join()
+"""
+# A second app of the project's, whose broker nobody reads; and settings that no variable names.
+SEVERAL_APPS = """
+import django; django.setup()
+Celery("billing", broker="memory://")
+"""
+CONFIGURED = """
+import shop.settings
+from django.conf import settings
+settings.configure(**{name: vars(shop.settings)[name] for name in dir(shop.settings) if name.isupper()})
+import shop.celery, django; django.setup()
+"""
+
+
+@pytest.mark.parametrize("configure", [SEVERAL_APPS, CONFIGURED], ids=["several apps", "configured by code"])
+def test_messages_of_weirs_go_where_weir_runs(configure: str, host: Host) -> None:
+    """In each thread, whichever app is Celery's current one there: in others' queues they would wait for nobody."""
+    host.write("weir.APPS_THROTTLE")
+    if configure == CONFIGURED:
+        celery = host.folder / "shop" / "celery.py"
+        celery.write_text("\n".join(line for line in celery.read_text().splitlines() if "environ" not in line))
+        (host.folder / "shop" / "__init__.py").write_text("")
+    code = SENT.format(configure=configure)
+    environment = "" if configure == SEVERAL_APPS else "import os; os.environ.pop('DJANGO_SETTINGS_MODULE')\n"
+    sent = host.run(sys.executable, "-W", "ignore", "-c", environment + code)
+    assert sent.returncode == 0, sent
+    assert host.broker.llen("weir.maintenance") == 3
+
+
 CONSUMED = """
 from shop.celery import app
 app.amqp.queues.select_add("weir.ticks")  # as Celery up to 5.6 does with each queue that is looked up

@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 
 from project.environment import transports, urls
-from weir.workers import broker_link, publish
+from weir.workers import broker_link
 
 ASKED_WITHIN_S = 1.5  # by web code
 
@@ -23,12 +23,9 @@ def sending_to(url: str, queue: str, *, redis_url: str = "") -> Iterator[None]:
     app.conf.task_publish_retry = False
     app.conf.task_default_queue = queue
     with pytest.MonkeyPatch.context() as patched:
-        for module in (broker_link, publish):
-            patched.setattr(module, "current_app", app)
+        patched.setattr(broker_link, "app", lambda: app)
         broker_link.forget_outage()
-        broker_link._connection.cache_clear()
         yield
-    broker_link._connection.cache_clear()
     broker_link.forget_outage()
 
 

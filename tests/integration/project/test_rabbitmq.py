@@ -45,7 +45,7 @@ def test_messages_are_sent_and_counted(queue: str) -> None:
 def test_a_frozen_server_is_not_waited_for(broker: RabbitMQ, queue: str) -> None:
     """Nobody waits for longer than 1.5 s, and no late answer is taken for that to another question."""
     other = f"{queue}-other"
-    broker_link._app().amqp.queues.add(other)
+    broker_link.app().amqp.queues.add(other)
     assert broker_link.waiting_in(other) == 0
     assert publish.publish(task_names.HEARTBEAT, queue)
     with broker.frozen():

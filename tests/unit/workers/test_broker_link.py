@@ -1,7 +1,5 @@
 """A broker whose URL lacks what Kombu needs is unreachable: a sentence, and no error of Kombu's."""
 
-from collections.abc import Iterator
-
 import pytest
 import redis.exceptions
 from celery import Celery
@@ -13,13 +11,11 @@ from weir.workers import broker_link
 
 
 @pytest.fixture
-def _nameless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a Redis Sentinel for a broker, and no name of the group that it watches."""
-    monkeypatch.setattr(broker_link, "_app", lambda: Celery(broker="sentinel://", set_as_current=False))
+    nameless = Celery(broker="sentinel://", set_as_current=False)
+    monkeypatch.setattr(broker_link, "app", lambda: nameless)
     broker_link.forget_outage()
-    broker_link._connection.cache_clear()
-    yield
-    broker_link._connection.cache_clear()
 
 
 @pytest.mark.usefixtures("_nameless")

@@ -3,10 +3,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from celery import current_app
 from django.core.management.base import CommandError, CommandParser
 
-from weir.workers import schedule
+from weir.workers import broker_link, schedule
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.processes import lines
 from weir.workers.processes.lines import Line
@@ -33,8 +32,7 @@ class Command(ExactCommand):
         parser.add_argument("--app", "-A", metavar="APP", help="as of Celery's -A, if it is not found by itself")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        proxy: Any = current_app
-        app = options["app"] or lines.app_option(proxy._get_current_object())  # noqa: SLF001  what it stands for
+        app = options["app"] or lines.app_option(broker_link.app())
         if app is None:
             raise CommandError(
                 "No module has the Celery app of this process: import it in the __init__.py of your project, as Celery "
