@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any, Final
 
 from django.apps import AppConfig, apps
-from django.db import DEFAULT_DB_ALIAS, router
+from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.models import Model
 from django.db.utils import ConnectionRouter
 from django.utils.functional import cached_property
@@ -12,7 +12,9 @@ from django.utils.functional import cached_property
 from weir.conf import checks  # noqa: F401  registers the check of all settings, whichever app is installed
 
 # Beat's tables are another package's. Beat and `sync_schedule` write them, and read what they wrote.
-_OF_BEAT: Final = "django_celery_beat"
+OF_BEAT: Final = "django_celery_beat"
+# What a connection has that has such schemas, as those of django-tenants and django-tenant-schemas.
+_OF_TENANTS: Final = "schema_name"
 
 
 class WeirApp(AppConfig):
@@ -37,7 +39,15 @@ class WeirRouter:
     db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool | None:
-        return db == DEFAULT_DB_ALIAS if is_weirs(app_label) else None
+        """Have them made there, and once: a project with a schema for each tenant says in which of its schemas.
+
+        Of two tables of the same name, workers would see one, and what is in the other would wait for nobody.
+        """
+        if not is_weirs(app_label):
+            return None
+        if db != DEFAULT_DB_ALIAS:
+            return False
+        return None if hasattr(connections[db], _OF_TENANTS) else True
 
 
 @cache
@@ -58,7 +68,7 @@ def is_installed(name: str) -> bool:
 @cache
 def labels() -> frozenset[str]:
     """Return the labels of Weir's apps, and of the one that has the schedule's tables: of all that are installed."""
-    return frozenset([*(config.label for config in installed()), _OF_BEAT])
+    return frozenset([*(config.label for config in installed()), OF_BEAT])
 
 
 def is_weirs(label: str) -> bool:

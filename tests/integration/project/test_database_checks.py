@@ -81,3 +81,18 @@ def test_a_router_that_sends_weirs_tables_elsewhere_is_told_that_they_stay(setti
     assert message.id == "weir.W031"
     assert message.msg.startswith("DATABASE_ROUTERS sends Weir's tables to 'weir': they stay in 'default'")
     assert "weir" not in connections
+
+
+class BeatElsewhere:
+    """A project's router, which has django-celery-beat's schedule in a database of its own."""
+
+    def db_for_write(self, model: Any, **_hints: Any) -> str | None:
+        return "jobs" if model._meta.app_label == "django_celery_beat" else None
+
+
+def test_a_schedule_that_beat_would_not_read_is_refused(settings: LazySettings) -> None:
+    """A project that had it elsewhere would have none of its tasks sent, and hear of it from nobody."""
+    settings.DATABASE_ROUTERS = [BeatElsewhere()]
+    [message] = weir_messages()
+    assert message.id == "weir.E034"
+    assert "sends the tables of django_celery_beat to 'jobs'" in message.msg

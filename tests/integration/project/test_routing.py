@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import router
+from django.db import connections, router
 from django.db.models import Model
 from django.db.utils import ConnectionRouter
 from django.utils.connection import ConnectionDoesNotExist
@@ -67,6 +67,24 @@ def test_each_table_of_weirs_is_read_and_made_where_it_is_written(model: type[Mo
     assert router.db_for_read(model) == router.db_for_write(model) == "default"
     assert router.allow_migrate_model("default", model)
     assert not router.allow_migrate_model("elsewhere", model)
+
+
+class OfTenants:
+    """As django-tenants': has the tables of shared apps made in the public schema alone."""
+
+    def allow_migrate(self, db: str, _app_label: str, **_hints: Any) -> bool:
+        return connections[db].schema_name == "public"  # type: ignore[attr-defined]  # of such a connection
+
+
+@pytest.mark.parametrize("model", WEIRS, ids=lambda model: model._meta.label)
+def test_each_table_of_weirs_is_made_once_where_each_tenant_has_a_schema(
+    model: type[Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for in a tenant's own would wait for nobody: workers see that of the public schema."""
+    monkeypatch.setattr(router, "routers", [router.routers[0], OfTenants()])
+    for schema, has_tables in (("public", True), ("acme", False)):
+        monkeypatch.setattr(connections["default"], "schema_name", schema, raising=False)
+        assert router.allow_migrate_model("default", model) is has_tables
 
 
 def test_a_test_that_sets_routers_of_its_own_has_weirs_before_them(settings: Settings) -> None:

@@ -3,17 +3,17 @@
 They belong to this app because every installation has it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from django.apps import apps
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning  # noqa: A004  Django's name
 from django.db import DEFAULT_DB_ALIAS, connections, router
 from psycopg import IsolationLevel
 
 from weir.conf.checks import register
-from weir.postgres.weir_apps import WeirApp, WeirRouter
+from weir.postgres.weir_apps import OF_BEAT, WeirApp, WeirRouter
 
 OLDEST: Final = 150_000  # PostgreSQL 15, as the server tells its version
 NEEDS: Final = "Weir needs PostgreSQL 15 or newer"
@@ -46,7 +46,7 @@ def server_is_new_enough(databases: Sequence[str] | None = None, **_kwargs: Any)
 @register()
 def tables_are_in_default(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W031: a project's router cannot send Weir's tables elsewhere: WeirRouter is asked first."""
-    elsewhere = sorted({alias for alias in _written_to() if alias != DEFAULT_DB_ALIAS})
+    elsewhere = _elsewhere(config for config in apps.get_app_configs() if isinstance(config, WeirApp))
     if not elsewhere:
         return []
     message = (
@@ -57,18 +57,30 @@ def tables_are_in_default(**_kwargs: Any) -> list[CheckMessage]:
     return [Warning(message, hint=hint, id="weir.W031")]
 
 
-def _written_to() -> Iterator[str]:
-    """Yield the databases in which a project's own routers would have Weir's tables written."""
+@register()
+def schedule_is_in_default(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E034: beat reads its schedule in `default`. Of one that is elsewhere it would send nothing."""
+    elsewhere = _elsewhere(config for config in apps.get_app_configs() if config.label == OF_BEAT)
+    if not elsewhere:
+        return []
+    message = (
+        f"DATABASE_ROUTERS sends the tables of {OF_BEAT} to {', '.join(map(repr, elsewhere))}: Weir's beat reads the "
+        "schedule in 'default', and would send none of the tasks that are there."
+    )
+    hint = f"Move these rows to 'default', and have your routers return None for {OF_BEAT}."
+    return [Error(message, hint=hint, id="weir.E034")]
+
+
+def _elsewhere(configs: Iterable[AppConfig]) -> list[str]:
+    """Return the databases, but for `default`, in which a project's own routers would have tables of apps written."""
     ask = [
         each.db_for_write
         for each in router.routers
         if not isinstance(each, WeirRouter) and hasattr(each, "db_for_write")
     ]
-    for config in apps.get_app_configs():
-        if isinstance(config, WeirApp):
-            for model in config.get_models():
-                if said := next(filter(None, (asked(model) for asked in ask)), None):
-                    yield said
+    models = (model for config in configs for model in config.get_models())
+    said = {next(filter(None, (asked(model) for asked in ask)), DEFAULT_DB_ALIAS) for model in models}
+    return sorted(said - {DEFAULT_DB_ALIAS})
 
 
 @register()
