@@ -2,6 +2,9 @@
 
 The loop turns no more while the worker stops, and waits for its pool; nor while it waits for a broker that is away. In
 neither case is it frozen, or would a restart help. So a thread makes the turns meanwhile.
+
+Where the pool is one of greenlets, each call of the timer is a greenlet of its own, whose session with PostgreSQL would
+stay. All of them, and that thread, have one loop, which holds up all alike: so there the thread makes all turns.
 """
 
 import threading
@@ -35,6 +38,7 @@ class Turning(bootsteps.StartStopStep):
     _timer: Any = None
     _turned_at = 0.0  # of time.monotonic()
     _stops = False
+    _is_green = False
 
     def create(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
         """Have a worker of Weir's queues wait for a broker that is away. Of others, only the project's settings say."""
@@ -45,7 +49,9 @@ class Turning(bootsteps.StartStopStep):
         """Make the worker known. Its pool has forked its children: they do not have this connection."""
         known = presence.begin(kinds.of_queues(worker.app.amqp.queues.consume_from), worker.hostname)
         known.turn(holds=0)
-        self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, self._turn, (known,))
+        self._is_green = worker.pool.is_green
+        if not self._is_green:
+            self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, self._turn, (known,))
         threading.Thread(target=self._turn_instead, args=(worker, known), name="turning", daemon=True).start()
 
     def close(self, _worker: Any) -> None:  # noqa: ANN401  as above
@@ -63,7 +69,11 @@ class Turning(bootsteps.StartStopStep):
     def _turn_instead(self, worker: Any, known: presence.Presence) -> None:  # noqa: ANN401  as above
         while not _ends.wait(presence.TURN_EVERY_S):
             is_late = time.monotonic() > self._turned_at + 2 * presence.TURN_EVERY_S
-            if self._stops or (is_late and (worker.consumer.connection is None or not _broker_answers())):
+            if (
+                self._is_green
+                or self._stops
+                or (is_late and (worker.consumer.connection is None or not _broker_answers()))
+            ):
                 _note(known)
             else:
                 connection.close()  # of this thread, which needs it no more

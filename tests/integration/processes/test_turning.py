@@ -1,0 +1,56 @@
+"""Who makes the turns of a worker."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import Eventually
+from weir.workers.processes import presence, turning
+from weir.workers.processes.models import Process
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pool_of_greenlets_has_one_session_for_all_turns(
+    eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its timer makes a greenlet for each call, with a session of its own, which nobody closes: a turn, a session."""
+    ends, callers = threading.Event(), set()
+    monkeypatch.setattr(turning, "_ends", ends)
+    monkeypatch.setattr(presence, "_presence", None)
+    monkeypatch.setattr(presence, "TURN_EVERY_S", 0.1)
+    noted = turning._note
+
+    def note(known: presence.Presence) -> None:
+        callers.add(threading.current_thread().name)
+        noted(known)
+
+    monkeypatch.setattr(turning, "_note", note)
+    worker: Any = SimpleNamespace(
+        pool=SimpleNamespace(is_green=True),
+        app=SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=["celery"]))),
+        hostname="own@host",
+        timer=SimpleNamespace(call_repeatedly=_each_in_a_thread_of_its_own(ends)),
+    )
+    try:
+        turning.Turning(None).start(worker)
+        began_at = Process.objects.get().turned_at
+        turns = Process.objects.filter(turned_at__gt=began_at)
+        eventually(turns.exists, "a turn")
+        later = Process.objects.filter(turned_at__gt=turns.get().turned_at)
+        eventually(later.exists, "another turn")
+        assert len(callers) == 1
+    finally:
+        ends.set()
+
+
+def _each_in_a_thread_of_its_own(ends: threading.Event) -> Any:
+    def call_repeatedly(every_s: float, call: Any, arguments: Any) -> None:
+        def go_on() -> None:
+            while not ends.wait(every_s):
+                threading.Thread(target=call, args=arguments, daemon=True).start()
+
+        threading.Thread(target=go_on, daemon=True).start()
+
+    return call_repeatedly
