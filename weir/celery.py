@@ -17,6 +17,7 @@ from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
 from weir.workers import limits, own_sessions, schedule, task_names
+from weir.workers.beat import declared
 from weir.workers.beat.signals import beat_begins
 from weir.workers.broker_link import integrated
 from weir.workers.processes.checks import STEP
@@ -25,8 +26,9 @@ from weir.workers.tracing.messages import carry_correlation_ids
 
 SCHEDULER: Final = "weir.workers.beat.scheduler:LeasedScheduler"
 # Schedulers whose work Weir's does, too: Celery's, which is the default, and the one that Weir's is made of.
+_CELERYS: Final = "celery.beat:PersistentScheduler"
 _REPLACED: Final = {
-    "celery.beat:PersistentScheduler",
+    _CELERYS,
     "django",
     "django_celery_beat.schedulers:DatabaseScheduler",
     "django_celery_beat.schedulers.DatabaseScheduler",
@@ -82,6 +84,7 @@ def faults(app: Celery) -> Iterator[str]:
             f"beat_scheduler is {conf.beat_scheduler}: take that setting out. Weir's own scheduler, which is "
             "django-celery-beat's, runs your beat_schedule, too; or beat would never send what Weir relies on."
         )
+    yield from declared.faults(app)
     if not _JSON & set(conf.accept_content or ()):
         yield 'accept_content has no json, in which Weir\'s messages are: add "json" to it.'
     if (name := _transport(app)) not in _BROKERS:
@@ -105,6 +108,8 @@ def _configure(sender: Celery, **_signal: object) -> None:
     routes = conf.task_routes or []
     if not (isinstance(routes, list) and _ROUTES in routes):
         conf.task_routes = [_ROUTES, *(routes if isinstance(routes, list | tuple) else [routes])]
+    if conf.beat_scheduler == _CELERYS and sender not in declared.of_celerys:
+        declared.of_celerys.append(sender)
     if conf.beat_scheduler in _REPLACED:
         conf.beat_scheduler = SCHEDULER
 

@@ -8,10 +8,11 @@ from typing import Any, Final, Self
 from celery.schedules import schedstate
 from django.db import Error
 from django.db.models.functions import Now
-from django_celery_beat.models import PeriodicTask
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from django_celery_beat.schedulers import ModelEntry
 
 from weir.logs.loggers import get_logger
+from weir.workers.beat import declared
 
 log = get_logger(__name__)
 
@@ -55,6 +56,7 @@ class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no ty
         except Exception as error:
             _say_unusable(model.name, error)
             raise ValueError(str(error)) from error
+        self.options = {**declared.options_of(model.name), **self.options}
         self.options["retry"] = False  # the scheduler sends again, and gives up its lease for as long
         if due := getattr(self, "schedule", None):  # without one, it is disabled
             due.nowfun = lambda: clock.now().astimezone(due.tz)
@@ -69,6 +71,15 @@ class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no ty
             _say_unusable(self.name, error)
             return schedstate(is_due=False, next=LOOKED_AT_AGAIN_S)
         return told
+
+    @classmethod
+    def to_model_schedule(cls, schedule: Any) -> tuple[Any, str]:  # noqa: ANN401  as above
+        """Return the row of a schedule, which is saved, and the field that refers to it."""
+        if every := declared.microseconds(schedule):
+            interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=IntervalSchedule.MICROSECONDS)
+            return interval, "interval"
+        found: tuple[Any, str] = super().to_model_schedule(declared.in_texts(schedule))
+        return found
 
     def _default_now(self) -> datetime:
         return clock.now()

@@ -1,12 +1,15 @@
 """The schedule's rows in PostgreSQL, from which beat reads it: `migrate` and `sync_schedule` write them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from weir.postgres import weir_apps
+from weir.workers.beat import declared
 from weir.workers.schedule import Entry, entries
 
 OWNED: Final = "weir: "  # how the names of Weir's entries begin
@@ -38,6 +41,19 @@ def synchronise() -> Synchronised:
             row.delete()
         created = sum(map(_ensure, wanted))
     return Synchronised(entries=len(wanted), created=created, removed=len(stale))
+
+
+@contextmanager
+def as_declared(app: Any) -> Iterator[None]:  # noqa: ANN401  Celery's own have no types
+    """Delete the rows of entries that `beat_schedule` has no more; the block writes those that it has."""
+    if app not in declared.of_celerys:
+        yield
+        return
+    names = list(app.conf.beat_schedule)
+    for row in PeriodicTask.objects.filter(description=declared.MARK).exclude(name__in=names):
+        row.delete()
+    yield
+    PeriodicTask.objects.filter(name__in=names, description="").update(description=declared.MARK)
 
 
 def after_migrate(*, using: str, plan: object = None, **_signal: Any) -> None:

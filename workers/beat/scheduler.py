@@ -24,7 +24,7 @@ from django_celery_beat.schedulers import DatabaseScheduler
 from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.workers import broker_link, task_names, ticks
-from weir.workers.beat import entries
+from weir.workers.beat import entries, rows
 from weir.workers.beat.signals import beat_begins
 from weir.workers.processes import presence
 from weir.workers.processes.kinds import BEAT
@@ -97,8 +97,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._has_looked = False  # in this turn, whether the schedule was changed
         self._presence = presence.begin(BEAT, f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}")
         super().__init__(*args, **kwargs)
-        self.max_interval: float = STANDBY
-        self.sync_every_tasks = 1
+        self.max_interval, self.sync_every_tasks = STANDBY, 1
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send all tasks that are due, if this beat holds the lease; returns the seconds until the next tick.
@@ -141,6 +140,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         # The time of the last change is that of a web process' clock.
         return super().schedule_changed() or is_old or (known is not None and known != self._last_timestamp)
 
+    def setup_schedule(self) -> None:
+        """Make rows of the project's `beat_schedule`, and delete those of entries that it has no more."""
+        with rows.as_declared(self.app):
+            super().setup_schedule()
+
     def all_as_schedule(self) -> dict[str, entries.Entry]:
         """Read the schedule."""
         found: dict[str, entries.Entry] = super().all_as_schedule()
@@ -159,8 +163,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
         """Return all tasks, also those that are due at other hours of the day than it is by this host's clock."""
-        enabled: QuerySet[PeriodicTask] = PeriodicTask.objects.enabled()
-        return enabled
+        return PeriodicTask.objects.enabled()  # type: ignore[no-any-return]  # as above
 
     def reserve(self, entry: entries.Entry) -> entries.Entry:
         """Note that a task is sent. The schedule is told, too, of which the heap may have to be made anew.

@@ -53,6 +53,18 @@ REFUSED = {
     'CELERY_BROKER_URL = "sqs://"': "The broker is spoken to by sqs",
     "CELERY_TASK_CREATE_MISSING_QUEUES = False": "task_queues has no weir.ticks, weir.main",
 }
+SCHEDULE = 'CELERY_BEAT_SCHEDULE = {{"tidy": {{"task": "shop.tasks.tidy_up", {0}}}}}'
+OF_OWN = """
+from celery.schedules import crontab, schedule
+class Odd(schedule): pass
+class Workdays(crontab): pass
+"""
+REFUSED |= {
+    OF_OWN + SCHEDULE.format('"schedule": Odd(60)'): "tidy has a schedule of the class shop.settings.Odd",
+    OF_OWN + SCHEDULE.format('"schedule": Workdays()'): "tidy has a schedule of the class shop.settings.Workdays",
+    SCHEDULE.format('"schedule": 60, "relative": True'): "tidy is relative",
+    SCHEDULE.format('"schedule": 60, "args": [{1, 2}]'): "tidy has arguments that JSON cannot have",
+}
 ACCEPTED = (
     "CELERY_TASK_ALWAYS_EAGER = True",
     'CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"',

@@ -1,0 +1,73 @@
+"""A project's `beat_schedule`, of which Weir's scheduler makes rows: it goes on as under Celery's own scheduler.
+
+A row says less than the settings, and stays when they no longer have it. So what a task is sent with is read from the
+settings, and where Celery's own scheduler would run the schedule, a row goes with its entry. A schedule that no row can
+have is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from celery.schedules import crontab, maybe_schedule, schedule, solar
+from kombu.utils.json import dumps
+
+from weir.workers import broker_link
+
+MARK: Final = "An entry of beat_schedule, in the settings: it goes when it is no longer there."
+LONGEST_US: Final = 2**31 - 1  # that a row has room for
+_FIELDS: Final = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
+
+of_celerys: list[Any] = []  # the apps whose schedule Celery's own scheduler would run, if Weir's did not
+
+
+def options_of(name: str) -> Mapping[str, Any]:
+    """Return what the settings say that the task of the entry is sent with, such as when it expires."""
+    app = broker_link.app()
+    entry = app.conf.beat_schedule.get(name) if app in of_celerys else None
+    return (entry or {}).get("options") or {}
+
+
+def microseconds(told: Any) -> int | None:  # noqa: ANN401  anything that Celery makes a schedule of
+    """Return an interval that is not of whole seconds, as long as a row has room for it; None for all others."""
+    made = maybe_schedule(told)
+    if not isinstance(made, schedule) or made.run_every.microseconds == 0:
+        return None
+    found = round(made.run_every.total_seconds() * 1e6)
+    return found if found <= LONGEST_US else None
+
+
+def in_texts(told: Any) -> Any:  # noqa: ANN401  as above
+    """Return a crontab whose lists of numbers are texts, as rows have them; all else as it is."""
+    if not isinstance(told, crontab):
+        return told
+    fields = {field: getattr(told, f"_orig_{field}") for field in _FIELDS}
+    texts = {name: _text(value) for name, value in fields.items()}
+    return told if texts == fields else crontab(app=told.app, **texts)
+
+
+def faults(app: Any) -> Iterator[str]:  # noqa: ANN401  Celery's own have no types
+    """Yield a sentence for each entry that Celery's own scheduler would run, and Weir's cannot."""
+    for name, entry in app.conf.beat_schedule.items() if app in of_celerys else ():
+        made = maybe_schedule(entry["schedule"])
+        kind = type(made)
+        if kind not in {schedule, crontab, solar}:
+            yield (
+                f"beat_schedule: {name} has a schedule of the class {kind.__module__}.{kind.__qualname__}, and Weir's "
+                "beat knows those of Celery alone: write an interval or a crontab, and have the task look for the rest."
+            )
+        elif entry.get("relative") or getattr(made, "relative", False):
+            yield f"beat_schedule: {name} is relative, which Weir's beat does not know: write a crontab."
+        elif not _is_json([entry.get("args"), entry.get("kwargs")]):
+            yield f"beat_schedule: {name} has arguments that JSON cannot have: hand on texts and numbers."
+
+
+def _text(value: Any) -> str | int:  # noqa: ANN401  as crontab takes them
+    return value if isinstance(value, str | int) else ",".join(map(str, sorted(value)))
+
+
+def _is_json(value: object) -> bool:
+    try:
+        dumps(value)
+    except TypeError:
+        return False
+    return True
