@@ -29,10 +29,11 @@ def options_of(name: str) -> Mapping[str, Any]:
 
 def microseconds(told: Any) -> int | None:  # noqa: ANN401  anything that Celery makes a schedule of
     """Return an interval that is not of whole seconds, as long as a row has room for it; None for all others."""
-    made = maybe_schedule(told)
-    if not isinstance(made, schedule) or made.run_every.microseconds == 0:
+    made: Any = maybe_schedule(told)
+    every: Any = getattr(made, "run_every", None)
+    if every is None or every.microseconds == 0:
         return None
-    found = round(made.run_every.total_seconds() * 1e6)
+    found = round(every.total_seconds() * 1e6)
     return found if found <= LONGEST_US else None
 
 

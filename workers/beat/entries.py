@@ -56,7 +56,8 @@ class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no ty
         except Exception as error:
             _say_unusable(model.name, error)
             raise ValueError(str(error)) from error
-        self.options = {**declared.options_of(model.name), **self.options}
+        for option, value in declared.options_of(model.name).items():
+            self.options.setdefault(option, value)
         self.options["retry"] = False  # the scheduler sends again, and gives up its lease for as long
         if due := getattr(self, "schedule", None):  # without one, it is disabled
             due.nowfun = lambda: clock.now().astimezone(due.tz)

@@ -49,6 +49,7 @@ class Turning(bootsteps.StartStopStep):
         """Make the worker known. Its pool has forked its children: they do not have this connection."""
         known = presence.begin(kinds.of_queues(worker.app.amqp.queues.consume_from), worker.hostname)
         known.turn(holds=0)
+        _ends.clear()  # of a worker before, which a test has started in this process
         self._is_green = worker.pool.is_green
         if not self._is_green:
             self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, self._turn, (known,))
@@ -61,6 +62,10 @@ class Turning(bootsteps.StartStopStep):
         self._stops = True
         if known := presence.of_this_process():
             known.stop(holds=len(state.active_requests))
+
+    def terminate(self, _worker: Any) -> None:  # noqa: ANN401  as above
+        """Forget the worker, which ends at once: Celery sends no signal then. Tests end one so, and go on."""
+        _end()
 
     def _turn(self, known: presence.Presence) -> None:
         self._turned_at = time.monotonic()
@@ -104,3 +109,4 @@ def _end(**_signal: object) -> None:
     _ends.set()
     if known := presence.of_this_process():
         known.end()
+    connection.close()  # of this thread: a worker that a test has started in one ends, and its process goes on

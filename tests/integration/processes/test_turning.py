@@ -27,12 +27,7 @@ def test_a_pool_of_greenlets_has_one_session_for_all_turns(
         noted(known)
 
     monkeypatch.setattr(turning, "_note", note)
-    worker: Any = SimpleNamespace(
-        pool=SimpleNamespace(is_green=True),
-        app=SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=["celery"]))),
-        hostname="own@host",
-        timer=SimpleNamespace(call_repeatedly=_each_in_a_thread_of_its_own(ends)),
-    )
+    worker = _worker(SimpleNamespace(call_repeatedly=_each_in_a_thread_of_its_own(ends)))
     try:
         turning.Turning(None).start(worker)
         began_at = Process.objects.get().turned_at
@@ -43,6 +38,28 @@ def test_a_pool_of_greenlets_has_one_session_for_all_turns(
         assert len(callers) == 1
     finally:
         ends.set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_ends_at_once_leaves_nothing(eventually: Eventually, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row, and no thread with a session: a test's database could not be dropped (`celery.contrib.testing`)."""
+    monkeypatch.setattr(turning, "_ends", threading.Event())
+    monkeypatch.setattr(presence, "_presence", None)
+    step, worker = turning.Turning(None), _worker(SimpleNamespace())
+    step.start(worker)
+    assert Process.objects.exists()
+    step.terminate(worker)
+    assert not Process.objects.exists()
+    eventually(lambda: not any(thread.name == "turning" for thread in threading.enumerate()), "the thread to end")
+
+
+def _worker(timer: SimpleNamespace) -> Any:
+    return SimpleNamespace(
+        pool=SimpleNamespace(is_green=True),
+        app=SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=["celery"]))),
+        hostname="own@host",
+        timer=timer,
+    )
 
 
 def _each_in_a_thread_of_its_own(ends: threading.Event) -> Any:

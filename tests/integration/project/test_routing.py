@@ -73,7 +73,7 @@ class OfTenants:
     """As django-tenants': has the tables of shared apps made in the public schema alone."""
 
     def allow_migrate(self, db: str, _app_label: str, **_hints: Any) -> bool:
-        return connections[db].schema_name == "public"  # type: ignore[attr-defined]  # of such a connection
+        return bool(connections[db].schema_name == "public")  # type: ignore[attr-defined]  # of such a connection
 
 
 @pytest.mark.parametrize("model", WEIRS, ids=lambda model: model._meta.label)
