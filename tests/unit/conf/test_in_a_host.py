@@ -1,5 +1,7 @@
 """A project that has Weir's apps among its own: nothing of Weir's has to be set, and what is wrong is said."""
 
+import re
+
 import django
 import pytest
 
@@ -102,10 +104,10 @@ def test_django_shows_no_password() -> None:
     ("options", "said"),
     [
         ({"host": "mail.example", "timeout": 5}, ""),
-        ({"host": "mail.example", "username": "shop", "password": SECRET}, "(weir.W004)"),
-        ({"host": "mail.example", "use_tls": True, "use_ssl": True}, "(weir.E011)"),
-        ({"host": "mail.example", "timeout": 0}, "(weir.E007)"),
-        ({}, "(weir.E011)"),
+        ({"host": "mail.example", "username": "shop", "password": SECRET}, "weir.W004"),
+        ({"host": "mail.example", "use_tls": True, "use_ssl": True}, "weir.E011"),
+        ({"host": "mail.example", "timeout": 0}, "weir.E007"),
+        ({}, "weir.E011"),
     ],
 )
 def test_mailers_are_checked(options: dict[str, object], said: str) -> None:
@@ -113,6 +115,6 @@ def test_mailers_are_checked(options: dict[str, object], said: str) -> None:
     mailer = {"BACKEND": "weir.workers.mail.smtp.EmailBackend", "OPTIONS": options}
     checked = run("check", MAILERS={"default": mailer})
     assert "Traceback" not in checked.stderr
-    assert said in checked.stderr
-    assert bool(said) is ("weir." in checked.stderr.replace("weir.workers", "")), checked.stderr
+    found = set(re.findall(r"\((weir\.[EW]\d+)\)", checked.stderr)) - {"weir.W030"}  # it has no Celery app
+    assert found == ({said} if said else set()), checked.stderr
     assert SECRET not in checked.stderr

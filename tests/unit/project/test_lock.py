@@ -1,7 +1,10 @@
 """requirements.lock, which the image installs: it is what pyproject.toml and constraints.txt say, with hashes."""
 
 import re
+import sys
+from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -38,11 +41,16 @@ def test_it_agrees_with_the_constraints() -> None:
     assert [name for name in versions.keys() - pinned() if locked()[name].marker is None] == [], AGAIN
 
 
-def test_it_has_what_is_declared_and_needed() -> None:
-    """Each dependency of pyproject.toml is there, within its bounds, with all that it needs, and nothing else."""
+def test_it_has_what_is_declared() -> None:
+    """Each dependency of pyproject.toml is there, within its bounds."""
     for requirement in map(Requirement, declared()):
         version = str(locked()[canonicalize_name(requirement.name)].specifier).removeprefix("==")
         assert requirement.specifier.contains(version), f"{requirement}: {AGAIN}"
+
+
+@pytest.mark.skipif(Path(sys.prefix) != CHECKOUT / ".venv", reason="other versions of the matrix need other packages")
+def test_it_has_what_is_needed() -> None:
+    """All that these dependencies need is there, and nothing else."""
     here = {name for name, found in locked().items() if found.marker is None or found.marker.evaluate()}
     assert here == needed(), AGAIN
 
