@@ -8,11 +8,12 @@
 Nothing of the app's own changes: its routes, annotations, result backend and queues hold for its own tasks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, worker_process_shutdown
+from celery.utils.text import str_to_list
 from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
@@ -134,7 +135,7 @@ def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
     return [Error(f"Celery: {sentence}", id="weir.E031") for app in integrated for sentence in faults(app)]
 
 
-def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
+def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) -> None:  # noqa: ANN401  Celery's worker
     """Refuse to start, or have the worker consume Weir's queues only where its `--queues` names them.
 
     Up to Celery 5.6, a worker that is told none also consumes each queue that was looked up before it starts.
@@ -144,10 +145,14 @@ def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
     if app in integrated:
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
+        if not own.union(str_to_list(options.get("queues") or ())).isdisjoint(schedule.QUEUES):
+            _refuse_eager(app)
 
 
 def _refuse_to_begin(app: Celery, **_signal: object) -> None:
     _refuse(app)
+    if app in integrated:
+        _refuse_eager(app)
 
 
 def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's beat
@@ -162,3 +167,12 @@ def _refuse(app: Celery) -> None:
     """End this process, which SystemExit does; of other errors Celery makes lines of its log."""
     for sentence in faults(app) if app in integrated else ():
         raise SystemExit(f"Weir cannot work with this Celery app. {sentence}")
+
+
+def _refuse_eager(app: Celery) -> None:
+    """End this process where a user's task would run in the midst of Weir's work, and Weir's tasks in beat."""
+    if app.conf.task_always_eager:
+        raise SystemExit(
+            "Weir cannot work with this Celery app. task_always_eager is on: each task would run in the process that "
+            "calls it, and no worker would get one. Set it where there are no workers only, as in tests."
+        )

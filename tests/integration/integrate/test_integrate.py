@@ -65,8 +65,9 @@ REFUSED |= {
     SCHEDULE.format('"schedule": 60, "relative": True'): "tidy is relative",
     SCHEDULE.format('"schedule": 60, "args": [{1, 2}]'): "tidy has arguments that JSON cannot have",
 }
+EAGER = "CELERY_TASK_ALWAYS_EAGER = True"
 ACCEPTED = (
-    "CELERY_TASK_ALWAYS_EAGER = True",
+    EAGER,
     'CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"',
     'CELERY_BEAT_SCHEDULER = "celery.beat:PersistentScheduler"',
 )
@@ -86,6 +87,15 @@ def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: H
     for setting in ACCEPTED:
         host.write("weir.APPS_THROTTLE", more=setting)
         assert "no issues" in host.manage("check")
+
+
+@pytest.mark.parametrize("words", ["worker --queues celery,weir.fetch", "beat"])
+def test_tasks_that_run_where_they_are_called_are_refused_where_weirs_would(words: str, host: Host) -> None:
+    """A fetcher would run the task of an `on_done` in the thread that stores results, and beat Weir's own tasks."""
+    host.write("weir.APPS_FETCHES", more=EAGER)
+    ended = host.run("timeout", "--signal", "KILL", "30", "celery", "-A", "shop", *words.split())
+    assert ended.returncode == 1, ended
+    assert "task_always_eager is on" in ended.stdout + ended.stderr
 
 
 CHECK = "from django.core.management import execute_from_command_line as e; e(['django', 'check'])"
@@ -155,7 +165,12 @@ OWN_QUEUES = 'from kombu import Queue\nCELERY_TASK_QUEUES = [Queue("celery"), Qu
 
 @pytest.mark.parametrize(
     ("more", "queues", "consumed"),
-    [("", None, "celery"), ("", ["celery", "weir.ticks"], "celery weir.ticks"), (OWN_QUEUES, None, "celery weir.mail")],
+    [
+        ("", None, "celery"),
+        ("", ["celery", "weir.ticks"], "celery weir.ticks"),
+        (OWN_QUEUES, None, "celery weir.mail"),
+        (EAGER, None, "celery"),
+    ],
 )
 def test_a_worker_of_the_hosts_own_consumes_the_queues_of_weir_that_it_names(
     more: str, queues: list[str] | None, consumed: str, host: Host
