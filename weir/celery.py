@@ -108,11 +108,22 @@ def _configure(sender: Celery, **_signal: object) -> None:
     conf = sender.conf
     routes = conf.task_routes or []
     if not (isinstance(routes, list) and _ROUTES in routes):
-        conf.task_routes = [_ROUTES, *(routes if isinstance(routes, list | tuple) else [routes])]
+        _set(conf, "task_routes", [_ROUTES, *(routes if isinstance(routes, list | tuple) else [routes])])
     if conf.beat_scheduler == _CELERYS and sender not in declared.of_celerys:
         declared.of_celerys.append(sender)
     if conf.beat_scheduler in _REPLACED:
-        conf.beat_scheduler = SCHEDULER
+        _set(conf, "beat_scheduler", SCHEDULER)
+
+
+def _set(conf: Any, name: str, value: object) -> None:  # noqa: ANN401  Celery's configuration
+    """Set this, whatever the project's settings say of it.
+
+    Up to Celery 5.6, what is read with a namespace, such as CELERY_TASK_ROUTES, goes before what is set without it.
+    """
+    conf[name] = value
+    if conf[name] is not value:
+        with_namespace = f"{conf.prefix}{name}"
+        conf[with_namespace.upper() if conf.prefix.isupper() else with_namespace.lower()] = value
 
 
 def _packages() -> list[str]:

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-import weir
+import weir.celery
 
 ROOMS = Path(weir.__file__).parent
 
@@ -18,6 +18,22 @@ def test_no_class_of_celerys_is_subscripted_when_a_module_is_imported() -> None:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Task"
     ]
     assert not [place for place in found if not _is_local(place)]
+
+
+class _Earlier(dict[str, object]):
+    """A configuration of Celery up to 5.6: what was read with the namespace goes before what is set without it."""
+
+    prefix = "CELERY_"
+
+    def __getitem__(self, name: str) -> object:
+        return self.get(f"{self.prefix}{name}".upper()) or super().__getitem__(name)
+
+
+def test_what_integrate_sets_holds() -> None:
+    """Whatever the project's settings say, which are read with a namespace as a rule, or without one."""
+    for conf in (_Earlier(CELERY_BEAT_SCHEDULER="django"), _Earlier(beat_scheduler="django"), _Earlier()):
+        weir.celery._set(conf, "beat_scheduler", weir.celery.SCHEDULER)
+        assert conf["beat_scheduler"] is weir.celery.SCHEDULER
 
 
 def _is_local(place: str) -> bool:
