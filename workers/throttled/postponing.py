@@ -147,12 +147,14 @@ def _fields(
     task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None
 ) -> dict[str, Any]:
     request = task.request
-    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
+    kept = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
+    if "ignore_result" in vars(request):  # which Celery itself keeps from 5.7 on
+        kept["ignore_result"] = request.ignore_result
     return {
         "host": host,
         "site": site,
         "task": task.name,
-        "signature": json.dumps(task.signature_from_request(**shown)),
+        "signature": json.dumps(task.signature_from_request(**kept)),
         "max_wait": max_wait,
         "expires_at": request.expires and _storable(datetime.fromisoformat(str(request.expires))),
         **({"not_before": not_before} if not_before else {}),
