@@ -1,9 +1,10 @@
 """A project that nobody of Weir made: its own settings, its own Celery app, and of Weir the apps that it wants."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,7 +67,7 @@ class Host:
     folder: Path
     database: str
     broker: redis.Redis
-    _stack: ExitStack = field(default_factory=ExitStack)
+    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def write(self, apps: str, *, more: str = "", celery: str = AFTERWARDS) -> None:
         """Write its files; `apps` is an expression, such as `weir.APPS`."""
@@ -111,12 +112,14 @@ class Host:
             process = subprocess.Popen(
                 words, cwd=self.folder, env=self._environment, stdout=output, stderr=output, start_new_session=True
             )
-        self._stack.callback(_end, process)
+        self._started.append(process)
         return log
 
     def close(self) -> None:
-        """End what it has started."""
-        self._stack.close()
+        """End what it has started, with all children."""
+        for process in self._started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -135,12 +138,3 @@ def host(tmp_path: Path, empty_database: str, own_broker: redis.Redis) -> Iterat
         yield found
     finally:
         found.close()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
