@@ -185,5 +185,5 @@ def _refuse_eager(app: Celery) -> None:
     if app.conf.task_always_eager:
         raise SystemExit(
             "Weir cannot work with this Celery app. task_always_eager is on: each task would run in the process that "
-            "calls it, and no worker would get one. Set it where there are no workers only, as in tests."
+            "calls it, and no worker would get one. Set it only where there are no workers, as in tests."
         )
