@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, worker_process_shutdown
-from celery.utils.text import str_to_list
 from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
@@ -156,7 +155,8 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
     if app in integrated:
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
-        if not own.union(str_to_list(options.get("queues") or ())).isdisjoint(schedule.QUEUES):
+        named = options.get("queues") or ()
+        if not own.union(named.split(",") if isinstance(named, str) else named).isdisjoint(schedule.QUEUES):
             _refuse_eager(app)
 
 
