@@ -56,7 +56,8 @@ def test_a_broker_host_that_says_nothing_is_given_up(own_broker: Any) -> None:
     own_broker.config_set("port", port)
     with app.connection_for_read(f"redis://127.0.0.1:{port}/0") as made:
         channel: Any = made.default_channel
-        link = channel.client.connection_pool.get_connection()
+        link = channel.client.connection_pool.make_connection()
+        link.connect()
         tcp = socket.IPPROTO_TCP
         assert link._sock.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 5_000
         names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
