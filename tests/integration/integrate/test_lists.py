@@ -226,7 +226,8 @@ def is_done(job: Job, session: psycopg.Connection) -> bool:
 
 def succeeded(host: Host) -> set[str]:
     """Return the names of the tasks that its workers have run to their end."""
-    return set((host.folder / "succeeded").read_text().split())
+    names = host.folder / "succeeded"
+    return set(names.read_text().split()) if names.exists() else set()
 
 
 def shown(logs: Iterable[Path]) -> str:
