@@ -29,6 +29,11 @@ class Pages(TransactionTestCase):
         with self.settings(WEIR_LOGOUT_URL="/members/logout/"):
             self.assertContains(self.client.get("/weir/"), 'action="/members/logout/"')
 
+    def test_where_to_sign_out_is_checked(self) -> None:
+        for to, told in {"": [], "/members/logout/": [], "login": [], "logout": ["weir.E035"]}.items():
+            with self.settings(WEIR_LOGOUT_URL=to):
+                assert [found.id for found in checks.run_checks(tags=["urls"])] == told
+
     def test_who_may_not_see_them_is_told_so(self) -> None:
         self.client.force_login(User.objects.create_user("kim"))
         self.assertContains(self.client.get("/weir/"), "Not for this account", status_code=403)

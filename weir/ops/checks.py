@@ -1,8 +1,10 @@
-"""System checks of what machines read."""
+"""System checks of what machines read, and of where visitors sign out."""
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Error
+from django.core.checks import CheckMessage, Error, Tags
+from django.shortcuts import resolve_url
+from django.urls import NoReverseMatch
 
 from weir.conf import settings
 from weir.conf.checks import register
@@ -20,4 +22,17 @@ def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
             site_names.canonical(name)
     except site_names.InvalidSiteName as error:
         return [Error(f"WEIR_METRICS_SITES: {error}", hint="Write api.example.com,example.com:8080.", id="weir.E018")]
+    return []
+
+
+@register(Tags.urls)
+def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E035: WEIR_LOGOUT_URL must lead somewhere, or no page can be shown, for the button on it."""
+    if not (to := settings.WEIR_LOGOUT_URL):
+        return []
+    try:
+        resolve_url(to)
+    except NoReverseMatch:
+        message = f"WEIR_LOGOUT_URL is {to!r}, which is neither a path nor the name of a URL."
+        return [Error(message, hint="Write /accounts/logout/, or a name that `reverse` knows.", id="weir.E035")]
     return []
