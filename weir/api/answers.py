@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.core.handlers.exception import response_for_exception
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, URLResolver, get_script_prefix, reverse
+from django.urls import NoReverseMatch, URLPattern, URLResolver, get_script_prefix, reverse
 from django.views import defaults
 
 from weir.api.http import problems
@@ -34,8 +34,16 @@ View = Callable[..., HttpResponse]
 
 @cache
 def prefix() -> str:
-    """Return what the paths of the API begin with, as the project's URLs have it."""
-    return reverse("weir_api:v1:api-root").removeprefix(get_script_prefix().rstrip("/"))
+    """Return what the paths of the API begin with, as the project's URLs have it; "" where they have no API."""
+    try:
+        return reverse("weir_api:v1:api-root").removeprefix(get_script_prefix().rstrip("/"))
+    except NoReverseMatch:
+        return ""
+
+
+def is_of_api(path: str) -> bool:
+    """Tell whether a path is the API's, also one that no operation has."""
+    return prefix() != "" and path.startswith(prefix())
 
 
 def wrap(patterns: Iterable[URLPattern | URLResolver]) -> None:
@@ -54,7 +62,7 @@ def wrap(patterns: Iterable[URLPattern | URLResolver]) -> None:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer what Django refuses in front of all views, such as a host that is not allowed: for `handler400`."""
     response = defaults.bad_request(request, exception)
-    return _guarded(response, HEADERS) if request.path_info.startswith(prefix()) else response
+    return _guarded(response, HEADERS) if is_of_api(request.path_info) else response
 
 
 def _answered(view: View, headers: dict[str, str]) -> View:

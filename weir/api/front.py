@@ -7,7 +7,7 @@ problems, as everywhere in the API.
 from collections.abc import Mapping
 from typing import Final
 
-from weir.api.answers import HEADERS, prefix
+from weir.api.answers import HEADERS, is_of_api
 from weir.api.http.problems import BY_STATUS, MEDIA_TYPE, SLOW_BODY, TOO_LARGE_HEAD, Problem
 
 MOST_BYTES: Final = 2 * 1024 * 1024
@@ -16,13 +16,13 @@ _KINDS: Final = BY_STATUS | {kind.status: kind for kind in (SLOW_BODY, TOO_LARGE
 
 def most_bytes(path: str, headers: Mapping[bytes, bytes]) -> int | None:
     """Return how much is read of the body of a request; None where it is none to the API."""
-    if not path.startswith(prefix()):
+    if not is_of_api(path):
         return None
     return MOST_BYTES if b"authorization" in headers else 0
 
 
 def problem(path: str, status: int, sentence: str) -> tuple[dict[str, str], bytes] | None:
     """Return the headers and the body of a refusal; None where it is none of the API's."""
-    if not path.startswith(prefix()) or (kind := _KINDS.get(status)) is None:
+    if not is_of_api(path) or (kind := _KINDS.get(status)) is None:
         return None
     return {"Content-Type": MEDIA_TYPE, **HEADERS}, Problem(kind, sentence).body()
