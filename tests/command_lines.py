@@ -39,6 +39,7 @@ FOREIGN = {
         "umask",
         "useradd",
         "uv",
+        "xargs",
     ),
     *("valkey-cli", "valkey-server"),
 }

@@ -1,7 +1,7 @@
 """The schedule's rows in PostgreSQL, from which beat reads it: `migrate` and `sync_schedule` write them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +10,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from weir.postgres import weir_apps
 from weir.workers.beat import declared
+from weir.workers.models import Heartbeat
 from weir.workers.schedule import Entry, entries
 
 OWNED: Final = "weir: "  # how the names of Weir's entries begin
@@ -24,13 +25,12 @@ class Synchronised(NamedTuple):
     removed: int
 
 
-def synchronise() -> Synchronised:
-    """Create the entries of the installed apps that are missing, and remove Weir's others.
+def synchronise(wanted: Sequence[Entry]) -> Synchronised:
+    """Create those of these entries that are missing, and remove Weir's others.
 
     What operators have changed stays: the interval, the queue, and whether an entry is enabled. An entry whose task
     was renamed is made anew.
     """
-    wanted = entries()
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
@@ -57,12 +57,16 @@ def as_declared(app: Any) -> Iterator[None]:  # noqa: ANN401  Celery's own have 
 
 
 def after_migrate(*, using: str, plan: object = None, **_signal: Any) -> None:
-    """Do so after `migrate`, where beat's tables are there; not after `flush`, which has no plan."""
+    """Have the schedule be that of the installed apps, and none where `migrate` has taken Weir's tables away.
+
+    Only where beat's tables are there; and not after `flush`, which has no plan.
+    """
     tables = {model._meta.db_table for model in (PeriodicTask, IntervalSchedule)}  # noqa: SLF001  documented
     if plan is None or using != DEFAULT_DB_ALIAS or any(app.has_own_release for app in weir_apps.installed()):
         return
-    if tables <= set(connections[using].introspection.table_names()):
-        synchronise()
+    present = set(connections[using].introspection.table_names())
+    if tables <= present:
+        synchronise(entries() if Heartbeat._meta.db_table in present else ())  # noqa: SLF001  as above
 
 
 def _ensure(entry: Entry) -> bool:

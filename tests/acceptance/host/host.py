@@ -54,6 +54,15 @@ def steps() -> dict[int, list[Block]]:
     return found
 
 
+def taking_out() -> str:
+    """Return what the page says to type to take Weir out of the database."""
+    text = (CHECKOUT / PAGE).read_text(encoding="utf-8")
+    _, _, rest = text.partition("\n## Take it out\n")
+    [block] = pages.blocks(PAGE, rest.partition("\n## ")[0])
+    [command] = pages.commands(block)
+    return command.typed
+
+
 def make_environment(folder: Path, wheel: Path) -> None:
     """Make a virtual environment with what the wheel stands on, and the distributions with its rooms' names."""
     subprocess.run([*UV, "venv", "--seed", "--python", sys.executable, folder], check=True)

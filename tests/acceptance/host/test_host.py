@@ -200,3 +200,16 @@ def test_distributions_take_nothing_of_each_other_along(world: World, tmp_path: 
     assert installed(copy) == without_others - weirs(both)
     [packages] = copy.glob("lib/python*/site-packages")
     assert not (packages / "weir").exists()
+
+
+def test_it_is_taken_out_by_the_page(world: World) -> None:
+    """The last thing that is done here: its tables and its schedule go, and the project's stay."""
+    world.mysite.terminal.stop_all()
+    world.mysite.type(host.taking_out())
+    with psycopg.connect(host=PLACE, user=embedded.DATABASE_USER, dbname=DATABASE) as session:
+        tables = {name for (name,) in session.execute("SELECT relname FROM pg_class WHERE relkind = 'r'")}
+        schedule = {name for (name,) in session.execute("SELECT name FROM django_celery_beat_periodictask")}
+    assert {table for table in tables if table.startswith("weir_")} == set()
+    assert "orders_order" in tables
+    assert {name for name in schedule if name.startswith("weir")} == set()
+    assert schedule
