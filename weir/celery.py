@@ -131,7 +131,7 @@ def _packages() -> list[str]:
 
 def _transport(app: Celery) -> str:
     """Return the scheme of the broker's URL, without importing what speaks it."""
-    named = app.conf.broker_write_url or app.conf.broker_url
+    named = app.conf.broker_write_url or app.conf.broker_url or ""
     scheme, separator, _ = str(named if isinstance(named, str) else named[0]).partition("://")
     return scheme if separator else "amqp"
 

@@ -70,6 +70,7 @@ ACCEPTED = (
     EAGER,
     'CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"',
     'CELERY_BEAT_SCHEDULER = "celery.beat:PersistentScheduler"',
+    "CELERY_BROKER_URL = None",  # Celery's own default
 )
 
 
