@@ -33,6 +33,8 @@ class Pages(TransactionTestCase):
         for to, told in {"": [], "/members/logout/": [], "login": [], "logout": ["weir.E035"]}.items():
             with self.settings(WEIR_LOGOUT_URL=to):
                 assert [found.id for found in checks.run_checks(tags=["urls"])] == told
+        with self.settings(WEIR_LOGOUT_URL="logout", ROOT_URLCONF="weir.api.urls"):  # without these pages
+            assert checks.run_checks(tags=["urls"]) == []
 
     def test_who_may_not_see_them_is_told_so(self) -> None:
         self.client.force_login(User.objects.create_user("kim"))

@@ -27,12 +27,18 @@ def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.urls)
 def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E035: WEIR_LOGOUT_URL must lead somewhere, or no page can be shown, for the button on it."""
-    if not (to := settings.WEIR_LOGOUT_URL):
+    """weir.E035: WEIR_LOGOUT_URL must lead somewhere, or none of the pages can be shown, for the button on it."""
+    to = settings.WEIR_LOGOUT_URL
+    if not to or _leads(to) or not _leads("weir_ops:overview"):
         return []
+    message = f"WEIR_LOGOUT_URL is {to!r}, which is neither a path nor the name of a URL."
+    return [Error(message, hint="Write /accounts/logout/, or a name that `reverse` knows.", id="weir.E035")]
+
+
+def _leads(to: str) -> bool:
+    """Tell whether this is a path, or the name of a URL that the project has."""
     try:
         resolve_url(to)
     except NoReverseMatch:
-        message = f"WEIR_LOGOUT_URL is {to!r}, which is neither a path nor the name of a URL."
-        return [Error(message, hint="Write /accounts/logout/, or a name that `reverse` knows.", id="weir.E035")]
-    return []
+        return False
+    return True
