@@ -24,7 +24,7 @@ from django_celery_beat.schedulers import DatabaseScheduler
 from weir.logs.loggers import get_logger
 from weir.postgres import sessions, statements
 from weir.workers import broker_link, task_names, ticks
-from weir.workers.beat import entries, rows
+from weir.workers.beat import entries, rows, work
 from weir.workers.beat.signals import beat_begins
 from weir.workers.processes import presence
 from weir.workers.processes.kinds import BEAT
@@ -33,9 +33,11 @@ log = get_logger(__name__)
 
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another host's clock may be ahead of PostgreSQL's
-LEASE_S: Final = 6.0  # a beat renews its lease once a second
+LEASE_S: Final = 6.0
+RENEWED_EVERY_S: Final = 0.9  # so once a second, as a rule
 SURE_FOR_S: Final = 5.0  # for so long after it has asked for that, a beat that is held up knows that it holds the lease
 TURN_S: Final = 1.0  # in which a beat sends what is due, before it renews the lease
+SHORTEST_WAIT_S: Final = 0.1  # between two ticks of a beat that had time for all: what is due meanwhile goes together
 READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
 SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
 
@@ -66,9 +68,10 @@ class _MayBeLost(Exception):
 
 
 class _Taken(NamedTuple):
-    """The lease was taken, or renewed, at this time of PostgreSQL's clock."""
+    """The lease was taken, or renewed, at this time of PostgreSQL's clock; and when the schedule was changed last."""
 
     now: datetime
+    changed_at: datetime | None  # by a web process' clock
 
 
 class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
@@ -84,18 +87,23 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     _is_cut_off = False
     _is_stuck = False  # it had the lease, and has sent nothing since
     # Of time.monotonic():
+    _renewed_at = 0.0  # the lease, or it was tried
     _sure_until = 0.0
     _read_at = -math.inf  # the schedule
     _sent_at = 0.0  # a task, or taken the lease
     _shortest_s = math.inf  # of the intervals of the schedule
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Begin as a standby."""
+    def __init__(self, *args: Any, known: presence.Presence | None = None, **kwargs: Any) -> None:
+        """Begin as a standby. `known` is its row in the table of processes, where the process has another as well."""
         beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
-        self._has_looked = False  # in this turn, whether the schedule was changed
-        self._presence = presence.begin(BEAT, f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}")
+        self._asked = work.Asked()
+        self._changed_at: datetime | None = None  # the schedule, as the lease was renewed last
+        self._read_change: datetime | None = None  # its last change before it was read
+        self._presence = known or presence.begin(
+            BEAT, f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}"
+        )
         super().__init__(*args, **kwargs)
         self.max_interval, self.sync_every_tasks = STANDBY, 1
 
@@ -108,7 +116,6 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if not self._is_stuck:
             self._presence.show_life()
             self._presence.turn(holds=int(self._has_lease))
-        self._has_looked = False
         try:
             if not self._holds_lease():
                 return STANDBY
@@ -128,17 +135,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             log.warning("beat_lost_lease", error="a tick was held up, by the database or the machine")
             self._give_up()
             return STANDBY
-        return interval
+        return interval and max(interval, SHORTEST_WAIT_S)
 
     def schedule_changed(self) -> bool:
-        """Look once a turn whether the schedule was changed; Celery asks for the schedule several times a message."""
-        if self._has_looked:
-            return False
-        self._has_looked = True
-        known = self._last_timestamp
-        is_old = time.monotonic() > self._read_at + READ_EVERY_S
-        # The time of the last change is that of a web process' clock.
-        return super().schedule_changed() or is_old or (known is not None and known != self._last_timestamp)
+        """Tell whether the schedule was changed, or was read long ago; each renewal of the lease says when it was."""
+        return self._changed_at != self._read_change or time.monotonic() > self._read_at + READ_EVERY_S
 
     def setup_schedule(self) -> None:
         """Make rows of the project's `beat_schedule`, and delete those of entries that it has no more."""
@@ -147,6 +148,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def all_as_schedule(self) -> dict[str, entries.Entry]:
         """Read the schedule."""
+        self._read_change = self._changed_at
         found: dict[str, entries.Entry] = super().all_as_schedule()
         every_s = (
             entry.schedule.seconds
@@ -201,7 +203,10 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def _send(self, entry: entries.Entry) -> None:
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
-        if not self._is_superfluous(entry):
+        if self._asked.is_idle(entry.name, str(entry.task)):
+            self._dirty.discard(entry.name)  # that nothing was sent is not saved
+        elif not self._is_superfluous(entry):
+            self._asked.note(entry.name)
             with broker_link.producer() as own:
                 try:
                     self.apply_async(entry.to_send(), producer=own, advance=False)
@@ -277,13 +282,17 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             sessions.leave(connection)
 
     def _holds_lease(self) -> bool:
-        """Renew the lease, or take it where no other beat has it."""
+        """Renew the lease where it is time for that, or take it where no other beat has it."""
+        if self._has_lease and time.monotonic() < self._renewed_at + RENEWED_EVERY_S:
+            return True
         try:
             if not self._has_lease:
                 broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
-            self._sure_until = time.monotonic() + SURE_FOR_S
-            if taken := _query("beat/take", {"holder": self._holder, "lease": LEASE_S}, row=_Taken):
+            self._renewed_at = time.monotonic()
+            self._sure_until = self._renewed_at + SURE_FOR_S
+            if taken := _query("beat/take", {"holder": self._holder, "lease": LEASE_S}, row=_Taken, prepare=True):
                 entries.clock.set(taken[0].now)
+                self._changed_at = taken[0].changed_at
         except Error as error:
             self._lose(error)
             return False
@@ -292,6 +301,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False
             self._sent_at, self._read_at = time.monotonic(), -math.inf  # what another has sent is not known here
+            self._asked.forget()
         elif self._has_lease and not has_it:
             log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")
             self._stand_by()

@@ -11,8 +11,12 @@ class FetchesConfig(weir_apps.WeirApp):
     verbose_name = "Weir: fetches"
 
     def ready(self) -> None:
+        from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
+        from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
         from weir.workers.fetches.maintenance import stepping  # noqa: PLC0415  needs loaded apps
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.fetches")
+        work.tell_by_statement(task_names.DISPATCH, self.name, "dispatch")
+        work.tell_by_statement(task_names.SWEEP, self.name, "sweep")

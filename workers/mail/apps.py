@@ -15,12 +15,15 @@ class MailConfig(weir_apps.WeirApp):
 
     def ready(self) -> None:
         """Import the checks, and the module `emails` of every installed app: importing them registers."""
+        from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
+        from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
         from weir.workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps, as the next
         from weir.workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
 
         postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.mail")
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.mail")
+        work.tell_by_statement(task_names.SEND_EMAILS, self.name, "send")
 
         autodiscover_modules("emails")
         hidden.hide()

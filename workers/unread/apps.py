@@ -9,3 +9,9 @@ class UnreadConfig(weir_apps.WeirApp):
     name = "weir.workers.unread"
     label = "weir_unread"
     verbose_name = "Weir: unread numbers"
+
+    def ready(self) -> None:
+        """Have beat know when there is something to flush, to settle or to expire."""
+        from weir.workers.unread import asking  # noqa: PLC0415  needs loaded apps
+
+        asking.connect()

@@ -98,7 +98,8 @@ def test_a_beat_that_is_cut_off_from_postgresql_gives_way(
 ) -> None:
     """A standby ticks within ten seconds; the one that is cut off sends nothing more, also when it is back."""
     second = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
-    PeriodicTask.objects.create(name="test", task=task_names.SWEEP, interval=second, queue=QUEUE)
+    heartbeat = {"task": task_names.HEARTBEAT, "args": '["default"]'}
+    PeriodicTask.objects.create(name="test", interval=second, queue=QUEUE, **heartbeat)
     name, directly = connection.settings_dict["NAME"], procfile.environment["DATABASE_URL"]
     url = f"postgresql://{embedded.DATABASE_USER}@127.0.0.1:{cable.port}/{name}?sslmode=disable&gssencmode=disable"
     cut_off = procfile.start("beat", log="cut off", DATABASE_URL=url).pid

@@ -83,6 +83,7 @@ def test_a_message_costs_no_look_at_all_other_rows(
     given = {"task": task_names.HEARTBEAT, "queue": QUEUE, "args": '["default"]', **hourly}
     ago = timezone.now() - timedelta(hours=2)
     PeriodicTask.objects.bulk_create([PeriodicTask(name=f"{n}", last_run_at=ago, **given) for n in range(MANY)])
-    scheduler.tick()
+    while sent() < MANY:  # a slow machine does not send all in one turn
+        scheduler.tick()
     assert sent() == MANY
     assert len(looks) <= 3 * MANY

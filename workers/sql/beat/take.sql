@@ -1,6 +1,6 @@
--- Take the lease of the beat that ticks, for `lease` seconds, or renew it. Returns the time where `holder` has it now, and
--- no row where another beat has it. A lease that ends later than any that is taken now is of a clock that was set back: it
--- has ended.
+-- Take the lease of the beat that ticks, for `lease` seconds, or renew it. Returns the time, and when the schedule was
+-- changed last, where `holder` has it now, and no row where another beat has it. A lease that ends later than any that is
+-- taken now is of a clock that was set back: it has ended.
 INSERT INTO weir_workers_beatlease AS taken (id, holder, lease_until)
 VALUES (1, %(holder)s, clock_timestamp() + make_interval(secs => %(lease)s::float8))
 ON CONFLICT (id) DO UPDATE
@@ -8,4 +8,4 @@ SET holder = %(holder)s, lease_until = clock_timestamp() + make_interval(secs =>
 WHERE taken.holder = %(holder)s
     OR taken.lease_until < clock_timestamp()
     OR taken.lease_until > clock_timestamp() + make_interval(secs => %(lease)s::float8)
-RETURNING clock_timestamp() AS now
+RETURNING clock_timestamp() AS now, (SELECT last_update FROM django_celery_beat_periodictasks LIMIT 1) AS changed_at

@@ -1,0 +1,6 @@
+-- Whether there is anything to expire: a notification's time is over, or a user is noted who had more than the cap.
+SELECT EXISTS (
+        SELECT FROM weir_notifications_notification
+        WHERE expires_at BETWEEN '-infinity' AND statement_timestamp()
+    )
+    OR EXISTS (SELECT FROM weir_notifications_excess) AS has_work

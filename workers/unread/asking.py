@@ -1,0 +1,24 @@
+"""Whether a tick of unread numbers would find anything to do: what beat asks (`weir.workers.beat.work`)."""
+
+from typing import Final
+
+from weir.notifications import counters
+from weir.workers import task_names
+from weir.workers.beat import work
+
+# Where no flush has come for ten seconds, each poll of an open page asks PostgreSQL (`weir.notifications.watching`).
+FLUSHED_EVERY_S: Final = 6.0
+
+
+def connect() -> None:
+    """Have beat ask before it sends these ticks."""
+    work.tell_by(task_names.FLUSH_UNREAD, _waits_for_flush, sent_every_s=FLUSHED_EVERY_S)
+    work.tell_by_statement(task_names.SETTLE_UNREAD, "weir.notifications", "settle")
+    work.tell_by_statement(task_names.EXPIRE_NOTIFICATIONS, "weir.notifications", "expire")
+
+
+def _waits_for_flush() -> bool:
+    try:
+        return counters.waiting() > 0
+    except counters.Unreachable:
+        return True  # a flush logs it
