@@ -7,7 +7,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
 
-from weir.workers import broker_link, task_names
+from weir.workers import broker_link, lanes, task_names
 from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches.maintenance import purge as purging
 from weir.workers.fetches.maintenance import sweep as sweeping
@@ -39,6 +39,7 @@ def sweep() -> None:
 
 
 @shared_task(name=task_names.PURGE_FETCHES, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAINTENANCE)
 def purge() -> None:
     """Delete old results, slots and robots.txt files; may be killed anywhere."""
     purging.purge()

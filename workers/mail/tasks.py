@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from weir.workers import task_names
+from weir.workers import lanes, task_names
 from weir.workers.mail import outbox
 from weir.workers.mail.maintenance import purge
 from weir.workers.mail.sending import leases, runner
@@ -12,6 +12,7 @@ EXPIRING_S = 1.0  # before e-mails are sent: those that waited for longer than t
 
 
 @shared_task(name=task_names.SEND_EMAILS, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAIL)
 def send_emails() -> None:
     """End the e-mails whose time is over, whatever they wait for, and send those that are due.
 
@@ -23,6 +24,7 @@ def send_emails() -> None:
 
 
 @shared_task(name=task_names.PURGE_EMAILS, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAINTENANCE)
 def purge_emails() -> None:
     """Delete old contents of e-mails, and end those whose time is over, also where no mailer runs.
 

@@ -5,7 +5,7 @@ from celery import shared_task
 from weir.notifications import flush, forgetting, read_marks, reconcile
 from weir.notifications.link import outages
 from weir.notifications.removal import cap, expiry, retention
-from weir.workers import task_names
+from weir.workers import lanes, task_names
 from weir.workers.tracing import spans
 
 # How long they go on; what is left is for the next run, which for the first four comes after five seconds.
@@ -22,6 +22,7 @@ def flush_unread() -> None:
 
 
 @shared_task(name=task_names.RECONCILE_UNREAD, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAINTENANCE)
 def reconcile_unread() -> None:
     """Find unread numbers that are wrong, and repair them; only one process does so at a time."""
     with spans.span("reconcile unread"), outages.waited_out("unread_not_reconciled"):
@@ -29,6 +30,7 @@ def reconcile_unread() -> None:
 
 
 @shared_task(name=task_names.SETTLE_UNREAD, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAINTENANCE)
 def settle_unread() -> None:
     """Finish what was begun at once for any number of rows: forgotten users, read marks; may be killed anywhere."""
     try:
@@ -39,6 +41,7 @@ def settle_unread() -> None:
 
 
 @shared_task(name=task_names.EXPIRE_NOTIFICATIONS, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAINTENANCE)
 def expire_notifications() -> None:
     """Delete notifications that have expired, and unread ones beyond the cap; may be killed anywhere."""
     expiry.delete_expired(EXPIRING_S)
@@ -46,6 +49,7 @@ def expire_notifications() -> None:
 
 
 @shared_task(name=task_names.PURGE_NOTIFICATIONS, **task_names.OPTIONS)
+@lanes.in_lane(lanes.MAINTENANCE)
 def purge_notifications() -> None:
     """Delete notifications that were read long ago; may be killed anywhere."""
     retention.purge(PURGING_S)

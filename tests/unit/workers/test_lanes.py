@@ -1,0 +1,97 @@
+"""Lanes: of what shares one, a thread runs one after the other, and no other thread waits for it."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tests.waiting import wait_for
+from weir.workers.lanes import Lane
+
+WITHIN_S = 10.0
+
+
+class Work:
+    """What is run: it notes that it began, and goes on when it may."""
+
+    def __init__(self) -> None:
+        self.began = 0
+        self.may_end = threading.Semaphore(0)
+
+    def __call__(self) -> None:
+        self.began += 1
+        assert self.may_end.acquire(timeout=WITHIN_S)
+
+
+def in_thread(call: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_who_finds_the_lane_taken_does_not_wait_and_is_run_next() -> None:
+    """However many ticks of a name come, one run follows: it begins after the last of them."""
+    lane, first, second = Lane(), Work(), Work()
+    taken = in_thread(lambda: lane.run(first))
+    wait_for(lambda: first.began == 1, WITHIN_S, "the first to begin")
+    for _ in range(5):
+        lane.run(second)  # returns
+        lane.run(first)
+    assert (first.began, second.began) == (1, 0)
+
+    for work in (first, second, first):
+        work.may_end.release()
+    taken.join(WITHIN_S)
+    assert (first.began, second.began) == (2, 1)
+
+
+def test_what_waits_behind_an_error_is_run_by_the_next() -> None:
+    """The error is of the task that was run; no other is lost with it."""
+    lane, begun = Lane(), threading.Event()
+    may_fail, ran = threading.Event(), []
+
+    def fails() -> None:
+        begun.set()
+        assert may_fail.wait(WITHIN_S)
+        raise LookupError
+
+    def waits() -> None:
+        ran.append("waits")
+
+    def fail() -> None:
+        with pytest.raises(LookupError):
+            lane.run(fails)
+
+    failing = in_thread(fail)
+    assert begun.wait(WITHIN_S)
+    lane.run(waits)
+    may_fail.set()
+    failing.join(WITHIN_S)
+    assert ran == []
+
+    lane.run(lambda: ran.append("next"))
+    assert ran == ["waits", "next"]
+
+
+def test_nothing_is_left_to_a_thread_that_is_about_to_leave() -> None:
+    """Many threads at once: after the last call of each, its work has begun once more."""
+    lane, count, lock = Lane(), [0], threading.Lock()
+    seen = []
+
+    def work() -> None:
+        with lock:
+            count[0] += 1
+
+    def call_often() -> None:
+        for _ in range(2_000):
+            before = count[0]
+            lane.run(work)
+            seen.append(before)
+
+    threads = [in_thread(call_often) for _ in range(4)]
+    for thread in threads:
+        thread.join(WITHIN_S)
+    total = count[0]
+    assert total > max(seen)
+    lane.run(work)
+    assert count[0] == total + 1
