@@ -16,7 +16,7 @@ from celery.signals import beat_init, celeryd_init, worker_process_shutdown
 from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
-from weir.workers import limits, own_sessions, schedule, task_names
+from weir.workers import kept_sessions, limits, own_sessions, schedule, task_names
 from weir.workers.beat import declared
 from weir.workers.beat.signals import beat_begins
 from weir.workers.broker_link import integrated
@@ -61,6 +61,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     app.autodiscover_tasks(_packages)
     limits.bring_own_limits()
     limits.finish_own_tasks()
+    kept_sessions.keep_sessions_of_ticks()
     carry_correlation_ids()
     if configure_sessions:
         own_sessions.configure_own_sessions()
@@ -153,6 +154,9 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
     app = instance.app
     _refuse(app)
     if app in integrated:
+        from weir.workers.beat import embedded  # noqa: PLC0415  of workers only
+
+        embedded.have_threads(instance.hostname)
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
         named = options.get("queues") or ()

@@ -6,7 +6,7 @@ tick to the next. All others are closed as ever: those of a project's own tasks,
 set, and those of `fetch_batch`, of which a fetcher runs as many as it has threads.
 
 A session is asked whether it still works, where it has not been used for a while, and is closed where a tick has met
-an error, or has left a transaction open.
+an error.
 """
 
 import threading
@@ -65,6 +65,6 @@ def _works() -> bool:
     if connection.connection is None:
         return True  # there is nothing to close
     used_at, _thread.used_at = getattr(_thread, "used_at", 0.0), time.monotonic()
-    if connection.errors_occurred or connection.in_atomic_block or connection.settings_dict["OPTIONS"].get("pool"):
+    if connection.errors_occurred or connection.settings_dict["OPTIONS"].get("pool"):
         return False
     return time.monotonic() < used_at + ASKED_AFTER_S or connection.is_usable()

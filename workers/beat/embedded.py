@@ -1,0 +1,66 @@
+"""Beat in a worker, by `celery worker --beat`: a thread, where Celery would fork a process.
+
+A process would have copies of the worker's connections, and take a third of a worker's memory. Beat waits nearly all
+the time. Where it ends by an error, as without PostgreSQL when it begins, it begins anew; the worker goes on meanwhile.
+"""
+
+import threading
+from functools import partial
+from typing import Any, Final
+
+from celery import beat
+from django.db import connection
+
+from weir.logs.loggers import get_logger
+from weir.workers.beat.scheduler import LeasedScheduler
+from weir.workers.processes.kinds import BEAT
+from weir.workers.processes.presence import Presence
+
+BEGINS_AGAIN_S: Final = 2.0
+STOPS_WITHIN_S: Final = 5.0  # then a worker that stops waits no more: the lease ends by itself
+
+log = get_logger(__name__)
+
+
+def have_threads(worker_name: str) -> None:
+    """Have Celery start such a thread in this process, the worker of that name, if its command asks for beat."""
+    celerys: Any = beat
+    celerys.EmbeddedService = partial(Beat, worker_name)
+
+
+class Beat(threading.Thread):
+    """What Celery starts, and stops, with the worker."""
+
+    def __init__(self, worker_name: str, app: Any, **options: Any) -> None:  # noqa: ANN401  Celery's own have no types
+        """Take what Celery hands to its own. The row of this beat in the table of processes is not the worker's."""
+        super().__init__(name="beat", daemon=True)
+        self._app, self._options = app, options
+        self._row_name = f"{BEAT}-in-{worker_name}"
+        self._is_to_stop = threading.Event()
+        self._service: Any = None
+
+    def run(self) -> None:
+        """Run beat until it is told to stop."""
+        self._app.set_current()
+        while not self._is_to_stop.is_set():
+            try:
+                self._service = self._new()
+                self._service.start()
+            except Exception:
+                log.exception("beat_begins_again")
+                self._is_to_stop.wait(BEGINS_AGAIN_S)
+            finally:
+                connection.close()
+
+    def stop(self) -> None:
+        """Have it give up its lease, and end."""
+        self._is_to_stop.set()
+        if self._service is not None:
+            self._service.stop()
+        self.join(STOPS_WITHIN_S)
+
+    terminate = stop  # where a worker is to end at once
+
+    def _new(self) -> Any:  # noqa: ANN401  as above
+        made = partial(LeasedScheduler, known=Presence(kind=BEAT, name=self._row_name))
+        return beat.Service(self._app, **{**self._options, "scheduler_cls": made, "remote_control": False})
