@@ -13,6 +13,8 @@ from weir.celery import integrate
 from weir.workers import limits
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+# Celery would have each worker run Django's checks, tell nobody what they found, and import all URLs for them.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 patch_kombu()
 take_url_from_settings()

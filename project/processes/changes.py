@@ -18,7 +18,7 @@ LOOK_EVERY_S = 0.5
 SETTLED_S = 0.2  # several files that are saved at once are one change: it is over when so long no other has changed
 SUFFIXES = (".py", ".sql", ".lua", ".mo")  # .mo: translations, which a process reads once
 TEMPLATES = "templates"  # in which every file counts
-TOP_LEVEL = (".env", "Procfile")
+TOP_LEVEL = (".env", "Procfile", "Procfile.split")
 NOT_RUN = ("benchmarks", "docs", "tests")  # folders of which no process runs anything
 TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # of an app: `manage.py test` alone imports them
 

@@ -28,8 +28,8 @@ READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
 DEFAULT_PORT = 5000  # honcho's
 NAME_WIDTH = len("maintenance.1")
-# The processes of the Procfile that are Celery workers.
-WORKERS = ("worker", "ticks", "maintenance", "fetcher", "mailer")
+# The processes that are Celery workers.
+WORKERS = ("worker", "weir", "ticks", "maintenance", "fetcher", "mailer")
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 
@@ -111,14 +111,14 @@ def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | No
 @contextmanager
 def beside(env: Mapping[str, str], name: str, command: list[str]) -> Iterator[Processes]:
     """Run one more process, with lines as those of the others; it stops only when this block is left."""
-    program = programs.Program(name, shlex.join(command), {}, colour=len(_lines()))
+    program = programs.Program(name, shlex.join(command), {}, colour=len(lines()))
     with _supervised(_running([program]), env) as process:
         yield Processes(names=(name,), _supervisor=process)
 
 
 def release(env: Mapping[str, str]) -> bool:
     """Run the Procfile's `release` line; tell whether it succeeded."""
-    with _supervised(["/bin/sh", "-c", _lines()["release"]], env) as process:
+    with _supervised(["/bin/sh", "-c", lines()["release"]], env) as process:
         return process.wait() == 0
 
 
@@ -148,14 +148,17 @@ def _supervised(
             process.wait()
 
 
-def _lines() -> dict[str, str]:
-    found: dict[str, str] = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes
+def lines() -> dict[str, str]:
+    """Return the lines of the Procfile, and of Procfile.split, which has the processes of larger installations."""
+    found: dict[str, str] = {}
+    for name in ("Procfile.split", "Procfile"):
+        found |= honcho.environ.parse_procfile((CHECKOUT / name).read_text()).processes
     return found
 
 
 def _programs(counts: Mapping[str, int], port: int) -> list[programs.Program]:
-    lines = _lines()
-    wanted = {kind: lines[kind] for kind, count in counts.items() if count}
+    known = lines()
+    wanted = {kind: known[kind] for kind, count in counts.items() if count}
     expanded = honcho.environ.expand_processes(wanted, concurrency=counts, port=port)
     return [programs.Program(one.name, one.cmd, one.env, colour) for colour, one in enumerate(expanded)]
 

@@ -89,7 +89,7 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
         env = _environment(host, options.port) | decided
         if not procfile.release(env):
             raise CannotStart("The Procfile's release line failed: what it wrote above says why.")
-        alone = dict.fromkeys(("web", "worker", "ticks", "maintenance", "mailer", "beat"), 1)
+        alone = dict.fromkeys(("web", "worker", "weir"), 1)
         counts = {**alone, "fetcher": options.fetchers}
         start, ready = partial(_started, host, env, counts), partial(_wait_until_ready, host, options.port)
         told = partial(announce, Running(host=host, options=options, mail=mail))

@@ -16,13 +16,12 @@ from typing import IO
 import pytest
 from django.core.management import call_command
 from django.db import connection
-from honcho.environ import parse_procfile
 from pytest_django import Settings
 
 from demo.fakes import site_log, sites
 from demo.fakes.children import die_with_parent
 from project import embedded
-from project.checkout import CHECKOUT
+from project.processes import procfile
 from tests.acceptance import networks
 from tests.forked import Forked
 from tests.servers import database_url
@@ -37,10 +36,9 @@ CELERY = (sys.executable, "-m", "celery")
 
 def _commands() -> dict[str, list[str]]:
     """Return what the Procfile hands to Celery for each kind of process, but for the name."""
-    lines = parse_procfile((CHECKOUT / "Procfile").read_text()).processes
     return {
         kind: shlex.split(found[1])
-        for kind, line in lines.items()
+        for kind, line in procfile.lines().items()
         if (found := re.fullmatch(r"celery -A project (.*?)(?: --hostname \S+)?", line))
     }
 

@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import honcho.environ
 import psutil
 import pytest
 import redis
@@ -27,6 +26,7 @@ from project.checkout import CHECKOUT
 from project.embedded.daemon import Daemon
 from project.embedded.postgres import postgres_daemon, postgres_folder
 from project.embedded.valkey import valkey_daemon
+from project.processes import procfile
 from tests.acceptance import networks
 from tests.acceptance.faults.faults import execute, fault
 from tests.waiting import TooLateError
@@ -145,7 +145,7 @@ class Chain:
 
     def start(self, kind: str) -> None:
         """Start a process by its line of the Procfile; its output is appended to its log."""
-        line = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes[kind]
+        line = procfile.lines()[kind]
         command = ["/bin/sh", "-c", f"exec {line}"]
         if kind == "fetcher":  # in its network, and with names of its own
             bind = f"mount --bind {self.hosts_file} /etc/hosts && exec {line}"
@@ -164,7 +164,7 @@ class Chain:
 
     def start_all(self) -> None:
         """Run the Procfile's `release` line, start all processes, and wait until they work."""
-        release = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes["release"]
+        release = procfile.lines()["release"]
         with self.log("release").open("wb") as log:
             subprocess.run(
                 ["/bin/sh", "-c", release],

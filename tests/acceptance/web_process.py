@@ -14,11 +14,10 @@ from urllib.request import Request, urlopen
 
 from django.conf import settings
 from django.db import connection
-from honcho.environ import parse_procfile
 
 from demo.fakes.children import die_with_parent
 from project.checkout import CHECKOUT
-from project.processes.procfile import web_answers
+from project.processes.procfile import lines, web_answers
 from tests.acceptance.conftest import Cluster
 from tests.canaries import files_with_urls
 from tests.forked import Forked
@@ -97,8 +96,7 @@ def on_test_database(log: Path, *, options: str = "", **environment: str) -> Ite
 
 
 def _line() -> str:
-    line: str = parse_procfile((CHECKOUT / "Procfile").read_text()).processes["web"]
-    return line
+    return lines()["web"]
 
 
 def manage(cluster: Cluster, *arguments: str, **environment: str) -> str:

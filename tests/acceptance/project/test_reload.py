@@ -73,7 +73,7 @@ class Checkout:
         self.notes.mkdir()
         for name in PACKAGES:  # with their byte code, which all processes would make at the same time
             shutil.copytree(CHECKOUT / name, self.path / name, symlinks=True)
-        for name in ("manage.py", "Procfile"):
+        for name in ("manage.py", "Procfile", "Procfile.split"):
             shutil.copy(CHECKOUT / name, self.path)
         (self.path / "shop").mkdir()
         (self.path / "shop" / "__init__.py").touch()

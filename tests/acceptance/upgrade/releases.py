@@ -62,8 +62,13 @@ class Release:
 
     def line(self, kind: str) -> str:
         """Return what its Procfile has for a kind of process."""
-        found: str = honcho.environ.parse_procfile((self.folder / "Procfile").read_text()).processes[kind]
-        return found
+        for name in ("Procfile.split", "Procfile"):  # earlier releases have only the second
+            path = self.folder / name
+            known = honcho.environ.parse_procfile(path.read_text()).processes if path.exists() else {}
+            if kind in known:
+                found: str = known[kind]
+                return found
+        raise LookupError(f"No Procfile of {self.folder} has {kind}.")
 
     def _run(self, *command: str, statuses: Container[int] = (0,)) -> str:
         done = subprocess.run(

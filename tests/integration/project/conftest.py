@@ -1,7 +1,6 @@
 """Weir's own processes, by the Procfile's exact lines, on a broker that a test may harm; and manage.py in forks."""
 
 import os
-import re
 import signal
 import socketserver
 import subprocess
@@ -19,6 +18,7 @@ import redis
 from django.db import connection
 
 from project.checkout import CHECKOUT
+from project.processes.procfile import lines
 from tests.forked import Forked
 from tests.home import HOME
 from tests.servers import database_url
@@ -40,7 +40,7 @@ class Procfile:
 
     def start(self, name: str, *, log: str = "", **environment: str) -> subprocess.Popen[bytes]:
         """Start a process as the Procfile names it; what it writes goes to the log of its name."""
-        [line] = re.findall(rf"^{name}: (.*)$", (CHECKOUT / "Procfile").read_text(), re.MULTILINE)
+        line = lines()[name]
         with self.log(log or name).open("wb") as output:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {line}"],

@@ -16,6 +16,7 @@ from tests.integration.conftest import Eventually
 from tests.integration.workers.conftest import QUEUE
 from weir.notifications import flush, forgetting, inbox
 from weir.notifications.link import calls
+from weir.postgres import statements
 from weir.ratelimit.models import Site
 from weir.workers import task_names
 from weir.workers.beat import work
@@ -98,7 +99,7 @@ SITUATIONS: list[tuple[str, str, bool, Callable[[], object]]] = [
     ),
     (task_names.SEND_EMAILS, "over", True, lambda: email(next_attempt_at=Now() + SOON, expires_at=Now())),
     (task_names.SETTLE_UNREAD, "forgotten", True, lambda: forgetting.forget_user(user().pk)),
-    (task_names.EXPIRE_NOTIFICATIONS, "kept", False, lambda: inbox.notify(user().pk, "test", {})),
+    (task_names.EXPIRE_NOTIFICATIONS, "kept", False, lambda: inbox.notify(user().pk, "test", "text")),
 ]
 
 
@@ -121,7 +122,7 @@ def test_deltas_are_to_be_flushed() -> None:
     flush.flush_sealed()  # what tests before have left in Redis: sealed, and open
     flush.flush_sealed()
     assert not question.has_work()
-    inbox.notify(user().pk, "test", {})
+    inbox.notify(user().pk, "test", "text")
     assert question.has_work()
     flush.flush_sealed()
     assert not question.has_work()
@@ -191,7 +192,7 @@ def test_questions_read_indexes_alone() -> None:
                 "weir.notifications": ("expire",),
             }.items():
                 for name in names:
-                    cursor.execute(f"EXPLAIN {work.statements._load(package, f'work/{name}')}")
+                    cursor.execute(f"EXPLAIN {statements._load(package, f'work/{name}')}")
                     plan = "\n".join(row for (row,) in cursor.fetchall())
                     tables = [line for line in plan.splitlines() if "Seq Scan" in line and "excess" not in line]
                     assert not tables, plan

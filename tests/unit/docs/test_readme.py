@@ -9,6 +9,7 @@ import pytest
 from django.core.management import get_commands
 
 from project.checkout import CHECKOUT
+from project.processes.procfile import lines
 from tests.command_lines import check_line, make_targets
 from tests.unit.project.test_deployment_files import variables_listed
 from weir.conf.declared import OnlySettings
@@ -114,7 +115,7 @@ def test_settings_reference_is_complete() -> None:
 def test_settings_reference_names_what_the_procfile_reads() -> None:
     """With the defaults of all its processes; beat itself reads its name."""
     read: dict[str, list[str]] = {"HONCHO_PROCESS_NAME": []}
-    for name, default in re.findall(r"\$\{(\w+):-([^}]*)\}", (CHECKOUT / "Procfile").read_text()):
+    for name, default in re.findall(r"\$\{(\w+):-([^}]*)\}", " ".join(lines().values())):
         read.setdefault(name, []).append(default)
     read["HONCHO_PROCESS_NAME"].append(BEAT)
     _, _, theirs = PAGES["docs/reference/settings.md"].read_text().partition("## Read by the Procfile")

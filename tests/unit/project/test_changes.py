@@ -49,6 +49,7 @@ def told(code: changes.Code, checkout: Path, *, all_ended: bool = False) -> list
         "local/urls.py",
         ".env",
         "Procfile",
+        "Procfile.split",
     ],
 )
 def test_code_counts(name: str, checkout: Path) -> None:

@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 from project import environment
 from project.checkout import CHECKOUT
 from project.processes import folder
+from project.processes.procfile import lines
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
 from weir.conf.declared import Declared
 from weir.workers import heartbeats, schedule
@@ -51,8 +52,8 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def procfile() -> dict[str, str]:
-    lines = (CHECKOUT / "Procfile").read_text().splitlines()
-    return dict(line.split(": ", 1) for line in lines)
+    """Return the processes of a split installation, and the release line: what the deployment files have."""
+    return {name: line for name, line in lines().items() if name != "weir"}
 
 
 def dockerfile() -> list[list[tuple[str, str]]]:
@@ -197,8 +198,15 @@ def test_a_commit_subject_has_at_most_72_characters(message: str, is_refused: bo
 
 
 def test_the_procfile_names_the_processes() -> None:
-    """The Procfile has one line for each process that Weir consists of, and one for a release."""
-    assert list(procfile()) == ["release", *PROCESSES]
+    """The Procfile has one line for each process, and one for a release; those of Procfile.split do the same."""
+    lists = {
+        name: dict(line.split(": ", 1) for line in (CHECKOUT / name).read_text().splitlines())
+        for name in ("Procfile", "Procfile.split")
+    }
+    assert list(lists["Procfile"]) == ["release", "web", "worker", "weir", "fetcher"]
+    assert list(lists["Procfile.split"]) == PROCESSES
+    same = {"web", "worker", "fetcher"}
+    assert all(lists["Procfile"][name] == lists["Procfile.split"][name] for name in same)
 
 
 @pytest.mark.parametrize("process", procfile())

@@ -12,11 +12,11 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from honcho.environ import parse_procfile
 from pydantic import SecretStr
 
 from project.checkout import CHECKOUT
 from project.environment.variables import Variables
+from project.processes.procfile import lines
 from tests.command_lines import check_words
 from weir.workers import schedule
 
@@ -126,13 +126,13 @@ def test_a_misspelt_field_is_found() -> None:
 
 def test_there_is_each_process_of_the_procfile() -> None:
     """With the same command, but for the address that the web process listens on."""
-    lines = parse_procfile((CHECKOUT / "Procfile").read_text()).processes
+    known = lines()
     assert set(pods()) == {*PROCESSES, "migrate"}
 
     for name in PROCESSES:
-        expected = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", lines[name]).replace("127.0.0.1", "0.0.0.0")  # noqa: S104
+        expected = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", known[name]).replace("127.0.0.1", "0.0.0.0")  # noqa: S104
         assert pods()[name]["containers"][0]["args"] == shlex.split(expected)
-    assert pods()["migrate"]["containers"][0]["args"] == ["sh", "-c", lines["release"]]
+    assert pods()["migrate"]["containers"][0]["args"] == ["sh", "-c", known["release"]]
 
 
 @pytest.mark.parametrize("name", [*PROCESSES, "migrate"])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from project.checkout import CHECKOUT
+from project.processes import procfile
 from weir.workers.processes import kinds, lines
 from weir.workers.schedule import QUEUES
 
@@ -40,7 +40,7 @@ def test_each_queue_has_a_process_of_its_own_or_shares_all_but_the_fetchers() ->
 @pytest.mark.parametrize("queue", QUEUES)
 def test_a_process_is_started_as_by_the_procfile(queue: str) -> None:
     """Its pool and what it leaves out are tried there; Weir's own project has the prefetch count in its settings."""
-    [line] = [line for line in (CHECKOUT / "Procfile").read_text().splitlines() if f" --queues {queue} " in line]
+    [line] = [line for line in procfile.lines().values() if f" --queues {queue} " in line]
     options = line.partition(f"--queues {queue} ")[2].partition(" --hostname")[0]
     [printed, _] = [*lines.lines("project", [queue])]
     assert options in printed.command.replace(" --prefetch-multiplier 2", "")

@@ -23,7 +23,7 @@ def registered_tasks() -> None:
 
 def consumed_queues() -> set[str]:
     """Return the queues of the workers that the Procfile starts."""
-    lists = re.findall(r"worker --queues (\S+)", (CHECKOUT / "Procfile").read_text())
+    lists = re.findall(r" --queues (\S+)", (CHECKOUT / "Procfile").read_text())
     return {queue for queues in lists for queue in queues.split(",")}
 
 
