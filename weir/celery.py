@@ -16,10 +16,11 @@ from celery.signals import beat_init, celeryd_init, worker_process_shutdown
 from django.core.checks import CheckMessage, Error, register
 
 from weir.postgres import weir_apps
-from weir.workers import kept_sessions, limits, own_sessions, schedule, task_names
+from weir.workers import limits, own_sessions, schedule, task_names
 from weir.workers.beat import declared
 from weir.workers.beat.signals import beat_begins
 from weir.workers.broker_link import integrated
+from weir.workers.pools import kept_sessions
 from weir.workers.processes.checks import STEP
 from weir.workers.tracing import spans
 from weir.workers.tracing.messages import carry_correlation_ids

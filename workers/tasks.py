@@ -9,7 +9,8 @@ from celery.signals import worker_process_shutdown
 from weir.conf import settings
 from weir.ratelimit import slots
 from weir.ratelimit.held import process as held
-from weir.workers import heartbeats, lanes, task_names
+from weir.workers import heartbeats, task_names
+from weir.workers.pools import serial
 from weir.workers.processes import status
 
 PURGING_S: Final = 5.0  # of every ten minutes
@@ -22,7 +23,7 @@ def heartbeat(queue: str) -> None:
 
 
 @shared_task(name=task_names.PURGE_SLOTS, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def purge_slots() -> None:
     """Delete old slots, and the rows of processes that have ended; may be killed anywhere."""
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION), within_s=PURGING_S)

@@ -12,10 +12,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from celery import platforms
 from celery.beat import ScheduleEntry, SchedulingError
 from celery.schedules import schedule
-from celery.signals import beat_init
 from django.db import Error, connection
 from django.db.models import QuerySet
 from django_celery_beat.models import PeriodicTask
@@ -42,25 +40,6 @@ READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
 SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
 
 _query = partial(statements.run, "weir.workers")
-
-
-@beat_init.connect
-def _have_signals_only_interrupt(**_signal: object) -> None:
-    """Have SIGTERM and SIGINT raise SystemExit, on which Celery closes the scheduler.
-
-    Celery's own handler closes it, on top of what the signal has interrupted. Where that is a statement, or what else
-    holds a lock, it would wait for it without end.
-    """
-    platforms.signals.update(SIGTERM=_leave, SIGINT=_leave)
-
-
-def _leave(*_signal: object) -> None:
-    platforms.signals.update(SIGTERM=_go_on, SIGINT=_go_on)  # a second one does not interrupt the end
-    raise SystemExit
-
-
-def _go_on(*_signal: object) -> None:
-    pass
 
 
 class _MayBeLost(Exception):

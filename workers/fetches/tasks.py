@@ -7,10 +7,11 @@ from typing import Any
 from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
 
-from weir.workers import broker_link, lanes, task_names
+from weir.workers import broker_link, task_names
 from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches.maintenance import purge as purging
 from weir.workers.fetches.maintenance import sweep as sweeping
+from weir.workers.pools import serial
 from weir.workers.tracing import spans
 
 DRAIN = 3.0  # seconds that answers in flight get when a fetcher stops
@@ -39,7 +40,7 @@ def sweep() -> None:
 
 
 @shared_task(name=task_names.PURGE_FETCHES, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def purge() -> None:
     """Delete old results, slots and robots.txt files; may be killed anywhere."""
     purging.purge()

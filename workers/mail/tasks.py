@@ -2,17 +2,18 @@
 
 from celery import shared_task
 
-from weir.workers import lanes, task_names
+from weir.workers import task_names
 from weir.workers.mail import outbox
 from weir.workers.mail.maintenance import purge
 from weir.workers.mail.sending import leases, runner
+from weir.workers.pools import serial
 
 TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
 EXPIRING_S = 1.0  # before e-mails are sent: those that waited for longer than they could may be very many
 
 
 @shared_task(name=task_names.SEND_EMAILS, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAIL)
+@serial.run_in(serial.MAIL)
 def send_emails() -> None:
     """End the e-mails whose time is over, whatever they wait for, and send those that are due.
 
@@ -24,7 +25,7 @@ def send_emails() -> None:
 
 
 @shared_task(name=task_names.PURGE_EMAILS, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def purge_emails() -> None:
     """Delete old contents of e-mails, and end those whose time is over, also where no mailer runs.
 

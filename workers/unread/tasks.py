@@ -5,7 +5,8 @@ from celery import shared_task
 from weir.notifications import flush, forgetting, read_marks, reconcile
 from weir.notifications.link import outages
 from weir.notifications.removal import cap, expiry, retention
-from weir.workers import lanes, task_names
+from weir.workers import task_names
+from weir.workers.pools import serial
 from weir.workers.tracing import spans
 
 # How long they go on; what is left is for the next run, which for the first four comes after five seconds.
@@ -22,7 +23,7 @@ def flush_unread() -> None:
 
 
 @shared_task(name=task_names.RECONCILE_UNREAD, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def reconcile_unread() -> None:
     """Find unread numbers that are wrong, and repair them; only one process does so at a time."""
     with spans.span("reconcile unread"), outages.waited_out("unread_not_reconciled"):
@@ -30,7 +31,7 @@ def reconcile_unread() -> None:
 
 
 @shared_task(name=task_names.SETTLE_UNREAD, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def settle_unread() -> None:
     """Finish what was begun at once for any number of rows: forgotten users, read marks; may be killed anywhere."""
     try:
@@ -41,7 +42,7 @@ def settle_unread() -> None:
 
 
 @shared_task(name=task_names.EXPIRE_NOTIFICATIONS, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def expire_notifications() -> None:
     """Delete notifications that have expired, and unread ones beyond the cap; may be killed anywhere."""
     expiry.delete_expired(EXPIRING_S)
@@ -49,7 +50,7 @@ def expire_notifications() -> None:
 
 
 @shared_task(name=task_names.PURGE_NOTIFICATIONS, **task_names.OPTIONS)
-@lanes.in_lane(lanes.MAINTENANCE)
+@serial.run_in(serial.MAINTENANCE)
 def purge_notifications() -> None:
     """Delete notifications that were read long ago; may be killed anywhere."""
     retention.purge(PURGING_S)

@@ -12,7 +12,8 @@ from django.db import DatabaseError, connection, connections
 
 from project.celery import app
 from tests.set_up import needs_own_sessions
-from weir.workers import kept_sessions, task_names
+from weir.workers import task_names
+from weir.workers.pools import kept_sessions
 
 pytestmark = [pytest.mark.django_db(transaction=True), needs_own_sessions]
 

@@ -1,4 +1,4 @@
-"""Lanes: of what shares one, a thread runs one after the other, and no other thread waits for it."""
+"""Serial queues: of what shares one, a thread runs one after the other, and no other thread waits for it."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.waiting import wait_for
-from weir.workers.lanes import Lane
+from weir.workers.pools.serial import SerialQueue
 
 WITHIN_S = 10.0
 
@@ -29,14 +29,14 @@ def in_thread(call: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def test_who_finds_the_lane_taken_does_not_wait_and_is_run_next() -> None:
+def test_who_finds_it_busy_does_not_wait_and_is_run_next() -> None:
     """However many ticks of a name come, one run follows: it begins after the last of them."""
-    lane, first, second = Lane(), Work(), Work()
-    taken = in_thread(lambda: lane.run(first))
+    queue, first, second = SerialQueue(), Work(), Work()
+    taken = in_thread(lambda: queue.run(first))
     wait_for(lambda: first.began == 1, WITHIN_S, "the first to begin")
     for _ in range(5):
-        lane.run(second)  # returns
-        lane.run(first)
+        queue.run(second)  # returns
+        queue.run(first)
     assert (first.began, second.began) == (1, 0)
 
     for work in (first, second, first):
@@ -47,7 +47,7 @@ def test_who_finds_the_lane_taken_does_not_wait_and_is_run_next() -> None:
 
 def test_what_waits_behind_an_error_is_run_by_the_next() -> None:
     """The error is of the task that was run; no other is lost with it."""
-    lane, begun = Lane(), threading.Event()
+    queue, begun = SerialQueue(), threading.Event()
     may_fail, ran = threading.Event(), []
 
     def fails() -> None:
@@ -60,22 +60,22 @@ def test_what_waits_behind_an_error_is_run_by_the_next() -> None:
 
     def fail() -> None:
         with pytest.raises(LookupError):
-            lane.run(fails)
+            queue.run(fails)
 
     failing = in_thread(fail)
     assert begun.wait(WITHIN_S)
-    lane.run(waits)
+    queue.run(waits)
     may_fail.set()
     failing.join(WITHIN_S)
     assert ran == []
 
-    lane.run(lambda: ran.append("next"))
+    queue.run(lambda: ran.append("next"))
     assert ran == ["waits", "next"]
 
 
 def test_nothing_is_left_to_a_thread_that_is_about_to_leave() -> None:
     """Many threads at once: after the last call of each, its work has begun once more."""
-    lane, count, lock = Lane(), [0], threading.Lock()
+    queue, count, lock = SerialQueue(), [0], threading.Lock()
     seen = []
 
     def work() -> None:
@@ -85,7 +85,7 @@ def test_nothing_is_left_to_a_thread_that_is_about_to_leave() -> None:
     def call_often() -> None:
         for _ in range(2_000):
             before = count[0]
-            lane.run(work)
+            queue.run(work)
             seen.append(before)
 
     threads = [in_thread(call_often) for _ in range(4)]
@@ -93,5 +93,5 @@ def test_nothing_is_left_to_a_thread_that_is_about_to_leave() -> None:
         thread.join(WITHIN_S)
     total = count[0]
     assert total > max(seen)
-    lane.run(work)
+    queue.run(work)
     assert count[0] == total + 1
