@@ -32,22 +32,33 @@ IMPORTS = (
     "celery.app.amqp",
     "celery.apps.beat",
     "celery.apps.worker",
+    "celery.backends.redis",
     "celery.bin.celery",
     "celery.concurrency.prefork",
+    "celery.concurrency.solo",
     "celery.concurrency.thread",
+    "celery.contrib.django.task",
     "cron_descriptor",
     "crontab",
+    "django.conf.urls",
     "django.contrib.admin",
+    "django.contrib.postgres.apps",
+    "django.contrib.postgres.fields",
     "django.contrib.postgres.indexes",
     "django.core.management.commands.check",
+    "django.core.handlers.asgi",
+    "django.core.management.commands.makemigrations",
     "django.core.management.commands.showmigrations",
     "django.db.backends.postgresql.base",
     "django.db.models",
+    "django.test",
     "django.views.debug",
-    "django_structlog",
+    "django_structlog.middlewares",
     "dotenv.main",
     "httptools",
+    "jinja2",
     "kombu.transport.redis",
+    "prometheus_client",
     "pydantic.json_schema",
     "pydantic.types",
     "rich.progress",
@@ -63,7 +74,8 @@ class Forked:
     """Runs `python` with these arguments: `-c`, a program and its arguments, or `-m`, a module and its arguments.
 
     As `subprocess.Popen`, with what tests use of that. Its standard input and output are pipes of text. Where a file
-    is named for its output, its errors are written there, too. It is sent SIGTERM when we end.
+    is named for its output, and none for its errors, these are written there, too. It begins in the folder, and
+    imports from PYTHONPATH first, as Python does. It is sent SIGTERM when we end.
     """
 
     def __init__(
@@ -71,7 +83,9 @@ class Forked:
         *arguments: str,
         environment: Mapping[str, str],
         output: IO[bytes] | None = None,
+        errors: IO[bytes] | None = None,
         start_new_session: bool = False,
+        folder: Path = CHECKOUT,
     ) -> None:
         self.returncode: int | None = None
         stdin, ours = os.pipe()
@@ -79,8 +93,14 @@ class Forked:
         theirs, stdout = os.pipe()
         self.stdout = os.fdopen(theirs)
         self._status, status = os.pipe()
-        order = {"arguments": arguments, "environment": dict(environment), "own_session": start_new_session}
-        files = (output.fileno(), output.fileno()) if output else (stdout, 2)
+        order = {
+            "arguments": arguments,
+            "environment": dict(environment),
+            "own_session": start_new_session,
+            "folder": str(folder),
+        }
+        written = output.fileno() if output else stdout
+        files = (written, errors.fileno() if errors else written if output else 2)
         _, orders = _server()
         socket.send_fds(orders, [json.dumps(order).encode()], [stdin, *files, status])
         for end in (stdin, stdout, status):
@@ -175,7 +195,9 @@ def _end_with_parent(number: int) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
 
-def _become(files: Sequence[int], *, arguments: list[str], environment: dict[str, str], own_session: bool) -> None:
+def _become(
+    files: Sequence[int], *, arguments: list[str], environment: dict[str, str], own_session: bool, folder: str
+) -> None:
     _end_with_parent(signal.SIGTERM)
     if own_session:
         os.setsid()
@@ -184,6 +206,8 @@ def _become(files: Sequence[int], *, arguments: list[str], environment: dict[str
         os.close(file)
     os.environ.clear()
     os.environ.update(environment)
+    os.chdir(folder)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     what, program, *rest = arguments
     sys.argv = [what if what == "-c" else program, *rest]
     if what == "-m":

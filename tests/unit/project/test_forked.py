@@ -31,6 +31,12 @@ def test_nothing_of_one_is_left_to_the_next() -> None:
     assert Forked("-c", second, environment={"A": "B"}).communicate()[0] == "{'A': 'B'} []\n"
 
 
+def test_it_begins_in_its_folder_and_imports_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "colours.py").write_text("import os\nprint('red', os.getcwd())")
+    fork = Forked("-m", "colours", environment={"PYTHONPATH": str(tmp_path)}, folder=tmp_path / "..")
+    assert fork.communicate()[0] == f"red {tmp_path.parent}\n"
+
+
 def test_a_module_writes_to_the_file_that_is_named(tmp_path: Path) -> None:
     """Errors too."""
     with (tmp_path / "log").open("wb") as log:
