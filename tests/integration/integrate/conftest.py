@@ -1,17 +1,22 @@
 """A project that nobody of Weir made: its own settings, its own Celery app, and of Weir the apps that it wants."""
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 import redis
 
 from project.environment import urls
+from tests.forked import Forked
 from tests.servers import database_url
 
 SETTINGS = """
@@ -59,6 +64,45 @@ def tidy_up(*args):
     return "tidied up"
 """
 
+# Runs code in a fork for each of several settings; the two are its arguments.
+EACH = """
+import json, os, sys, tempfile, traceback
+import django
+django.setup()
+from django.conf import settings
+
+def run(added):
+    names = {"__name__": "shop.settings"}
+    exec(added, names)
+    for name, value in names.items():
+        if name.isupper():
+            setattr(settings, name, value)
+    exec(sys.argv[2], {"__name__": "__main__"})
+
+def told(added):
+    with tempfile.TemporaryFile() as said:
+        if child := os.fork():
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            said.seek(0)
+            return status, said.read().decode()
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        status = 1
+        try:
+            run(added)
+            status = 0
+        except SystemExit as end:
+            print(end, file=sys.stderr)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+print(json.dumps([told(added) for added in json.loads(sys.argv[1])]))
+"""
+
 
 @dataclass(kw_only=True)
 class Host:
@@ -67,7 +111,7 @@ class Host:
     folder: Path
     database: str
     broker: redis.Redis
-    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _started: list[Forked] = field(default_factory=list)
 
     def write(self, apps: str, *, more: str = "", celery: str = AFTERWARDS) -> None:
         """Write its files; `apps` is an expression, such as `weir.APPS`."""
@@ -86,31 +130,46 @@ class Host:
         (shop / "tasks.py").write_text(TASKS)
         (shop / "celery.py").write_text(CELERY.format(lines=celery))
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in it, to its end."""
-        return subprocess.run(
-            words, cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False
-        )
+    def run(self, *words: str, within_s: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run Python in it with these words, to its end."""
+        with TemporaryFile() as errors:
+            process = Forked(*words, environment=self._environment, folder=self.folder, errors=errors)
+            said, _ = process.communicate(timeout=within_s)
+            errors.seek(0)
+            return subprocess.CompletedProcess(words, process.wait(), said, errors.read().decode())
 
     def manage(self, *words: str) -> str:
         """Run a command of Django's, which must succeed; return what it said."""
-        done = self.run(sys.executable, "-m", "django", *words)
+        done = self.run("-m", "django", *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def python(self, code: str) -> str:
         """Run code after django.setup(), which must succeed; return what it printed."""
-        done = self.run(sys.executable, "-c", f"import django; django.setup()\n{code}")
+        done = self.run("-c", f"import django; django.setup()\n{code}")
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
 
+    def told_with(self, settings: Iterable[str], code: str) -> list[tuple[int, str]]:
+        """Run code after django.setup(), once with each of these settings added; return each exit status and output.
+
+        Each run is a fork of one process, in which the app exists, and has not read its configuration yet.
+        """
+        said = self.run("-c", EACH, json.dumps([*settings]), code)
+        assert said.returncode == 0, said
+        return [(status, text) for status, text in json.loads(said.stdout)]
+
     def start(self, command: str) -> Path:
-        """Start a command line, which ends with the test; return its log."""
+        """Start a command line of Celery's, which ends with the test; return its log."""
         log = self.folder / f"{command.rsplit(maxsplit=1)[-1].partition('@')[0]}.log"
-        words = [str(Path(sys.executable).parent / command.split(maxsplit=1)[0]), *command.split()[1:]]
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                words, cwd=self.folder, env=self._environment, stdout=output, stderr=output, start_new_session=True
+            process = Forked(
+                "-m",
+                *shlex.split(command),
+                environment=self._environment,
+                folder=self.folder,
+                output=output,
+                start_new_session=True,
             )
         self._started.append(process)
         return log
@@ -118,7 +177,8 @@ class Host:
     def close(self) -> None:
         """End what it has started, with all children."""
         for process in self._started:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     @property

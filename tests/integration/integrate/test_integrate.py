@@ -1,7 +1,5 @@
 """`weir.celery.integrate` in a host's celery.py: composed with what the host has, or refused with a sentence."""
 
-import sys
-
 import pytest
 
 from tests.integration.integrate.conftest import AFTERWARDS, Host
@@ -76,25 +74,24 @@ ACCEPTED = (
 
 def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: Host) -> None:
     """By `check`, and by a worker and a beat, which end; web code goes on."""
-    for setting, sentence in REFUSED.items():
-        host.write("weir.APPS_THROTTLE", more=setting)
-        checked = host.run(sys.executable, "-c", CHECK)
-        assert sentence in checked.stdout + checked.stderr, checked
-        assert "weir.E031" in checked.stdout + checked.stderr
+    host.write("weir.APPS_THROTTLE")
+    told = host.told_with([*REFUSED, *ACCEPTED], CHECK)
+    for (setting, sentence), (status, text) in zip(REFUSED.items(), told, strict=False):
+        assert (status, sentence in text, "weir.E031" in text) == (1, True, True), (setting, text)
+    assert [text for _, text in told[len(REFUSED) :]] == ["System check identified no issues (0 silenced).\n"] * 4
+    [*_, (setting, sentence)] = REFUSED.items()
+    host.write("weir.APPS_THROTTLE", more=setting)
     for command in ("worker", "beat"):
-        ended = host.run("celery", "-A", "shop", command)
+        ended = host.run("-m", "celery", "-A", "shop", command)
         assert ended.returncode == 1
         assert sentence in ended.stdout + ended.stderr
-    for setting in ACCEPTED:
-        host.write("weir.APPS_THROTTLE", more=setting)
-        assert "no issues" in host.manage("check")
 
 
 @pytest.mark.parametrize("words", ["worker --queues celery,weir.fetch", "beat"])
 def test_tasks_that_run_where_they_are_called_are_refused_where_weirs_would(words: str, host: Host) -> None:
     """A fetcher would run the task of an `on_done` in the thread that stores results, and beat Weir's own tasks."""
     host.write("weir.APPS_FETCHES", more=EAGER)
-    ended = host.run("timeout", "--signal", "KILL", "30", "celery", "-A", "shop", *words.split())
+    ended = host.run("-m", "celery", "-A", "shop", *words.split(), within_s=30)
     assert ended.returncode == 1, ended
     assert "task_always_eager is on" in ended.stdout + ended.stderr
 
@@ -106,7 +103,7 @@ def test_routes_that_are_set_afterwards_are_refused(host: Host) -> None:
     """They would leave out Weir's."""
     late = f"{AFTERWARDS}\napp.conf.task_routes\napp.conf.task_routes = {{'*': {{'queue': 'others'}}}}\n"
     host.write("weir.APPS_THROTTLE", celery=late)
-    assert "call integrate last" in host.run(sys.executable, "-c", CHECK).stderr
+    assert "call integrate last" in host.run("-c", CHECK).stderr
 
 
 def test_an_app_that_knows_nothing_of_weir_is_warned_of(host: Host) -> None:
@@ -150,36 +147,32 @@ def test_messages_of_weirs_go_where_weir_runs(configure: str, host: Host) -> Non
         (host.folder / "shop" / "__init__.py").write_text("")
     code = SENT.format(configure=configure)
     environment = "" if configure == SEVERAL_APPS else "import os; os.environ.pop('DJANGO_SETTINGS_MODULE')\n"
-    sent = host.run(sys.executable, "-W", "ignore", "-c", environment + code)
+    sent = host.run("-c", environment + code)
     assert sent.returncode == 0, sent
     assert host.broker.llen("weir.maintenance") == 3
 
 
 CONSUMED = """
+from django.conf import settings
 from shop.celery import app
 app.amqp.queues.select_add("weir.ticks")  # as Celery up to 5.6 does with each queue that is looked up
-app.Worker(pool="solo", queues={queues!r})
+app.Worker(pool="solo", queues=settings.QUEUES)
 print(*sorted(app.amqp.queues.consume_from))
 """
 OWN_QUEUES = 'from kombu import Queue\nCELERY_TASK_QUEUES = [Queue("celery"), Queue("weir.mail")]'
+QUEUES = {
+    "QUEUES = None": "celery",
+    'QUEUES = ["celery", "weir.ticks"]': "celery weir.ticks",
+    f"{OWN_QUEUES}\nQUEUES = None": "celery weir.mail",
+    f"{EAGER}\nQUEUES = None": "celery",
+}
 
 
-@pytest.mark.parametrize(
-    ("more", "queues", "consumed"),
-    [
-        ("", None, "celery"),
-        ("", ["celery", "weir.ticks"], "celery weir.ticks"),
-        (OWN_QUEUES, None, "celery weir.mail"),
-        (EAGER, None, "celery"),
-    ],
-)
-def test_a_worker_of_the_hosts_own_consumes_the_queues_of_weir_that_it_names(
-    more: str, queues: list[str] | None, consumed: str, host: Host
-) -> None:
+def test_a_worker_of_the_hosts_own_consumes_the_queues_of_weir_that_it_names(host: Host) -> None:
     """By its `--queues` or by `task_queues`, and no others: a fetch in its pool would hold up the host's own tasks."""
-    host.write("weir.APPS_THROTTLE", more=more)
-    ran = host.run(sys.executable, "-W", "ignore", "-c", CONSUMED.format(queues=queues))
-    assert ran.stdout == f"{consumed}\n", ran
+    host.write("weir.APPS_THROTTLE")
+    told = host.told_with(QUEUES, CONSUMED)
+    assert [text.splitlines()[-1] for _, text in told] == [*QUEUES.values()]
 
 
 OWN = """

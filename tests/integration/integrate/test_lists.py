@@ -167,8 +167,7 @@ LISTS: dict[str, tuple[tuple[Job, ...], str, str]] = {
     "APPS_NOTIFICATIONS": ((NOTIFICATIONS,), "unread.flush", "weir.ticks"),
     "APPS_MAIL": ((MAIL,), "mail.send_emails", "weir.mail"),
     "APPS_FETCHES": ((FETCHES,), "fetches.dispatch", "weir.ticks"),
-    "APPS": (ALL, "fetches.dispatch", "weir.ticks"),
-    "APPS + weir.APPS_OPS": ((OPS,), "history.rollup", "weir.maintenance"),
+    "APPS + weir.APPS_OPS": ((*ALL, OPS), "history.rollup", "weir.maintenance"),
     "APPS + weir.APPS_API": ((API,), "api.purge", "weir.maintenance"),
 }
 

@@ -25,6 +25,8 @@ READ = """
 import json
 from shop.celery import app
 app.conf
+from django.conf import settings
+exec(settings.BEFORE)
 from weir.workers.beat.scheduler import LeasedScheduler
 found = LeasedScheduler(app=app).schedule
 def told(entry):
@@ -40,23 +42,20 @@ print(json.dumps([{name: told(entry) for name, entry in own.items()}, kept]))
 DATABASE_SCHEDULER = 'CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"\n'
 
 
-def test_what_the_settings_say_is_what_beat_does(host: Host) -> None:
-    """Parts of seconds, of which 0 would flood the broker, lists of numbers, and what each task is sent with."""
-    host.write("weir.APPS_THROTTLE", more=SCHEDULE)
+def test_beat_does_what_the_settings_say_until_they_no_longer_do(host: Host) -> None:
+    """Parts of seconds, of which 0 would flood the broker, lists of numbers, and what each task is sent with.
+
+    What people have made in the admin stays; so do all rows where django-celery-beat's scheduler had them before.
+    """
+    host.write("weir.APPS_THROTTLE")
     host.manage("migrate")
-    found, kept = json.loads(host.python(READ))
+    steps = SCHEDULE, SCHEDULE + f"BEFORE = {ADMINS!r}", DATABASE_SCHEDULER + FEWER, FEWER
+    told = host.told_with(("BEFORE = ''\n" + step for step in steps), READ)
+    assert [status for status, _ in told] == [0] * 4, told
+    (found, kept), *later = [json.loads(text) for _, text in told]
     assert found == {"often": 0.5, "seldom": 90.5, "listed": [[0, 30], [7]], "expires": 60.0}
     assert kept.pop("expires").startswith("20")  # a time, by PostgreSQL's clock
     assert kept == {"time_limit": "5", "queue": "q"}
-
-
-def test_what_the_settings_no_longer_say_is_over(host: Host) -> None:
-    """What people have made in the admin stays; so do all rows where django-celery-beat's scheduler had them before."""
-    host.write("weir.APPS_THROTTLE", more=SCHEDULE)
-    host.manage("migrate")
-    host.python(ADMINS)
-    assert len(json.loads(host.python(READ))[0]) == 5
-    host.write("weir.APPS_THROTTLE", more=DATABASE_SCHEDULER + FEWER)
-    assert len(json.loads(host.python(READ))[0]) == 5
-    host.write("weir.APPS_THROTTLE", more=FEWER)
-    assert json.loads(host.python(READ))[0] == {"often": 3.0, "of an admin": 60.0}
+    admins, both, fewer = (found for found, _ in later)
+    assert (len(admins), len(both)) == (5, 5)
+    assert fewer == {"often": 3.0, "of an admin": 60.0}
