@@ -4,15 +4,13 @@ import os
 import signal
 import socketserver
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import redis
 from django.db import connection
@@ -22,8 +20,6 @@ from project.processes.procfile import lines
 from tests.forked import Forked
 from tests.home import HOME
 from tests.servers import database_url
-
-END_WITHIN_S = 20
 
 Told = subprocess.CompletedProcess[str]
 Manage = Callable[..., Told]
@@ -36,19 +32,15 @@ class Procfile:
     folder: Path
     broker: Any
     environment: dict[str, str]
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    started: list[Forked] = field(default_factory=list)
 
-    def start(self, name: str, *, log: str = "", **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *, log: str = "", **environment: str) -> Forked:
         """Start a process as the Procfile names it; what it writes goes to the log of its name."""
+        variables = {**self.environment, **environment}
         line = lines()[name]
+        words = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: variables.get(found[1]) or found[2], line).split()
         with self.log(log or name).open("wb") as output:
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", f"exec {line}"],
-                cwd=CHECKOUT,
-                env={**self.environment, **environment},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+            process = Forked("-m", *words, environment=variables, output=output, start_new_session=True)
         self.started.append(process)
         return process
 
@@ -61,20 +53,11 @@ class Procfile:
         return self.log(name).read_text(errors="replace")
 
     def stop(self) -> None:
-        """End what still runs, with its children."""
+        """Kill what still runs, with its children: no test is of what they would do at the end."""
         for process in self.started:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.terminate()
-        for process in self.started:
-            children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-            try:
-                process.wait(END_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                for child in children:
-                    child.kill()
-                process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 @pytest.fixture
@@ -86,7 +69,6 @@ def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) ->
         broker=own_broker,
         environment={
             **os.environ,
-            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
             "DATABASE_URL": database_url(connection.settings_dict["NAME"]),
             "REDIS_URL": f"unix://{socket}",
             "DJANGO_SECRET_KEY": "a key of the tests",

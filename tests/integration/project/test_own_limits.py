@@ -1,5 +1,6 @@
 """What a team sets for its own tasks, and Weir's have of their own: time limits, and how long results live."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def slow():
     time.sleep(8)
 
 def slow_beat(queue):
-    time.sleep(4)
+    time.sleep(2)
     beat(queue)
 
 beat, heartbeats.beat = heartbeats.beat, slow_beat
@@ -45,52 +46,65 @@ from project.celery import app
 from weir.workers import task_names
 app.loader.import_default_modules()
 app.finalize()
-for queue in ("default", "weir.ticks"):
-    app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default")
+for name in sys.argv[2:]:
+    app.send_task(task_names.HEARTBEAT, args=(name,), queue="default")
 app.send_task("team.tasks.slow", queue="default")
 """
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [
-        "CELERY_TASK_TIME_LIMIT = 1",
-        "CELERY_TASK_SOFT_TIME_LIMIT = 1",
-        "CELERY_TASK_ANNOTATIONS = {'*': {'time_limit': 1}}",
-    ],
+LIMITS = (
+    "CELERY_TASK_TIME_LIMIT = 1",
+    "CELERY_TASK_SOFT_TIME_LIMIT = 1",
+    "CELERY_TASK_ANNOTATIONS = {'*': {'time_limit': 1}}",
 )
-def test_limits_of_a_team_are_none_of_weirs(
-    limits: str, procfile: Procfile, tmp_path: Path, eventually: Eventually
-) -> None:
+RATES = ("CELERY_TASK_DEFAULT_RATE_LIMIT = '1/h'", "CELERY_TASK_ANNOTATIONS = {'*': {'rate_limit': '1/h'}}")
+
+
+def start_teams(procfile: Procfile, settings: Iterable[str], folder: Path, more: str = "") -> list[dict[str, str]]:
+    """Start a worker with each of these settings, on another database of the broker; return what each is told by."""
+    teams = []
+    for number, added in enumerate(settings):
+        (folder / f"team{number}_settings.py").write_text(f"{TEAM}{added}\n{more}")
+        team = {
+            "PYTHONPATH": str(folder),
+            "DJANGO_SETTINGS_MODULE": f"team{number}_settings",
+            "REDIS_URL": f"{procfile.environment['REDIS_URL']}?db={number}",
+        }
+        procfile.start("worker", log=f"worker{number}", **team)
+        teams.append({**procfile.environment, **team})
+    return teams
+
+
+def test_limits_of_a_team_are_none_of_weirs(procfile: Procfile, tmp_path: Path, eventually: Eventually) -> None:
     """A task of Weir's goes on to its end, and the next begins; one of the team's is ended."""
-    (tmp_path / "team_settings.py").write_text(f"{TEAM}{limits}\nINSTALLED_APPS += ['team']\n")
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "__init__.py").touch()
     (tmp_path / "team" / "tasks.py").write_text(TASKS)
-    procfile.start("worker", PYTHONPATH=str(tmp_path), DJANGO_SETTINGS_MODULE="team_settings")
-    team = {**procfile.environment, "DJANGO_SETTINGS_MODULE": "team_settings"}
-    sending = Forked("-c", SEND, str(tmp_path), environment=team)
-    told, _ = sending.communicate()
-    assert sending.returncode == 0, told
-    eventually(lambda: Heartbeat.objects.count() == 2, "two heartbeats", seconds=40)
-    eventually(lambda: "TimeLimitExceeded" in procfile.said("worker"), "the end of the team's task", seconds=40)
+    teams = start_teams(procfile, LIMITS, tmp_path, "INSTALLED_APPS += ['team']\n")
+    named = [f"{number}.{part}" for number in range(len(teams)) for part in "abc"]  # more than the worker has processes
+    for number, team in enumerate(teams):
+        sending = Forked("-c", SEND, str(tmp_path), *named[number * 3 :][:3], environment=team)
+        told, _ = sending.communicate()
+        assert sending.returncode == 0, told
+    eventually(lambda: beaten() == named, "three heartbeats of each", seconds=40)
+    for number in range(len(teams)):
+        log = f"worker{number}"
+        eventually(
+            lambda said=said: "TimeLimitExceeded" in procfile.said(said), "the end of the team's task", seconds=40
+        )
 
 
-@pytest.mark.parametrize(
-    "limits",
-    ["CELERY_TASK_DEFAULT_RATE_LIMIT = '1/h'", "CELERY_TASK_ANNOTATIONS = {'*': {'rate_limit': '1/h'}}"],
-)
-def test_rates_of_a_team_are_none_of_weirs(
-    limits: str, procfile: Procfile, tmp_path: Path, eventually: Eventually
-) -> None:
+def test_rates_of_a_team_are_none_of_weirs(procfile: Procfile, tmp_path: Path, eventually: Eventually) -> None:
     """A worker begins Weir's tasks as they come: each run does all that is due, and sites have rates of their own."""
-    (tmp_path / "team_settings.py").write_text(f"{TEAM}{limits}\n")
-    procfile.start("worker", PYTHONPATH=str(tmp_path), DJANGO_SETTINGS_MODULE="team_settings")
-    url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
-    with app.connection_for_write(url) as connection:
-        for queue in ("default", "weir.ticks", "weir.fetch"):
-            app.send_task(task_names.HEARTBEAT, args=(queue,), queue="default", connection=connection)
-    eventually(lambda: Heartbeat.objects.count() == 3, "three heartbeats", seconds=30)
+    teams = start_teams(procfile, RATES, tmp_path)
+    path = procfile.broker.connection_pool.connection_kwargs["path"]
+    named = [f"{number}.{part}" for number in range(len(teams)) for part in "abc"]
+    for name in named:
+        with app.connection_for_write(f"redis+socket://{path}?virtual_host={name[0]}") as connection:
+            app.send_task(task_names.HEARTBEAT, args=(name,), queue="default", connection=connection)
+    eventually(lambda: beaten() == named, "three heartbeats of each", seconds=30)
+
+
+def beaten() -> list[str]:
+    return [*Heartbeat.objects.order_by("queue").values_list("queue", flat=True)]
 
 
 def test_results_of_a_team_expire(own_broker: redis.Redis) -> None:
