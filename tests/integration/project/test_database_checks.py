@@ -1,8 +1,6 @@
 """Which database Weir's tables can be in, checks say: before a statement is executed, with what to write instead."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from django.core.checks import run_checks
 from django.db import connection, connections
 
 from project.checkout import CHECKOUT
+from tests.forked import Forked
 from tests.integration.project.test_checks import weir_messages
 from tests.servers import database_url, redis_url
 
@@ -42,10 +41,10 @@ def test_another_make_is_refused_by_one_sentence(command: str, of_django: bool, 
         "DJANGO_SECRET_KEY": "of a test",
         "DJANGO_SETTINGS_MODULE": "other_make",
     }
-    words = [sys.executable, "-m", "django", *command.split()]
-    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    said = done.stdout + done.stderr
+    with (tmp_path / "said").open("wb") as output:
+        process = Forked("-m", "django", *command.split(), environment={**os.environ, **variables}, output=output)
+    assert process.wait() == 1
+    said = (tmp_path / "said").read_text()
     assert f"(weir.E032) {NEEDS}, but DATABASES['default'] is SQLite." in said
     assert 'Set its ENGINE to "django.db.backends.postgresql"' in said
     assert "Traceback" not in said

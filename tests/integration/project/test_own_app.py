@@ -3,13 +3,14 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
 from project.checkout import CHECKOUT
+from tests.forked import Forked
+from tests.run_python import BECOME
 
 SETTINGS = """\
 from project.settings import INSTALLED_APPS
@@ -54,26 +55,24 @@ print(reverse("shop"), reverse("admin:index"), Client().get("/").content.decode(
 
 def python(checkout: Path, *arguments: str, at: str = ".") -> str:
     """Return what a program of the checkout writes; it must end well."""
-    variables = {"DJANGO_SECRET_KEY": "only-for-this-step", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=checkout / at,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    variables = {**os.environ, "DJANGO_SECRET_KEY": "only-for-this-step", "PYTHONPATH": str(checkout)}
+    words = arguments if arguments[0] == "-m" else ("-c", BECOME, *arguments)
+    with TemporaryFile() as output:
+        process = Forked(*words, environment=variables, folder=checkout / at, output=output)
+        status = process.wait()
+        output.seek(0)
+        said = output.read().decode()
+    assert status == 0, said
+    return said
 
 
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a checkout of what the image gets, by .dockerignore, with an app that `startapp` made."""
+    tmp_path = tmp_path_factory.mktemp("image")
     for line in (CHECKOUT / ".dockerignore").read_text().splitlines():
         if line.startswith("!") and (name := line[1:]) and (CHECKOUT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(CHECKOUT / name, tmp_path / name, symlinks=True, ignore=ignored)
+            shutil.copytree(CHECKOUT / name, tmp_path / name, symlinks=True)  # with its byte code: it is not made anew
         elif line.startswith("!"):
             shutil.copy(CHECKOUT / line[1:], tmp_path / line[1:])
     python(tmp_path, "../manage.py", "startapp", "shop", at="local")

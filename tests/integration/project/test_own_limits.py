@@ -87,9 +87,7 @@ def test_limits_of_a_team_are_none_of_weirs(procfile: Procfile, tmp_path: Path, 
     eventually(lambda: beaten() == named, "three heartbeats of each", seconds=40)
     for number in range(len(teams)):
         log = f"worker{number}"
-        eventually(
-            lambda said=said: "TimeLimitExceeded" in procfile.said(said), "the end of the team's task", seconds=40
-        )
+        eventually(lambda log=log: "TimeLimitExceeded" in procfile.said(log), "the end of its task", seconds=40)
 
 
 def test_rates_of_a_team_are_none_of_weirs(procfile: Procfile, tmp_path: Path, eventually: Eventually) -> None:

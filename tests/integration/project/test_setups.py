@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests import setups
-from tests.run_python import run_python
+from tests.run_python import run_forked
 from tests.servers import database_url, redis_url
 from tests.setups import team_tests
 
-SETUPS = ["project.settings", *(f"tests.setups.{name}" for _, name, _ in pkgutil.iter_modules(setups.__path__))]
-SETUPS.remove(team_tests.__name__)
+# The six others of tests/setups are in of_requests and of_servers, three in each.
+SETUPS = ["project.settings", "tests.setups.of_requests", "tests.setups.of_servers"]
 TESTS = len(re.findall(r"def test_", Path(team_tests.__file__).read_text()))
-SILENCED = ["tests.setups.cache_in_redis", "tests.setups.of_servers"]  # a warning each
+SILENCED = ["tests.setups.of_servers"]  # a warning, of cache_in_redis
 
 pytestmark = pytest.mark.usefixtures("embedded_servers")
 
 
 def run(*arguments: str, setup: str) -> str:
     """Run Python with the settings of the set-up; returns what it writes."""
-    return run_python(
+    return run_forked(
         *arguments,
         DATABASE_URL=database_url(f"team_{setup.rpartition('.')[2]}"),
         REDIS_URL=redis_url(),
@@ -40,9 +40,18 @@ def test_the_tests_of_a_team_pass(setup: str) -> None:
     assert f"({SILENCED.count(setup)} silenced)" in said
 
 
-def test_they_pass_in_one_process() -> None:
+def test_they_pass_in_one_process_without_migrations() -> None:
     """On the database itself."""
-    assert f"Ran {TESTS} tests" in run("manage.py", "test", team_tests.__name__, "--no-input", setup=SETUPS[0])
+    said = run("manage.py", "test", team_tests.__name__, "--no-input", setup="tests.setups.no_migrations")
+    assert f"Ran {TESTS} tests" in said
+    assert re.findall(r"weir\.[EW]\d+", said) == []
+
+
+def test_each_set_up_is_one_of_those_that_are_run() -> None:
+    """By itself, or as a module that one of them takes over."""
+    named = {name for _, name, _ in pkgutil.iter_modules(setups.__path__)} - {"team_tests", "no_migrations"}
+    texts = {name: (Path(setups.__path__[0]) / f"{name}.py").read_text() for name in ("of_requests", "of_servers")}
+    assert {*re.findall(r"from tests\.setups\.(\w+) import \*", "".join(texts.values())), *texts} == named
 
 
 def test_they_pass_by_pytest_without_migrations() -> None:

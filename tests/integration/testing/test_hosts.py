@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import hosts
-from tests.run_python import run_python
+from tests.run_python import run_forked
 from tests.servers import database_url, redis_url
 
 BOOKSHOP = Path(hosts.__file__).parent / "bookshop"
@@ -41,7 +41,7 @@ def number_in(module: str) -> int:
 def run(*arguments: str, server: socket.socket | None, settings: str = "settings") -> str:
     """Run Python in the project; without a `server`, with the tests' own Redis."""
     url = redis_url() if server is None else f"redis://127.0.0.1:{server.getsockname()[1]}/0"
-    return run_python(
+    return run_forked(
         *arguments,
         DATABASE_URL=database_url("bookshop"),
         REDIS_URL=url,
