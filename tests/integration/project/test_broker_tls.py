@@ -32,12 +32,20 @@ class Server:
     told: list[bytes] = field(default_factory=list)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """Run the server; it answers nothing."""
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+@pytest.fixture(scope="module")
+def self_signed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Make a certificate, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = [*SELF_SIGNED.split(), "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.fixture
+def server(self_signed: tuple[Path, Path]) -> Iterator[Server]:
+    """Run the server; it answers nothing."""
+    certificate, key = self_signed
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with socket.create_server(("127.0.0.1", 0)) as listener:
