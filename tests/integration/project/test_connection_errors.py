@@ -47,7 +47,8 @@ class WrongPassword(socketserver.BaseRequestHandler):
 @needs_no_pool
 def test_embedded_servers_that_do_not_run(manage: Manage, tmp_path: Path) -> None:
     """Without DATABASE_URL and without running servers, the command says how to start them."""
-    assert sentence(manage(*LIST, WEIR_HOME=tmp_path)) == embedded.not_running_hint()
+    told = sentence(manage(*LIST, WEIR_HOME=tmp_path))
+    assert told == "PostgreSQL is not running: start it with `make up`, or set DATABASE_URL to a server of your own."
 
 
 @needs_no_pool
@@ -96,7 +97,8 @@ def test_unknown_databases_and_users(manage: Manage) -> None:
 def test_a_database_without_tables(manage: Manage) -> None:
     """Where the tables are missing, the command says to migrate."""
     url = database_url("postgres")
-    assert sentence(manage("sites", DATABASE_URL=url)).endswith("run `python manage.py migrate`.")
+    told = sentence(manage("sites", DATABASE_URL=url))
+    assert told == "The database lacks tables that this command needs: run `python manage.py migrate`."
 
 
 @pytest.mark.parametrize("debug", [["--traceback"], []])

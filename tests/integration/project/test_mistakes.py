@@ -37,7 +37,6 @@ LENGTHS = "write 30 (seconds), 50ms, 90s, 10m, 2h or 1d."
 HELP = "`manage.py {} --help` shows what it takes."
 ACTIONS = "The actions are list, show, set, pause, resume, forecast, delete"
 STATES = "The states are queued, reserved, running, done, failed, cancelled"
-OTHER_SERVERS = "to a server of your own."
 
 # What is typed behind `manage.py`, the last line that comes back, and the exit status. {here} is a folder with an empty
 # file, {used} a port that a process listens on.
@@ -149,14 +148,8 @@ TYPED = [
 ]
 
 # The same with variables of the environment, which a new process reads. {postgres} is the port of a server that refuses
-# passwords, {empty} the URL of a database without tables.
+# passwords. Embedded servers that do not run, and a database without tables, are in test_connection_errors.py.
 SET = [
-    (
-        "showmigrations",
-        {"DATABASE_URL": "", "WEIR_HOME": "{here}"},
-        f"PostgreSQL is not running: start it with `make up`, or set DATABASE_URL {OTHER_SERVERS}",
-        1,
-    ),
     (
         "sites",
         {"DATABASE_URL": "postgresql://weir:weir@127.0.0.1:1/orders"},
@@ -174,18 +167,6 @@ SET = [
             'failed: FATAL: password authentication failed for user "weir" in database "orders"): '
             f"check DATABASE_URL{DOCTOR}."
         ),
-        1,
-    ),
-    (
-        "sites",
-        {"DATABASE_URL": "{empty}"},
-        "The database lacks tables that this command needs: run `python manage.py migrate`.",
-        1,
-    ),
-    (
-        "fetch http://a.example/",
-        {"REDIS_URL": "", "WEIR_HOME": "{here}"},
-        f"Valkey is not running: start it with `make up`, or set REDIS_URL {OTHER_SERVERS}",
         1,
     ),
     (
@@ -321,7 +302,7 @@ def test_a_mistake_in_a_variable(
     if IS_POOLED and "127.0.0.1" in given.get("DATABASE_URL", ""):
         pytest.skip(POOL_SPEAKS_FIRST)
     variables = {"DATABASE_URL": database_url(connection.settings_dict["NAME"]), **given}
-    places = {"here": here, "postgres": postgres, "empty": database_url("postgres")}
+    places = {"here": here, "postgres": postgres}
     ended = manage(
         *shlex.split(typed),
         **{name: text.format(**places) for name, text in variables.items()},
