@@ -57,9 +57,12 @@ def shared(open_folder: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Path]:  # noqa: ARG001 -- is first
-    """Return a home whose database exists; every test leaves it whole and stopped."""
+    """Return a home whose database exists; every test leaves it whole and stopped.
+
+    What makes it does not sync it to disk: the servers of a durable home do.
+    """
     folder = tmp_path_factory.mktemp("checkout") / ".weir"
-    with embedded.servers(folder, valkey=False):
+    with embedded.servers(folder, valkey=False, durable=False):
         pass
     yield folder
     embedded.discard(folder)
