@@ -1,6 +1,7 @@
 """Weir's own processes, by the Procfile's exact lines, on a broker that a test may harm; and manage.py in forks."""
 
 import os
+import re
 import signal
 import socketserver
 import subprocess
@@ -15,7 +16,6 @@ import pytest
 import redis
 from django.db import connection
 
-from project.checkout import CHECKOUT
 from project.processes.procfile import lines
 from tests.forked import Forked
 from tests.home import HOME
