@@ -3,8 +3,8 @@
 Requirements that follow, such as `Django==6.0.*`, hold instead of what constraints.txt says of the same packages.
 
 uv does in seconds what takes pip a minute. uv does not read pip's configuration, so this program hands that on: the
-index, the certificate. Where uv is not available, cannot do what the configuration says, or fails, pip installs the
-same, and one sentence says why.
+index, the certificate, the constraints. Where uv is not available, cannot do what the configuration says, or fails, pip
+installs the same, and one sentence says why.
 """
 
 import ast
@@ -36,7 +36,7 @@ VARIABLES = {
     "proxy": "ALL_PROXY",
 }
 SEPARATORS = {"extra-index-url": " ", "trusted-host": " ", "find-links": ","}  # of uv's lists; pip's are white space
-UNTOLD = {"constraint", "no-binary", "only-binary", "require-hashes"}  # they limit what may be installed
+UNTOLD = {"no-binary", "only-binary", "require-hashes"}  # they limit what may be installed
 
 
 class NotWithUv(Exception):
@@ -66,12 +66,18 @@ def told(options: dict[str, str]) -> dict[str, str]:
     return env
 
 
+def limits(options: dict[str, str]) -> tuple[str, ...]:
+    """Return the options that name the constraints of pip's configuration: uv reads files of them as pip does."""
+    return tuple(word for file in options.get("constraint", "").split() for word in (CONSTRAINTS[0], file))
+
+
 def install_with_uv(wanted: tuple[str, ...], quiet: tuple[str, ...]) -> None:
     """Install what is wanted; raises NotWithUv."""
-    env = told(configuration(_pip_says("config", "list"))) | os.environ
+    options = configuration(_pip_says("config", "list"))
+    env = told(options) | os.environ
     if find_spec("uv") is None:
         _pip_says("install", "--quiet", "--only-binary", ":all:", *CONSTRAINTS, "uv")
-    if subprocess.run([*UV, *quiet, *wanted], cwd=CHECKOUT, env=env, check=False).returncode:
+    if subprocess.run([*UV, *quiet, *limits(options), *wanted], cwd=CHECKOUT, env=env, check=False).returncode:
         raise NotWithUv("uv failed")
 
 

@@ -95,7 +95,7 @@ def test_without_a_configuration_uv_is_told_nothing() -> None:
     assert told({"index-url": " "}) == {}
 
 
-@pytest.mark.parametrize("option", ["constraint", "no-binary", "only-binary", "require-hashes"])
+@pytest.mark.parametrize("option", ["no-binary", "only-binary", "require-hashes"])
 def test_what_limits_the_choice_is_left_to_pip(option: str) -> None:
     """An option that uv is not told, and that says what may be installed, is a reason to use pip."""
     with pytest.raises(NotWithUv, match=option):
@@ -120,6 +120,16 @@ def test_uv_installs_with_pips_index(programs: Programs, capfd: pytest.CaptureFi
     ]
     assert env == {"UV_DEFAULT_INDEX": "https://pypi.example/simple"}
     assert f"Installing Weir [embedded,dev] into {Path(sys.prefix).name} with uv ..." in capfd.readouterr().out
+
+
+def test_uv_keeps_to_pips_constraints_too(programs: Programs) -> None:
+    """Each file that pip's configuration names is one of uv's, beside Weir's own: both hold."""
+    programs.set("PIP", status=0, says="global.constraint='/etc/pip/constraints.txt\\nmore.txt'")
+
+    assert install.main("embedded") == 0
+
+    [_, (installed, _)] = programs.ran()
+    assert installed[3:9] == ["-c", "/etc/pip/constraints.txt", "-c", "more.txt", "-c", "constraints.txt"]
 
 
 def test_a_requirement_holds_instead_of_the_constraint(
