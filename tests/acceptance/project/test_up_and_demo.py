@@ -22,10 +22,12 @@ import pytest
 
 from project import embedded
 from project.checkout import CHECKOUT
+from tests.forked import Forked
 from tests.waiting import in_time, wait_for
 from weir.workers import schedule
 
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
+MANAGE_PY = "import runpy; runpy.run_path('manage.py', run_name='__main__')"  # for what a fork becomes
 STOPS_WITHIN_S = 5.0
 FIELDS = {
     *("fetched", "failed", "failed_on_purpose", "sites", "early_starts", "shortest_gap_ratio", "used_share"),
@@ -173,15 +175,22 @@ def test_ctrl_c_stops_the_demo_and_gives_the_terminal_back(home: Path) -> None:
         terminal.close()
 
 
-def test_the_demo_wipes_nothing_but_what_a_demo_made(home: Path) -> None:
+def refusal(tmp_path: Path, *arguments: str, **variables: str) -> str:
+    """Return what a command writes that must be refused."""
+    with (tmp_path / "output").open("w+b") as output:
+        command = Forked("-c", MANAGE_PY, *arguments, environment={**os.environ, **variables}, output=output)
+        command.communicate()
+        assert command.wait() == 1
+        output.seek(0)
+        return output.read().decode()
+
+
+def test_the_demo_wipes_nothing_but_what_a_demo_made(home: Path, tmp_path: Path) -> None:
     """A folder that holds something else is refused, and left as it is."""
     home.mkdir()
     (home / "precious").write_text("data")
-    demo = subprocess.run(
-        [*MANAGE, "demo", "--headless", "--home", str(home)], capture_output=True, text=True, check=False
-    )
-    assert demo.returncode == 1
-    assert f"{home} holds something that is not the demo's" in demo.stderr
+    said = refusal(tmp_path, "demo", "--headless", "--home", str(home))
+    assert f"{home} holds something that is not the demo's" in said
     assert [entry.name for entry in home.iterdir()] == ["precious"]
 
 
@@ -236,19 +245,11 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         up.wait()
 
 
-def test_up_says_when_the_port_is_taken(home: Path) -> None:
+def test_up_says_when_the_port_is_taken(home: Path, tmp_path: Path) -> None:
     """One sentence names the port and the option, and nothing was started."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        up = subprocess.run(
-            [*MANAGE, "up", "--port", str(port)],
-            env={**os.environ, "WEIR_HOME": str(home)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert up.returncode == 1
-    [sentence] = up.stderr.splitlines()
+        [sentence] = refusal(tmp_path, "up", "--port", str(port), WEIR_HOME=str(home)).splitlines()
     assert f"Port {port} of 127.0.0.1 cannot be used" in sentence
     assert "--port" in sentence
     assert not home.exists()
