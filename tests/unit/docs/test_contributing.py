@@ -44,11 +44,18 @@ def import_name(path: str) -> str:
     return (f"weir/{path}" if (CHECKOUT / "weir" / room).is_symlink() else path).replace("/", ".")
 
 
-@pytest.mark.parametrize("name", sorted({":".join(found) for found in STATION.findall(TEXT)}))
-def test_a_station_of_the_map_exists(name: str) -> None:
-    """The module can be imported, and has the function or the method."""
-    module, _, function = name.partition(":")
-    assert callable(attrgetter(function)(resolve_name(module)))
+def is_there(module: str, function: str) -> bool:
+    """Tell whether the module can be imported, and has the function or the method."""
+    try:
+        return callable(attrgetter(function)(resolve_name(module)))
+    except (ImportError, AttributeError):
+        return False
+
+
+def test_the_stations_of_the_map_exist() -> None:
+    stations = sorted(set(STATION.findall(TEXT)))
+    assert len(stations) > 100
+    assert [":".join(station) for station in stations if not is_there(*station)] == []
 
 
 def test_a_file_that_is_named_exists() -> None:

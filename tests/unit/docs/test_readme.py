@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,19 +34,19 @@ def prose(path: Path) -> str:
     return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+@cache
 def anchors(path: Path) -> set[str]:
     """Return the names under which the headings of a page can be linked to."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_code_blocks_name_their_language(page: str) -> None:
+def test_code_blocks_name_their_language() -> None:
     """Each code block says what it is, so that none escapes the tests below."""
-    fences = re.findall(r"^```(.*)$", PAGES[page].read_text(), re.MULTILINE)
-
-    assert {fence.split(" ")[0] for fence in fences[0::2]} <= LANGUAGES | DIRECTIVES
-    assert set(fences[1::2]) <= {""}
+    for page, path in PAGES.items():
+        fences = re.findall(r"^```(.*)$", path.read_text(), re.MULTILINE)
+        assert {fence.split(" ")[0] for fence in fences[0::2]} <= LANGUAGES | DIRECTIVES, page
+        assert set(fences[1::2]) <= {""}, page
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
@@ -72,27 +73,27 @@ def test_python_blocks_compile_and_import_what_exists(page: str) -> None:
                 assert [name for name in missing if not _is_module(f"{node.module}.{name}")] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere() -> None:
     """Each relative link names a file that exists, and a heading in it where it names one."""
     broken = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", prose(PAGES[page])):
-        if not link.startswith(("https://", "http://")):
-            name, _, anchor = link.partition("#")
-            target = (PAGES[page].parent / name).resolve() if name else PAGES[page]
-            if not target.exists() or (anchor and anchor not in anchors(target)):
-                broken.append(link)
+    for page, path in PAGES.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+            if not link.startswith(("https://", "http://")):
+                name, _, anchor = link.partition("#")
+                target = (path.parent / name).resolve() if name else path
+                if not target.exists() or (anchor and anchor not in anchors(target)):
+                    broken.append(f"{page}: {link}")
 
     assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_pages_name_commands_that_exist(page: str) -> None:
+def test_pages_name_commands_that_exist() -> None:
     """What a page calls `manage.py X` or `make X`, outside code blocks too, is a command or a target."""
-    text = prose(PAGES[page])
-
-    assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands())
-    assert set(re.findall(r"`make ([a-z]+)", text)) <= set(make_targets())
+    commands, targets = set(get_commands()), set(make_targets())
+    for page, path in PAGES.items():
+        text = prose(path)
+        assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= commands, page
+        assert set(re.findall(r"`make ([a-z]+)", text)) <= targets, page
 
 
 def test_readme_shows_the_two_commands_first() -> None:

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from pydantic import SecretStr
 
 from project.checkout import CHECKOUT
@@ -56,11 +55,10 @@ def test_every_setting_is_in_the_reference() -> None:
     assert [name for name in declared.Settings.model_fields if f"\n| `{name}` |" not in page] == []
 
 
-@pytest.mark.parametrize("name", Variables.model_fields)
-def test_a_variable_says_what_it_means_and_how_it_is_written(name: str) -> None:
+def test_a_variable_says_what_it_means_and_how_it_is_written() -> None:
     """Its description is a sentence that fits into a table; one kind says what to write, where not all can be read."""
-    field = Variables.model_fields[name]
-    assert re.fullmatch(r"[A-Z`][^|\n]*\.", field.description or "")
-    marks = sum(isinstance(mark, Wanted) for mark in field.metadata)
-    says_itself = name in ("WEIR_MAIL_RELAYS", "WEIR_MAIL_ROUTES")  # a sentence, without what may be secret
-    assert marks == 1 or (marks == 0 and (says_itself or field.annotation in (str, SecretStr)))
+    for name, field in Variables.model_fields.items():
+        assert re.fullmatch(r"[A-Z`][^|\n]*\.", field.description or ""), name
+        marks = sum(isinstance(mark, Wanted) for mark in field.metadata)
+        says_itself = name in ("WEIR_MAIL_RELAYS", "WEIR_MAIL_ROUTES")  # a sentence, without what may be secret
+        assert marks == 1 or (marks == 0 and (says_itself or field.annotation in (str, SecretStr))), name
