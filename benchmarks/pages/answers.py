@@ -58,9 +58,13 @@ def _warm(client: Client, visit: Visit, size: Size) -> list[Figure]:
         times_ms = [_takes_ms(lambda headers=headers: _ask(client, visit, headers)) for _ in range(size.requests)]  # type: ignore[misc]
         found += [
             _ms(visit, f"{prefix}p50", median(times_ms)),
-            _ms(visit, f"{prefix}p99", quantiles(times_ms, n=100, method="inclusive")[98]),
+            _ms(visit, f"{prefix}p99", _p99(times_ms)),
         ]
     return found
+
+
+def _p99(times_ms: list[float]) -> float:
+    return quantiles(times_ms, n=100, method="inclusive")[98] if len(times_ms) > 1 else times_ms[0]
 
 
 def _asked(client: Client, visit: Visit, folder: Path, large: dict[str, int]) -> list[Figure]:
