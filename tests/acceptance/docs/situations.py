@@ -1,13 +1,32 @@
 """What the pages leave to their reader: where each begins, what is there already, and what cannot be run in a test.
 
-A page that is not named begins where the quickstart and "Add your own app" end: .venv is activated, `make up` runs.
+A page that is not named begins where the quickstart and "Add your own app" end: .venv is activated, Weir runs.
 """
 
 from dataclasses import dataclass
 
 ACTIVATE = "source .venv/bin/activate"
-FRESH = {"README.md", "docs/quickstart.md", "docs/tutorial.md"}  # these begin in a fresh clone after `make install`
-WITHOUT_SHOP = {"docs/how-to/add-your-app.md"}  # this one adds the app that all how-to pages after it write into
+README, REAL = "README.md", "docs/how-to/use-real-servers.md"
+QUICKSTART, TUTORIAL = "docs/quickstart.md", "docs/tutorial.md"
+ADD_YOUR_APP, SCALE_OUT = "docs/how-to/add-your-app.md", "docs/how-to/scale-out.md"
+FRESH = {README, QUICKSTART}  # these begin in a fresh clone after `make install`
+# These add the app `shop`, which pages after them write into: they begin in a clone that was used, and has none.
+WITHOUT_SHOP = {TUTORIAL, ADD_YOUR_APP}
+# The workers that README.md starts on servers of the reader's own are those of this page, word by word: they go on.
+GO_ON = {REAL: "celery "}
+# For the reader of this page, processes start again when code changes. What readers of others write is executed by what
+# they type: a dozen starts of all processes would prove nothing.
+RELOADED = {ADD_YOUR_APP}
+UP = "make up"
+UP_WITHOUT_RELOAD = "make up ARGS=--no-reload"
+# So that what one page starts is of use to the next one; the others are read between, in the order of the index.
+FIRST, LAST = (README, REAL, QUICKSTART, TUTORIAL, ADD_YOUR_APP), (SCALE_OUT,)
+
+
+def in_order(pages: list[str]) -> list[str]:
+    """Return the pages in the order in which they are read."""
+    between = [page for page in pages if page not in {*FIRST, *LAST}]
+    return [*(page for page in FIRST if page in pages), *between, *(page for page in LAST if page in pages)]
 
 
 @dataclass(frozen=True)
@@ -21,7 +40,6 @@ class NotRun:
 
 
 GREP = "The log is that of a mail server."
-REAL = "docs/how-to/use-real-servers.md"
 NOT_RUN = [
     NotRun("README.md", "make demo", "It would run the tests in a test.", only="make test"),
     NotRun("docs/quickstart.md", "make demo", "It is run for README.md."),

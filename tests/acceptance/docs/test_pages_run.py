@@ -27,11 +27,15 @@ from tests.acceptance.docs.pages import Block, Command
 from tests.acceptance.networks import Unavailable
 from tests.home import HOME
 
-PAGES = pages.all_pages()
+PAGES = situations.in_order(pages.all_pages())
 HOST = re.compile(r"(?<![\w.@-])(?:[a-z]+\.)*example\.(?:com|net|org)\b")
 REPORT = HOME / "docs-examples.json"
+NOTHING = "\0"  # with which no command begins
+# Byte code is kept: processes that start at once would all compile the same modules.
+CLEAN = "git clean -fdqx -e .venv -e .weir -e __pycache__ -e !/local/**/__pycache__"
+UP = situations.UP
 SHELL = "python manage.py shell"
-UP = "make up"
+TO_THE_END = "All of the blocks were executed."
 SHOWN_WITHIN_S = 30.0
 T = TypeVar("T")
 
@@ -108,29 +112,41 @@ class Reader:
         self._newcomer = newcomer
         self._servers = servers
         self._examples = examples
-        self._modules: list[str] = []
+        self._modules: list[str] = []  # that were written, and not imported yet
+        self._in_shell: list[Block] = []  # that the reader types next, into one shell
 
     def begin(self, page: str) -> None:
         """Open the terminal in which the page begins."""
-        if page in situations.FRESH | situations.WITHOUT_SHOP:
-            for command in ("git checkout -q .", "git clean -fdqx -e .venv -e .weir"):
-                subprocess.run(command.split(), cwd=self._newcomer.folder, check=True)
+        up = self._up_for(page)
         if page in situations.FRESH:
             self._newcomer.stop_all()
             embedded.discard(self._newcomer.folder / ".weir")
-            self._newcomer.open_terminal()
-            return
-        self._newcomer.stop_all(but=UP)
-        self._newcomer.open_terminal(situations.ACTIVATE)
-        first = next((block.first for block in pages.blocks(page) if block.how != "read"), "")
-        if not self._newcomer.terminal_of(UP) and not first.startswith(UP):
-            self._start(UP, f"{page} begins with `{UP}` running")
+        else:
+            self._newcomer.stop_all(but=situations.GO_ON.get(page, up or NOTHING))
+        if page in situations.FRESH | situations.WITHOUT_SHOP:
+            for command in ("git checkout -q .", CLEAN):
+                subprocess.run(command.split(), cwd=self._newcomer.folder, check=True)
+        self._newcomer.open_terminal(*(() if page in situations.FRESH else (situations.ACTIVATE,)))
+        if up and not self._newcomer.terminal_of(up):
+            self._start(up, f"{page} begins with `{up}` running")
+
+    def _up_for(self, page: str) -> str:
+        """Return the command by which Weir runs when the page begins; nothing where the page itself starts it."""
+        typed = [
+            command.typed for block in pages.blocks(page) if block.how == "sh" for command in pages.commands(block)
+        ]
+        if page in situations.GO_ON or any(command.startswith(UP) for command in typed):
+            return ""
+        return UP if page in situations.RELOADED else situations.UP_WITHOUT_RELOAD
 
     def read(self, block: Block) -> None:
         """Do what the block is for; fails with what came where it is not what the page says."""
+        given = situations.GIVEN.get((block.page, block.first))
+        if block.how != "shell" or given:
+            self._type_into_shell()
         if block.first == situations.ON_OWN_SERVERS:
             self._name_servers()
-        if given := situations.GIVEN.get((block.page, block.first)):
+        if given:
             outcome = self._newcomer.type(SHELL, given)
             self._demand(outcome.status == 0, block.name, "What is given cannot be made:", outcome.output)
         match block.how:
@@ -143,13 +159,14 @@ class Reader:
             case "seen":
                 self._see(block)
             case "shell":
-                self._run_in_shell(block)
+                self._in_shell.append(block)
             case _:
                 pytest.fail(f"{block.name} cannot be run: say in which file it stands, or list it in NOT_RUN.")
 
     def _name_servers(self) -> None:
         """Have the environment name servers, as a reader's does who has some; what ran on others is stopped."""
-        self._newcomer.stop_all()
+        if self._newcomer.terminal_of(UP):
+            self._newcomer.stop_all()
         home = self._newcomer.notes / "servers"
         if not home.exists():
             home.mkdir()
@@ -173,10 +190,31 @@ class Reader:
         self._note(block, block.line, block.first, f"file {block.file}")
 
     def finish(self) -> None:
-        """Import what was written: what no example calls is right in this, at least."""
+        """Type what is left; import what was written: what no example calls is right in this, at least."""
+        self._type_into_shell()
         if self._modules:
-            outcome = self._newcomer.type(SHELL, "".join(f"import {module}\n" for module in self._modules))
+            outcome = self._newcomer.type(SHELL, self._imports())
             self._demand(outcome.status == 0, "The files of the page cannot be imported:", outcome.output)
+
+    def _type_into_shell(self) -> None:
+        """Execute the blocks that follow each other in one shell, each without the names of the others."""
+        blocks, self._in_shell = self._in_shell, []
+        if not blocks:
+            return
+        checked = [stated.checked(block.text) for block in blocks]
+        typed = [
+            f"exec(compile({code!r}, {block.name!r}, 'exec'), dict(globals()))\n"
+            for block, (code, _) in zip(blocks, checked, strict=True)
+        ]
+        outcome = self._newcomer.type(SHELL, "".join(typed) + self._imports() + f"print({TO_THE_END!r})\n")
+        is_done = outcome.status == 0 and TO_THE_END in outcome.output
+        self._demand(is_done, ", ".join(block.name for block in blocks), outcome.output)
+        for block, (_, values) in zip(blocks, checked, strict=True):
+            self._note(block, block.line, block.first, "shell", values)
+
+    def _imports(self) -> str:
+        modules, self._modules = self._modules, []
+        return "".join(f"import {module}\n" for module in modules)
 
     def _type(self, block: Block, command: Command) -> None:
         where = f"{block.page}:{command.line}: {command.typed}"
@@ -195,9 +233,12 @@ class Reader:
         self._note(block, command.line, command.typed, block.how, stated.compared(command.seen or ""))
 
     def _start(self, command: str, where: str, shows: str = "") -> Outcome:
+        if self._newcomer.runs(command) and not command.startswith(UP):
+            return Outcome(0, self._newcomer.shown(command))  # for the page before
         if command.startswith(UP) and (other := self._newcomer.terminal_of(UP)):
             self._newcomer.stop(other)  # there is one, and a second one replaces it
-        outcome = self._newcomer.start(command, shows or situations.GOES_ON[command])
+        shows = shows or _first_match(situations.GOES_ON, command) or ""
+        outcome = self._newcomer.start(command, shows)
         self._demand(outcome.status == 0, where, f"It showed no {shows!r}:", outcome.output)
         return outcome
 
@@ -217,12 +258,6 @@ class Reader:
             self._demand(time.monotonic() < give_up_at, block.name, "That was not seen.")
             time.sleep(0.1)
         self._note(block, block.line, block.first, f"seen in {block.shown_by}", stated.compared(block.text))
-
-    def _run_in_shell(self, block: Block) -> None:
-        code, values = stated.checked(block.text)
-        outcome = self._newcomer.type(SHELL, code)
-        self._demand(outcome.status == 0, block.name, outcome.output)
-        self._note(block, block.line, block.first, "shell", values)
 
     def _note(self, block: Block, line: int, typed: str, how: str, compared: int = 0) -> None:
         self._examples.append(Example(page=block.page, line=line, typed=typed, how=how, compared=compared))

@@ -28,7 +28,13 @@ def test_the_lists_name_blocks_that_exist() -> None:
         assert one.why
         block = firsts[one.page, one.first]
         assert not one.only or any(typed.typed.startswith(one.only) for typed in pages.commands(block))
-    assert set(situations.FRESH) <= set(pages.all_pages())
+    of_pages = (situations.FRESH, situations.WITHOUT_SHOP, situations.GO_ON, situations.RELOADED)
+    assert {page for one in (*of_pages, situations.FIRST, situations.LAST) for page in one} <= set(pages.all_pages())
+
+
+def test_each_page_is_read_once() -> None:
+    """In whatever order."""
+    assert sorted(situations.in_order(pages.all_pages())) == sorted(pages.all_pages())
 
 
 def test_nobody_has_the_lists_hold_more_than_the_exceptions() -> None:
