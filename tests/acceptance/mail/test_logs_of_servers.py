@@ -6,7 +6,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -60,31 +60,55 @@ class Sent:
 Server = Postfix | Exim
 
 
-@pytest.fixture(params=["postfix", "exim", "both"] if AT_LENGTH else ["postfix", "exim"])
-def servers(request: pytest.FixtureRequest) -> Iterator[dict[str, Server]]:
-    """Two hosts of each, by their names."""
-    made: dict[str, Server] = {}
-    with ExitStack() as stack:
-        if request.param in {"postfix", "both"}:
-            if why := postfix.why_not():
-                pytest.skip(why)
-            made |= {name: stack.enter_context(postfix.running(REFUSING)) for name in ("mx1", "mx2")}
-        if request.param in {"exim", "both"}:
-            if why := exim.why_not():
-                pytest.skip(why)
-            made |= {name: stack.enter_context(exim.running()) for name in ("mx3", "mx4")}
-        yield made
+KINDS = ("postfix", "exim", "both") if AT_LENGTH else ("postfix", "exim")
+MISSING = {"postfix": postfix.why_not(), "exim": exim.why_not(), "both": postfix.why_not() or exim.why_not()}
 
 
-def test_no_verdict_is_wrong_whatever_becomes_of_the_logs(servers: dict[str, Server], tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+    """Judge the logs of each kind of server that there is, at the same time: most of it is to wait for the clock."""
+    with ThreadPoolExecutor(1 if AT_LENGTH else len(KINDS)) as beside:
+        yield {
+            kind: beside.submit(_judge_logs_of, kind, tmp_path_factory.mktemp(kind))
+            for kind in KINDS
+            if not MISSING[kind]
+        }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.skipif(bool(why), reason=why))
+        for kind, why in MISSING.items()
+        if kind in KINDS
+    ],
+)
+def test_no_verdict_is_wrong_whatever_becomes_of_the_logs(judging: dict[str, Future[None]], kind: str) -> None:
     """What is called accepted lies in a mailbox, what is called not accepted does not, and is sent again once."""
+    judging[kind].result()
+
+
+def _judge_logs_of(kind: str, folder: Path) -> None:
+    """Have two hosts of a kind, or of both, log what clients of all sorts do, and judge that."""
+    with ExitStack() as stack:
+        servers: dict[str, Server] = {}
+        if kind != "exim":
+            servers |= {name: stack.enter_context(postfix.running(REFUSING)) for name in ("mx1", "mx2")}
+        if kind != "postfix":
+            servers |= {name: stack.enter_context(exim.running()) for name in ("mx3", "mx4")}
+        _judge_logs(servers, folder)
+
+
+def _judge_logs(servers: dict[str, Server], folder: Path) -> None:
     seed = os.environ.get("WEIR_FAULTS_SEED", "weir")
     chance = Random(seed)  # noqa: S311  what breaks, and when
     begin = datetime.now(UTC)
-    settle_down(servers)  # each log begins before all attempts
+    have_all_log(servers)  # each log begins before all attempts
     pause()
     sent = send(list(servers.values()), chance)
     settle_down(servers)
+    pause()
+    have_all_log(servers)  # each log ends after all attempts
     said = lines_of(servers)
     end = datetime.now(UTC)
     came = received(servers)
@@ -96,7 +120,7 @@ def test_no_verdict_is_wrong_whatever_becomes_of_the_logs(servers: dict[str, Ser
     wrong: list[tuple[int, Sent, Verdict]] = []
     outcomes, why = Counter[Outcome](), Counter[str]()
     for number in range(ROUNDS):
-        damage = Damage(tmp_path / str(number), Random(f"{seed} {number}"), harmless=number == 0)  # noqa: S311
+        damage = Damage(folder / str(number), Random(f"{seed} {number}"), harmless=number == 0)  # noqa: S311
         verdicts = judged(damage, said, sent, vouched[number % 2 == 0])
         outcomes_now, why_now = Counter(verdict.outcome for _, verdict in verdicts), reasons(verdicts)
         tell(f"round {number}", outcomes_now, why_now)
@@ -126,8 +150,9 @@ def send(servers: Sequence[Server], chance: Random) -> list[Sent]:
     sent: list[Sent] = []
     with ThreadPoolExecutor(CLIENTS) as clients:
         for at in range(0, EMAILS, BURST):
+            if at:
+                pause()
             sent += clients.map(lambda plan: submit(*plan), plans[at : at + BURST])
-            pause()
     return sent
 
 
@@ -177,13 +202,16 @@ def transmit(port: int, message_id: str, ending: str) -> None:
 
 
 def settle_down(servers: dict[str, Server]) -> None:
-    """Wait until all is delivered, and have each server log lines that name e-mails after all attempts."""
+    """Wait until all is delivered."""
     for server in servers.values():
         server.wait_until_queue_is_empty()
-    pause()
+
+
+def have_all_log(servers: dict[str, Server]) -> None:
+    """Have each server log lines that name an e-mail."""
     for name, server in servers.items():
         submit(server, f"last-{name}-{time.time_ns()}@example.com", "reply")
-        server.wait_until_queue_is_empty()
+    settle_down(servers)
 
 
 def lines_of(servers: dict[str, Server]) -> dict[str, list[Said]]:
