@@ -205,7 +205,7 @@ def test_a_hidden_tab_does_not_ask(tabs: Tabs) -> None:
     page = tabs.open()
     page.evaluate(HIDE, True)
     asked = asks(page)
-    page.wait_for_timeout(3_000 * EVERY_S)
+    page.wait_for_timeout(5_000 * EVERY_S)
     assert [url for url in asked if not url.endswith(".js")] == []
     inbox.notify(tabs.user, "news", "Hello")
     with page.expect_response("**/bell/"):
@@ -244,7 +244,7 @@ def test_who_is_signed_out_is_told_so(tabs: Tabs) -> None:
     page.context.clear_cookies()
     expect(page.get_by_role("status")).to_contain_text("You are signed out", timeout=15_000)
     asked = asks(page)
-    page.wait_for_timeout(3_000 * EVERY_S)
+    page.wait_for_timeout(5_000 * EVERY_S)
     assert asked == []
 
 

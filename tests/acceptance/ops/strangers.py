@@ -15,6 +15,7 @@ MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 
 # What turns text around, takes no room, or is no character: PostgreSQL refuses NUL alone.
 DIRECTIONS: Final = "\u202egnp.exe\u2066\u200b\u200f \u05e9\u05dc\u05d5\u05dd \U0001f9e8\ufeff\x01\x1b[2J\x7f\x85"
 LONG: Final = MARKUP + DIRECTIONS + "x" * 1_000_000
+SHORTER: Final = LONG[:3_000]  # a hundred of these in a list are still more than a page may weigh
 LINK: Final = "javascript:alert(3)"
 SITE: Final = "site.example"
 HOSTILE_SITE: Final = '"><img src=x onerror=alert(4)>\u202e.example'
@@ -62,8 +63,8 @@ def _write_robots(sites: list[Site]) -> None:
 def _write_fetches(sites: list[Site]) -> tuple[int, int, int]:
     now, site = timezone.now(), sites[0]
     failed = [
-        Fetch(url=url, site=site, state=State.FAILED, error=error, headers=[[MARKUP, LONG]], finished_at=now)
-        for url, error in [(LINK, LONG), (LONG, LONG), *[(f"https://{SITE}/{MARKUP}{'y' * 2000}", LONG[:3000])] * MORE]
+        Fetch(url=url, site=site, state=State.FAILED, error=error, headers=[[MARKUP, error]], finished_at=now)
+        for url, error in [(LINK, LONG), (LONG, LONG), *[(f"https://{SITE}/{MARKUP}{'y' * 2000}", SHORTER)] * MORE]
     ]
     Fetch.objects.bulk_create(failed)
     done = Fetch.objects.create(
@@ -80,10 +81,10 @@ def _write_fetches(sites: list[Site]) -> tuple[int, int, int]:
 
 
 def _write_entries() -> None:
-    state = {"rate": MARKUP, MARKUP: LONG[:3000]}
+    state = {"rate": MARKUP, MARKUP: SHORTER}
     Entry.objects.bulk_create(
-        Entry(actor=MARKUP, door=Door.API, action="sites.set", target=LONG[:300], why=LONG, before=state, after=state)
-        for _ in range(MORE)
+        Entry(actor=MARKUP, door=Door.API, action="sites.set", target=LONG[:300], why=why, before=state, after=state)
+        for why in (LONG, *[SHORTER] * MORE, LONG)
     )
 
 
