@@ -217,12 +217,16 @@ def start_python(
     """Return a function that runs a script in a Python process, with Django set up on the database of the tests.
 
     What the script reads and prints goes through pipes. Processes that still run at the end are killed. They are forks;
-    one that is `new`, or does something before Django, has imported nothing yet.
+    one that is `new` has imported nothing yet. So is one that does something before Django, unless it says otherwise.
     """
     started: list[Process] = []
 
     def start(
-        script: str, *arguments: object, before: str = "", new: bool = False, environment: dict[str, str] | None = None
+        script: str,
+        *arguments: object,
+        before: str = "",
+        new: bool | None = None,
+        environment: dict[str, str] | None = None,
     ) -> Process:
         words = ["-c", before + PREAMBLE + script, *map(str, arguments)]
         variables = {
@@ -231,7 +235,7 @@ def start_python(
             "PYTHONPATH": str(CHECKOUT),
             **(environment or {}),
         }
-        if before or new:
+        if new or (before and new is None):
             started.append(
                 subprocess.Popen(
                     [sys.executable, *words],

@@ -1,5 +1,6 @@
 """A test that was too late is run once more, and no other; late twice, it can be put off until nothing runs beside."""
 
+import os
 import re
 import subprocess
 import sys
@@ -49,11 +50,13 @@ def run(tmp_path: Path) -> RunPytest:
     """Return a function that runs these tests, and returns what pytest says."""
     (tmp_path / "conftest.py").write_text(RUNS)
     (tmp_path / "test_runs.py").write_text(TESTS)
-    plain = ["-p", "no:django", "-p", "no:cacheprovider", "-c", "/dev/null", "-q", "--rootdir", str(tmp_path)]
+    plain = ["-p", "no:cacheprovider", "-c", "/dev/null", "-q", "--rootdir", str(tmp_path)]
+    plugins = ["-p", "xdist", "-p", "rerunfailures"]  # others take longer to import than the tests take
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def run_pytest(*options: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", *plain, *options]
-        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "pytest", *plain, *plugins, *options]
+        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False, env=environment)
 
     return run_pytest
 
