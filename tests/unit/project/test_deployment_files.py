@@ -12,7 +12,6 @@ from functools import cache
 from io import StringIO
 from typing import Any
 
-import jsonschema
 import pytest
 import structlog
 import yaml
@@ -225,6 +224,8 @@ def test_every_queue_has_a_worker() -> None:
 
 def test_compose_file_fits_the_schema() -> None:
     """The Compose file uses known keys with values of the right kind."""
+    import jsonschema  # noqa: PLC0415  it takes a second, which each process that looks for tests would spend
+
     schema = json.loads((CHECKOUT / "tests" / "unit" / "project" / "compose.schema.json").read_text())
 
     jsonschema.Draft202012Validator(schema).validate(compose())

@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import kubernetes_validate
 import pytest
 import yaml
 from pydantic import SecretStr
@@ -110,6 +108,8 @@ def variables() -> dict[str, str]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_resource_fits_its_schema(version: str) -> None:
     """By Kubernetes' own schemas, where an unknown field is an error."""
+    import kubernetes_validate  # noqa: PLC0415  it takes a second, which each process that looks for tests would spend
+
     for resource in made():
         if resource["kind"] != "ScaledObject":
             kubernetes_validate.validate(resource, version, strict=True)
@@ -117,6 +117,8 @@ def test_each_resource_fits_its_schema(version: str) -> None:
 
 def test_a_misspelt_field_is_found() -> None:
     """The check above sees it."""
+    import kubernetes_validate  # noqa: PLC0415  as above
+
     deployment = of_kind("Deployment")["weir-web"]
     misspelt = deployment | {"spec": deployment["spec"] | {"replica": 2}}
 
@@ -259,6 +261,8 @@ def test_a_web_pod_serves_until_proxies_know_that_it_ends() -> None:
 
 def test_fetchers_are_scaled_by_the_oldest_due_fetch() -> None:
     """KEDA asks for metrics that there are, and nothing else says how many fetchers run."""
+    import jsonschema  # noqa: PLC0415  as above
+
     [scaled] = of_kind("ScaledObject").values()
     jsonschema.Draft202012Validator(SCALED_OBJECT).validate(scaled)
     [trigger] = scaled["spec"]["triggers"]
