@@ -1,5 +1,6 @@
 """robots.txt as RFC 9309 has it, in tables: what is written, and what it means for Weir."""
 
+import math
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -209,10 +210,13 @@ def hostile() -> dict[str, str]:
     return {start + line: filled(line, start) for line, start in HOSTILE}
 
 
-def taken_s(do: Callable[[], object]) -> float:
-    """Return the processor time that something takes, at best: the machine has other things to do, too."""
+def taken_s(do: Callable[[], object], enough_s: float = 0.08) -> float:
+    """Return the processor time that something takes, at best: the machine has other things to do, too.
+
+    It is done five times at most, and no more once a time was short enough.
+    """
     times: list[float] = []
-    while len(times) < 5 and min(times, default=1.0) > 0.08:
+    while len(times) < 5 and min(times, default=math.inf) > enough_s:
         began_at = time.thread_time()
         do()
         times.append(time.thread_time() - began_at)
@@ -232,10 +236,10 @@ def test_no_file_takes_longer_than_a_tenth_of_a_second(hostile: dict[str, str]) 
     """To be read, whatever is in it: the thread that does so claims all other fetches, too."""
     honest_s = taken_s(partial(Rules, filled("Disallow: /a/page/of/ours/{}\n"), "weir"))
     most_s = max(0.1, 5 * honest_s)  # where the machine is slow now
-    slow = {filling: taken_s(partial(Rules, text, "weir")) for filling, text in hostile.items()}
+    slow = {filling: taken_s(partial(Rules, text, "weir"), most_s) for filling, text in hostile.items()}
     assert {filling: seconds for filling, seconds in slow.items() if seconds > most_s} == {}
     content = b"user-agent:*\nallow:/" + b"\xe9a" * (MAX_BYTES // 2 - 20)
-    assert taken_s(lambda: Rules(text_of(content), "weir")) < most_s
+    assert taken_s(lambda: Rules(text_of(content), "weir"), most_s) <= most_s
 
 
 PATHS = ["a" * 8_000, "é" * 8_000, "ab" * 4_000, "a%2F" * 2_000, "?" + "/" * 7_000, "x"]

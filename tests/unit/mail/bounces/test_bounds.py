@@ -95,8 +95,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_report_is_read_in_a_bounded_time(content: bytes) -> None:
-    """The fastest of three: what else the machine does is not counted."""
-    assert min(_seconds(reports.parse, content) for _ in range(3)) < LONGEST_S
+    """One of three times at least: what else the machine does is not counted."""
+    assert any(_seconds(reports.parse, content) < LONGEST_S for _ in range(3))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_report_is_read_in_a_bounded_time(content: bytes) -> None:
 def test_a_reason_is_judged_in_a_bounded_time(words: str) -> None:
     """It has a thousand characters at most."""
     reason = (words * texts.LONGEST_DIAGNOSTIC)[: texts.LONGEST_DIAGNOSTIC]
-    assert min(_seconds(partial(is_of_a_dead_address, "5.0.0"), reason) for _ in range(3)) < LONGEST_S / 10
+    assert any(_seconds(partial(is_of_a_dead_address, "5.0.0"), reason) < LONGEST_S / 10 for _ in range(3))
 
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())

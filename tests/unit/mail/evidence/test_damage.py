@@ -33,9 +33,10 @@ LOST: dict[str, Callable[[str, int, str], str]] = {  # a line, where it is cut, 
 def test_no_line_of_ours_is_taken_for_another_ones_wherever_it_is_cut(tmp_path: Path, damage: str, form: str) -> None:
     """All that the log had of the e-mail is lost but for the one line that is cut; and the queue was seen empty."""
     written = FORMATS[form]
-    around = others(written, "mx1", every=15)
-    noon = next(number for number, line in enumerate(around) if "12:15:03" in line or "1795436103" in line)
+    around = others(written, "mx1", every=30)
+    noon = next(number for number, line in enumerate(around) if "12:30:03" in line or "1795437003" in line)
     named = ours(written, "mx1")[1]
+    assert verdict(saved(tmp_path, around), QUEUE_EMPTY).outcome is Outcome.NOT_ACCEPTED
     wrong = []
     for at in range(len(named) if damage != "the beginning" else named.index(OURS)):
         rest = LOST[damage](named, at, around[noon])
