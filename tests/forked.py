@@ -1,8 +1,11 @@
 """Python processes that start in a third of the time: forks of one that has imported what all import of others.
 
-Settings, apps and tasks, and whatever else is ours, are imported by each fork anew, in its own environment. This module
-is also the program that is forked; its standard input is the socket by which it is told what to become. It is started
-with an empty DJANGO_SETTINGS_MODULE: a library that reads settings when it is imported then breaks it at once.
+Settings, apps and tasks, and whatever else is ours, are imported by each fork anew, in its own environment. Where
+several processes of Weir have the same environment, a fork of that environment imports what is ours once, and is forked
+for each of them (`of_weir`).
+
+This module is also the program that is forked; its standard input is the socket by which it is told what to become. It
+is started with an empty DJANGO_SETTINGS_MODULE: a library that reads settings when it is imported breaks it at once.
 """
 
 import ctypes
@@ -65,6 +68,9 @@ IMPORTS = (
     "structlog",
     "uvloop",
 )
+# What those of Weir import of ours, by the module that they run; others are as workers are.
+OURS = {"uvicorn": ("uvicorn", "project.front.server", "project.urls"), "": ("project.celery", "project.errors")}
+MOST_OF_WEIR = 3  # environments that are kept
 LONGEST_ORDER = 100_000  # bytes
 NUMBER = struct.Struct("i")
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
@@ -75,7 +81,8 @@ class Forked:
 
     As `subprocess.Popen`, with what tests use of that. Its standard input and output are pipes of text. Where a file
     is named for its output, and none for its errors, these are written there, too. It begins in the folder, and
-    imports from PYTHONPATH first, as Python does. It is sent SIGTERM when we end.
+    imports from PYTHONPATH first, as Python does. It is sent SIGTERM when we end. One that is `of_weir` is forked where
+    Django is set up already, in its environment.
     """
 
     def __init__(
@@ -86,6 +93,7 @@ class Forked:
         errors: IO[bytes] | None = None,
         start_new_session: bool = False,
         folder: Path = CHECKOUT,
+        of_weir: bool = False,
     ) -> None:
         self.returncode: int | None = None
         stdin, ours = os.pipe()
@@ -101,7 +109,7 @@ class Forked:
         }
         written = output.fileno() if output else stdout
         files = (written, errors.fileno() if errors else written if output else 2)
-        _, orders = _server()
+        orders = _server_of_weir(arguments, environment) if of_weir else _server()[1]
         socket.send_fds(orders, [json.dumps(order).encode()], [stdin, *files, status])
         for end in (stdin, stdout, status):
             os.close(end)
@@ -162,11 +170,45 @@ def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=theirs.fileno()), ours
 
 
+_of_weir: dict[tuple[str, ...], socket.socket] = {}  # by the module and the environment, the last one used at the end
+
+
+def _server_of_weir(arguments: Sequence[str], environment: Mapping[str, str]) -> socket.socket:
+    """Return the socket of the process that is forked for those of this environment.
+
+    One that cannot import ours, such as for a wrong setting, has its forks tell so themselves: they start as others.
+    """
+    runs = arguments[1] if arguments[0] == "-m" and arguments[1] in OURS else ""
+    key = (runs, *(word for pair in sorted(environment.items()) for word in pair))
+    if key in _of_weir:
+        _of_weir[key] = orders = _of_weir.pop(key)
+        return orders
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    told, status = os.pipe()
+    order = {"imports": OURS[runs], "environment": dict(environment)}
+    with theirs:
+        socket.send_fds(_server()[1], [json.dumps(order).encode()], [theirs.fileno(), status])
+    os.close(status)
+    can_import = os.read(told, NUMBER.size)
+    os.close(told)
+    if not can_import:
+        ours.close()
+        return _server()[1]
+    while len(_of_weir) >= MOST_OF_WEIR:
+        _of_weir.pop(next(iter(_of_weir))).close()  # it ends after its forks
+    _of_weir[key] = ours
+    return ours
+
+
 def main() -> None:
     """Fork for each order, until nobody can give one any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for name in IMPORTS:
         importlib.import_module(name)
+    _serve()
+
+
+def _serve(*, ends_last: bool = False) -> None:
     gc.freeze()
     orders = socket.socket(fileno=os.dup(0))
     while (received := socket.recv_fds(orders, LONGEST_ORDER, 4))[0]:
@@ -177,10 +219,16 @@ def main() -> None:
         for descriptor in (*files, status):
             os.close(descriptor)
     else:
+        with suppress(ChildProcessError):
+            while ends_last:  # nobody asks how the forks ended: it returns when none is left
+                os.wait()
+        return
+    _end_with_parent(signal.SIGKILL)
+    if "imports" in order:
+        _serve_weir(files, status, **order)
         return
     # The parent of what was asked for: it waits, and tells how that has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _end_with_parent(signal.SIGKILL)
     if child := os.fork():
         os.write(status, NUMBER.pack(child))
         for descriptor in files:
@@ -189,6 +237,26 @@ def main() -> None:
         os._exit(0)
     os.close(status)
     _become(files, **order)
+
+
+def _serve_weir(files: Sequence[int], status: int, *, imports: Sequence[str], environment: dict[str, str]) -> None:
+    """Import what is ours in this environment, tell that it is there, and fork; end when the last fork has ended."""
+    _take_over(files, environment)
+    try:
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+        importlib.import_module("django").setup()
+        importlib.import_module("project.celery").app.loader.import_default_modules()
+        for name in imports:
+            importlib.import_module(name)
+    except BaseException:  # noqa: BLE001  whoever starts by itself says what is wrong
+        os._exit(1)
+    if threading.active_count() > 1:
+        os._exit(1)  # a fork has one thread
+    os.environ.clear()
+    os.environ.update(environment)
+    os.write(status, NUMBER.pack(0))
+    os.close(status)
+    _serve(ends_last=True)
 
 
 def _end_with_parent(number: int) -> None:
@@ -201,13 +269,8 @@ def _become(
     _end_with_parent(signal.SIGTERM)
     if own_session:
         os.setsid()
-    for descriptor, file in enumerate(files):
-        os.dup2(file, descriptor)
-        os.close(file)
-    os.environ.clear()
-    os.environ.update(environment)
+    _take_over(files, environment)
     os.chdir(folder)
-    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     what, program, *rest = arguments
     sys.argv = [what if what == "-c" else program, *rest]
     if what == "-m":
@@ -215,6 +278,15 @@ def _become(
     else:
         sys.modules["__main__"] = main_module = ModuleType("__main__")
         exec(compile(program, "<string>", "exec"), main_module.__dict__)  # noqa: S102  as `python -c` does
+
+
+def _take_over(files: Sequence[int], environment: Mapping[str, str]) -> None:
+    for descriptor, file in enumerate(files):
+        os.dup2(file, descriptor)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
 
 
 if __name__ == "__main__":

@@ -90,7 +90,9 @@ class Cluster:
 
     def _begin(self, command: Sequence[str], output: IO[bytes]) -> "subprocess.Popen[bytes] | Forked":
         if command[: len(CELERY)] == list(CELERY):
-            return Forked(*command[1:], environment=self.environment, output=output, start_new_session=True)
+            return Forked(
+                *command[1:], environment=self.environment, output=output, start_new_session=True, of_weir=True
+            )
         return subprocess.Popen(
             command,
             env=self.environment,

@@ -27,6 +27,7 @@ from tests.waiting import wait_for
 
 HOST = "127.0.0.1"
 ENDS_WITHIN_S = 10
+MANAGE = (CHECKOUT / "manage.py").read_text()
 
 
 def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
@@ -34,17 +35,11 @@ def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
 
     `within` is a command to which that is handed.
     """
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with cluster.log(name).open("wb") as output:
-        cluster.processes[name] = subprocess.Popen(
-            [*within, "/bin/sh", "-c", f"exec {_line()}"],
-            cwd=CHECKOUT,
-            env={**cluster.environment, "PORT": "0", "PATH": path},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
-        )
+        if within:
+            cluster.processes[name] = _within(within, cluster.environment, output)
+        else:
+            cluster.processes[name] = forked(0, cluster.environment, output, start_new_session=True)
 
     def url() -> str:
         found = re.search(r"Uvicorn running on (http://[\d.]+:\d+)", cluster.log(name).read_text())
@@ -52,6 +47,19 @@ def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
 
     wait_for(url, 30, f"{name}: {cluster.log(name)}")
     return url()
+
+
+def _within(within: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> "subprocess.Popen[bytes]":
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.Popen(
+        [*within, "/bin/sh", "-c", f"exec {_line()}"],
+        cwd=CHECKOUT,
+        env={**environment, "PORT": "0", "PATH": path},
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
+    )
 
 
 def forked(
@@ -65,6 +73,7 @@ def forked(
         environment=environment,
         output=output,
         start_new_session=start_new_session,
+        of_weir=True,
     )
 
 
@@ -101,10 +110,10 @@ def _line() -> str:
 
 def manage(cluster: Cluster, *arguments: str, **environment: str) -> str:
     """Run a command of manage.py as the cluster's processes run; returns what it writes."""
-    command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(
-        command, cwd=CHECKOUT, env={**cluster.environment, **environment}, check=True, capture_output=True, text=True
-    ).stdout
+    command = Forked("-c", MANAGE, *arguments, environment={**cluster.environment, **environment}, of_weir=True)
+    written, _ = command.communicate()
+    assert command.returncode == 0, written
+    return written
 
 
 def answer(url: str, shown: str = "", method: str = "GET") -> tuple[int, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.forked import Forked
+from tests.forked import MOST_OF_WEIR, Forked
 
 SHOW = "import json, os, sys; print(json.dumps([sys.argv, os.environ['COLOUR'], os.getpid(), os.getsid(0), input()]))"
 
@@ -66,7 +66,7 @@ def test_it_ends_with_the_one_that_started_it() -> None:
     """However that ends."""
     program = """
 import os, signal
-from tests.forked import Forked
+from tests.forked import MOST_OF_WEIR, Forked
 print(Forked("-c", "import time; time.sleep(60)", environment=os.environ).pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -74,3 +74,30 @@ os.kill(os.getpid(), signal.SIGKILL)
     fork = int(starter.communicate()[0])
     with suppress(psutil.NoSuchProcess):
         psutil.Process(fork).wait(20)
+
+
+STARTED = "import os, sys; print('project.celery' in sys.modules, os.environ.get('COLOUR'))"
+
+
+def test_those_of_weir_find_it_imported_in_their_environment() -> None:
+    """By one process for each environment, which ends after the last of them."""
+    red, blue = ({**os.environ, "COLOUR": colour} for colour in ("red", "blue"))
+    said = [Forked("-c", STARTED, environment=of, of_weir=True).communicate()[0].split() for of in (red, blue, red)]
+    assert said == [["True", "red"], ["True", "blue"], ["True", "red"]]
+    sleeps = Forked("-c", "import time; print(flush=True); time.sleep(60)", environment=red, of_weir=True)
+    assert sleeps.stdout.readline() == "\n"
+    for number in range(MOST_OF_WEIR):  # which take its place
+        Forked("-c", "", environment={**red, "NUMBER": str(number)}, of_weir=True).wait(20)
+    assert sleeps.poll() is None
+    imported_it = psutil.Process(sleeps.pid).parents()[1]
+    sleeps.terminate()
+    assert sleeps.wait(20) == -signal.SIGTERM
+    imported_it.wait(20)
+
+
+def test_one_of_weir_that_cannot_import_it_says_why() -> None:
+    """As it would by itself."""
+    program = "from django.conf import settings; settings.DEBUG"
+    wrong = {**os.environ, "DJANGO_SETTINGS_MODULE": "project.no_settings"}
+    said = Forked("-c", f"try:\n  {program}\nexcept Exception as e: print(e)", environment=wrong, of_weir=True)
+    assert said.communicate()[0] == "No module named 'project.no_settings'\n"
