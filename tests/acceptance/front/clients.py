@@ -3,7 +3,6 @@
 import re
 import socket
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -81,8 +80,3 @@ def listens(url: str) -> int:
 def resident_mib(url: str) -> float:
     """Return the memory of what listens there."""
     return float(psutil.Process(listens(url)).memory_info().rss) / 2**20
-
-
-def lines(log: Path) -> list[str]:
-    """Return the lines of a log."""
-    return log.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""A web process, by the line of the Procfile and by uvicorn's own parsers."""
+"""Web processes, by the line of the Procfile and by uvicorn's own parsers: the tests of a module share them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,33 +12,81 @@ from django.db import connection
 
 from tests.acceptance import web_process
 from tests.servers import database_url
+from tests.waiting import wait_for
 
 NAME = "of-the-front"
+BUSY = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state <> 'idle'"
 PARSERS = {"the Procfile's": "", "httptools": "--http httptools", "h11": "--http h11"}
 StartWeb = Callable[..., "Web"]
 
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """A web process: its address and its log."""
+    """A web process: its address, its log, and how much of that was there before the test."""
 
     url: str
     log: Path
+    before: int = 0
+
+    def logged(self) -> str:
+        """Return what it has logged since the test began."""
+        return self.log.read_bytes()[self.before :].decode()
 
 
-@pytest.fixture
-def start_web(transactional_db: None, tmp_path: Path) -> Iterator[StartWeb]:  # noqa: ARG001  asked for its effect
-    """Return a function that starts a web process on the database of the tests."""
-    url = database_url(connection.settings_dict["NAME"])
-    named = f"{url}{'&' if '?' in url else '?'}application_name={NAME}"
+@pytest.fixture(scope="module")
+def begin_web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartWeb]:  # noqa: ARG001
+    """Return a function that starts a web process on the database of the tests; it ends with the last test."""
+    folder = tmp_path_factory.mktemp("webs")
     with ExitStack() as stack:
 
-        def start(options: str = "", **environment: str) -> Web:
-            log = tmp_path / "web.log"
+        def begin(options: str = "", **environment: str) -> Web:
+            url = database_url(connection.settings_dict["NAME"])
+            named = f"{url}{'&' if '?' in url else '?'}application_name={NAME}"
+            log = folder / f"web-{len(list(folder.iterdir()))}.log"
             running = web_process.on_test_database(log, options=options, **{"DATABASE_URL": named, **environment})
             return Web(stack.enter_context(running), log)
 
-        yield start
+        yield begin
+
+
+@pytest.fixture(scope="module")
+def begun() -> dict[tuple[str, ...], Web]:
+    """Return the web processes that the tests share, by their options and variables."""
+    return {}
+
+
+@pytest.fixture
+def start_web(
+    transactional_db: None,  # noqa: ARG001  asked for its effect
+    begin_web: StartWeb,
+    begun: dict[tuple[str, ...], Web],
+) -> Iterator[StartWeb]:
+    """Return a function that has a web process run on the database of the tests: one that has worked before, if any.
+
+    After the test none is at work any more.
+    """
+
+    def start(options: str = "", **environment: str) -> Web:
+        key = (options, *(word for pair in sorted(environment.items()) for word in pair))
+        if key not in begun:
+            begun[key] = begin_web(options, **environment)
+        web = begun[key]
+        return Web(web.url, web.log, web.log.stat().st_size)
+
+    yield start
+    with connection.cursor() as cursor:
+
+        def is_idle() -> bool:
+            cursor.execute(BUSY, [NAME])
+            return bool(cursor.fetchone() == (0,))
+
+        wait_for(is_idle, 20, "the end of all requests")
+
+
+@pytest.fixture
+def start_fresh(transactional_db: None, begin_web: StartWeb) -> StartWeb:  # noqa: ARG001  asked for its effect
+    """Return a function that starts a web process for this test alone: for one that is measured, or ended."""
+    return begin_web
 
 
 @pytest.fixture

@@ -14,13 +14,14 @@ import pytest
 
 from tests.acceptance.front import clients
 from tests.acceptance.front.clients import answer, ask, connected, head, status
-from tests.acceptance.front.conftest import NAME, StartWeb
+from tests.acceptance.front.conftest import NAME, PARSERS, StartWeb
 from tests.waiting import comes_true, wait_for
 from weir.api.front import MOST_BYTES
 
 MIB = 2**20
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
 BUNDLE = "/static/ninja/swagger-ui-bundle.js"  # 1.4 MB, for anybody
+LIMITED = {"WEIR_WEB_REQUESTS": "3"}
 PATHS = ("/sign-in/", "/admin/login/", "/api/v1/fetches", "/no-such-page")
 
 
@@ -46,41 +47,49 @@ def some_token() -> str:
     return f"Authorization: Bearer weir_{secrets.token_urlsafe(32)}"
 
 
-def test_unfinished_bodies_take_little_memory_and_time(start_web: StartWeb, parser: str) -> None:
-    """150 of them, two megabytes each, of nobody who is signed in; others are served beside them."""
-    web = start_web(parser)
-    assert status(ask(web.url, "/sign-in/")) == 200
-    before = clients.resident_mib(web.url)
+def test_unfinished_bodies_take_little_memory_and_time(start_fresh: StartWeb) -> None:
+    """150 of them, two megabytes each, of nobody who is signed in; others are served beside them.
+
+    By each parser, at the same time.
+    """
+    webs = {name: start_fresh(parser) for name, parser in PARSERS.items()}
+    assert {status(ask(web.url, "/sign-in/")) for web in webs.values()} == {200}
+    before = {name: clients.resident_mib(web.url) for name, web in webs.items()}
     with ExitStack() as stack:
-        slow = [stack.enter_context(connected(web.url)) for _ in range(150)]
-        for number, one in enumerate(slow):
+        slow = {name: [stack.enter_context(connected(web.url)) for _ in range(150)] for name, web in webs.items()}
+        all_of_them = [one for of_web in slow.values() for one in of_web]
+        for number, one in enumerate(all_of_them):
             path = PATHS[number % len(PATHS)]
             one.sendall(head(f"POST {path}", some_token(), f"Content-Length: {MOST_BYTES}"))
             one.setblocking(False)
-        body = memoryview(b"x" * (MOST_BYTES - 1_000))
-        left = dict.fromkeys(slow, 0)
-
-        def push() -> bool:
-            for one, at in list(left.items()):
-                try:
-                    left[one] += one.send(body[at : at + 65_536])
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    del left[one]
-                    continue
-                if left[one] >= len(body):
-                    del left[one]
-            return not left
-
-        wait_for(push, 30, "all bodies", every_s=0.0)
-        assert status(ask(web.url, "/sign-in/")) == 200
-        grown = clients.resident_mib(web.url) - before
-        assert grown < 96, f"{grown:.0f} MiB more"
+        _push(all_of_them, memoryview(b"x" * (MOST_BYTES - 1_000)))
+        assert {status(ask(web.url, "/sign-in/")) for web in webs.values()} == {200}
+        grown = {name: clients.resident_mib(web.url) - before[name] for name, web in webs.items()}
+        assert max(grown.values()) < 96, f"{grown} MiB more"
         began = monotonic()
-        codes = Counter(status(_last(one)) for one in slow)
+        codes = {name: Counter(status(_last(one)) for one in of_web) for name, of_web in slow.items()}
         assert monotonic() - began < 25
-    assert set(codes) <= {401, 408, 413, 503, 0}, codes
+    assert all(set(found) <= {401, 408, 413, 503, 0} for found in codes.values()), codes
+
+
+def _push(slow: list[socket.socket], body: memoryview) -> None:
+    """Send the body by each connection that takes it."""
+    left = dict.fromkeys(slow, 0)
+
+    def is_pushed() -> bool:
+        for one, at in list(left.items()):
+            try:
+                left[one] += one.send(body[at : at + 65_536])
+            except BlockingIOError:
+                continue
+            except OSError:
+                del left[one]
+                continue
+            if left[one] >= len(body):
+                del left[one]
+        return not left
+
+    wait_for(is_pushed, 30, "all bodies", every_s=0.0)
 
 
 def _last(one: socket.socket) -> bytes:
@@ -117,7 +126,7 @@ def test_so_many_requests_at_once_as_connections(
     start_web: StartWeb, parser: str, other: psycopg.Connection[Any]
 ) -> None:
     """The others are told when to come again. Whether the process is well is answered meanwhile."""
-    web = start_web(parser, WEIR_WEB_REQUESTS="3")
+    web = start_web(parser, **LIMITED)
     assert status(ask(web.url, "/readyz")) == 200
     with ThreadPoolExecutor(60) as pool, slow_logins(other):
         asked = [pool.submit(ask, web.url, "/api/v1/status", some_token()) for _ in range(60)]
@@ -140,7 +149,7 @@ def test_so_many_requests_at_once_as_connections(
 
 def test_who_goes_away_leaves_no_connection_behind(start_web: StartWeb, other: psycopg.Connection[Any]) -> None:
     """A request whose client has gone has its turn until its thread has ended."""
-    web = start_web(WEIR_WEB_REQUESTS="3")
+    web = start_web(**LIMITED)
     assert status(ask(web.url, "/sign-in/")) == 200
     with psycopg.connect(other.info.dsn) as third, slow_logins(other):
         for _ in range(3):
@@ -154,7 +163,7 @@ def test_who_goes_away_leaves_no_connection_behind(start_web: StartWeb, other: p
 
 def test_who_does_not_read_holds_no_turn(start_web: StartWeb, parser: str) -> None:
     """Neither by an answer larger than all buffers, nor by many requests on one connection."""
-    web = start_web(parser, WEIR_WEB_REQUESTS="2")
+    web = start_web(parser, **LIMITED)
     with ExitStack() as stack:
         for _ in range(8):
             to = stack.enter_context(connected(web.url, receives=4_096))
