@@ -9,15 +9,14 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
 from tests import programs
-from tests.acceptance import web_process
 from tests.acceptance.api import bad_requests, web
 from tests.acceptance.api.bad_requests import Bad
-from tests.acceptance.conftest import Cluster
+from tests.acceptance.api.conftest import Shared
 from tests.programs import HOST
 from weir.api.front import MOST_BYTES
 from weir.api.http.problems import KINDS, MEDIA_TYPE
@@ -85,8 +84,8 @@ def wrong(bad: Bad, status: int, headers: dict[str, str], body: bytes) -> Iterat
             yield f"{bad.name}: {problem} instead of {bad.kind}"
 
 
-def test_bad_requests_are_refused_and_store_nothing(cluster: Cluster) -> None:
-    url = web_process.start(cluster, "web")
+def test_bad_requests_are_refused_and_store_nothing(shared_web: Shared) -> None:
+    url = shared_web.url
     world = programs.seed()
     secret = programs.token()
     cases = bad_requests.all_of(world)
@@ -95,21 +94,21 @@ def test_bad_requests_are_refused_and_store_nothing(cluster: Cluster) -> None:
     found = [fault for bad in cases for fault in wrong(bad, *send(url, bad, secret))]
     assert found == [], "\n".join(found)
     assert stored() == before
-    log = cluster.log("web").read_text()
+    log = shared_web.logged()
     assert "Traceback" not in log
     assert secret not in log
     print(f"{len(cases)} bad requests, each refused as stated")
 
 
-def test_what_is_no_valid_token_opens_nothing(cluster: Cluster) -> None:
+def test_what_is_no_valid_token_opens_nothing(shared_web: Shared) -> None:
     """Nor does a token in another place than the header, or what a thief has of the database."""
-    url = web_process.start(cluster, "web")
+    url = shared_web.url
     programs.seed()
     secret = programs.token()
     row = Token.objects.get()
     expired, revoked = programs.token(name="expired"), programs.token(name="revoked")
     Token.objects.filter(name="expired").update(expires_at=timezone.now() - timedelta(seconds=1))
-    web_process.manage(cluster, "tokens", "revoke", "revoked", "--who", "pat")
+    call_command("tokens", "revoke", "revoked", "--who", "pat")
     shown = {
         "nothing": {},
         "another scheme": {"Authorization": f"Basic {secret}"},
@@ -148,7 +147,7 @@ def test_what_is_no_valid_token_opens_nothing(cluster: Cluster) -> None:
     found = [fault for bad in cases for fault in wrong(bad, *send(url, bad, ""))]
     assert found == []
     assert web.call(url, secret, "GET", "/fetches").status == 200
-    assert "Traceback" not in cluster.log("web").read_text()
+    assert "Traceback" not in shared_web.logged()
 
 
 def raw(url: str, *parts: bytes) -> bytes:
@@ -174,9 +173,9 @@ def head(secret: str, *lines: str) -> bytes:
     return "\r\n".join([*all_lines, "Content-Type: application/json", "", ""]).encode()
 
 
-def test_bodies_without_end_are_cut_off(cluster: Cluster) -> None:
+def test_bodies_without_end_are_cut_off(shared_web: Shared) -> None:
     """In size and in time, whether their length is told or not; of a program without a token none is read."""
-    url = web_process.start(cluster, "web")
+    url = shared_web.url
     secret = programs.token()
     before = stored()
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -194,12 +193,14 @@ def test_bodies_without_end_are_cut_off(cluster: Cluster) -> None:
     assert b" 401 " in raw(url, nobody).split(b"\r\n")[0]
     assert web.call(url, secret, "POST", "/fetches", {"urls": [f"https://{HOST}/"]}).status == 202
     assert before["weir_fetches_fetch"] != stored()["weir_fetches_fetch"]
-    assert "Traceback" not in cluster.log("web").read_text()
+    assert "Traceback" not in shared_web.logged()
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_each_kind_of_problem_has_a_page(name: str) -> None:
-    answer = programs.Program().call("GET", f"/api/problems/{name}")
-    assert answer.status_code == 200
-    assert KINDS[name].title in unescape(answer.content.decode())
-    assert programs.Program().call("GET", "/api/problems/nothing").status_code == 404
+def test_each_kind_of_problem_has_a_page() -> None:
+    program = programs.Program()
+    answers = {name: program.call("GET", f"/api/problems/{name}") for name in KINDS}
+    assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(KINDS, 200)
+    assert [
+        name for name, answer in answers.items() if KINDS[name].title not in unescape(answer.content.decode())
+    ] == []
+    assert program.call("GET", "/api/problems/nothing").status_code == 404

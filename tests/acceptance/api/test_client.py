@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import typing
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,31 +15,30 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests import programs
-from tests.acceptance import web_process
-from tests.acceptance.conftest import Cluster
+from tests.acceptance.api.conftest import Shared
 from tests.programs import V1, Example
 from weir.api.v1 import api
 
 PACKAGE = "weir_client"
 
 
-@pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """Generate the client, as docs/how-to/use-the-api.md says, and import it."""
-    document = tmp_path / "openapi.json"
+    folder = tmp_path_factory.mktemp("generated")
+    document = folder / "openapi.json"
     document.write_text(json.dumps(api.get_openapi_schema()))
     generator = str(Path(sys.executable).parent / "openapi-python-client")
-    folder = tmp_path / "generated" / PACKAGE
-    line = [generator, "generate", "--path", str(document), "--meta", "none", "--output-path", str(folder)]
-    folder.parent.mkdir()
-    config = tmp_path / "config.yml"
+    line = [generator, "generate", "--path", str(document), "--meta", "none", "--output-path", str(folder / PACKAGE)]
+    config = folder / "config.yml"
     config.write_text("post_hooks: []\n")  # it would format with a program that need not be there
     done = subprocess.run([*line, "--config", str(config)], check=True, capture_output=True, text=True)
     assert "WARNING" not in done.stdout + done.stderr, done.stdout + done.stderr
-    monkeypatch.syspath_prepend(str(folder.parent))
-    for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
-        monkeypatch.delitem(sys.modules, name)
-    return import_module(PACKAGE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield import_module(PACKAGE)
+        for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+            del sys.modules[name]
 
 
 def operations() -> dict[str, tuple[str, str]]:
@@ -83,11 +83,10 @@ def _state(of: Any, text: str) -> Any:
     return text
 
 
-def test_the_generated_client_calls_each_operation(cluster: Cluster, client: ModuleType) -> None:
+def test_the_generated_client_calls_each_operation(shared_web: Shared, client: ModuleType) -> None:
     """Of each the status is the stated one, and the answer is read into a class of its own."""
-    url = web_process.start(cluster, "web")
     world = programs.seed()
-    to = client.AuthenticatedClient(base_url=url, token=programs.token(), raise_on_unexpected_status=True)
+    to = client.AuthenticatedClient(base_url=shared_web.url, token=programs.token(), raise_on_unexpected_status=True)
     found: dict[str, int] = {}
     for name, example in world.examples().items():
         template, tag = operations()[name]
@@ -100,9 +99,8 @@ def test_the_generated_client_calls_each_operation(cluster: Cluster, client: Mod
     print(f"{len(found)} operations were called by a generated client")
 
 
-def test_the_generated_client_reads_problems(cluster: Cluster, client: ModuleType) -> None:
+def test_the_generated_client_reads_problems(shared_web: Shared, client: ModuleType) -> None:
     """A refusal is an object, too, with its kind."""
-    url = web_process.start(cluster, "web")
-    to = client.AuthenticatedClient(base_url=url, token=programs.token())
+    to = client.AuthenticatedClient(base_url=shared_web.url, token=programs.token())
     answer = import_module(f"{PACKAGE}.api.fetches.get_fetch").sync(client=to, fetch_id=1)
     assert answer.type_ == "/api/problems/not-found"
