@@ -130,17 +130,22 @@ class Cluster:
         self.broker.close()
 
 
+@pytest.fixture(scope="session")
+def broker_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the brokers, of which one runs at a time: clusters have one environment (tests.forked)."""
+    return tmp_path_factory.mktemp("broker")
+
+
 @pytest.fixture
 def cluster(
     transactional_db: None,  # noqa: ARG001  must come first
     tmp_path: Path,
+    broker_home: Path,
     settings: Settings,
 ) -> Iterator[Cluster]:
     """A cluster with a broker, and no process yet, on the test database; this process may ask for what it may fetch."""
     settings.WEIR_FETCH_ALLOW_NETS = [ALLOW_NETS, networks.ALLOW_NETS]
     call_command("sync_schedule")
-    broker_home = tmp_path / "broker"
-    broker_home.mkdir()
     made = Cluster(
         folder=tmp_path,
         broker_home=broker_home,

@@ -3,10 +3,11 @@
 import json
 import signal
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
+from django.db.models import QuerySet
 
 from demo.fakes import judge, site_log, sites
 from project.celery import app
@@ -70,17 +71,22 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
     assert len({worker for _number, worker in asked}) > 2, "the children of both workers must have had tasks"
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
-def test_a_worker_that_is_stopped_gives_back_what_its_tasks_did_not_use(pool: str, cluster: Cluster) -> None:
-    """At once: other processes need not wait for the end of a run that nobody uses."""
-    site = "site.example"
-    site_settings.set_rate(site, "10/s", grace=timedelta(seconds=3))
-    cluster.start("worker", "worker", "--include", "tests.acceptance.throttled.throttled_tasks", "--pool", pool)
+def test_a_worker_that_is_stopped_gives_back_what_its_tasks_did_not_use(cluster: Cluster) -> None:
+    """At once: other processes need not wait for the end of a run that nobody uses. So does a worker of each pool."""
     task: Any = use_slots
-    with app.connection_for_write(cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:")) as broker:
-        task.apply_async((site, 3), connection=broker)  # a run of one start, and two of a run of four
-    wait_for(lambda: Slot.objects.exclude(finished_at=None).count() == 3, 20, "the task to end")
-    cluster.processes["worker"].send_signal(signal.SIGTERM)
-    cluster.processes.pop("worker").wait(10)
-    assert not Slot.objects.filter(finished_at=None, released_at=None).exists()
-    assert slots.estimate(site) < 0.5
+    for pool in ("prefork", "threads", "solo"):
+        site = f"{pool}.example"
+        site_settings.set_rate(site, "10/s", grace=timedelta(seconds=3))
+        cluster.start("worker", pool, "--include", "tests.acceptance.throttled.throttled_tasks", "--pool", pool)
+        with app.connection_for_write(cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:")) as broker:
+            task.apply_async((site, 3), connection=broker)  # a run of one start, and two of a run of four
+        used = Slot.objects.filter(site__name=site).exclude(finished_at=None)
+        wait_for(partial(_are, 3, used), 20, f"the task of {pool} to end")
+        cluster.processes[pool].send_signal(signal.SIGTERM)
+        cluster.processes.pop(pool).wait(10)
+        assert not Slot.objects.filter(site__name=site, finished_at=None, released_at=None).exists(), pool
+        assert slots.estimate(site) < 0.5, pool
+
+
+def _are(number: int, found: QuerySet[Slot]) -> bool:
+    return found.count() == number
