@@ -24,8 +24,7 @@ from weir.workers.processes.models import Process
 from weir.workers.processes.status import SILENT_AFTER_S, processes
 
 LONG = "WEIR_FAULTS" in os.environ
-SITES = 30 if LONG else 8  # a few leave the processors to the tests beside this one
-RATE = "10/s"
+SITES, RATE = (30, "10/s") if LONG else (8, "5/s")  # few leave the processors to the tests beside this one
 SECONDS = 25  # of work at each site
 DEADLINES = {"WEIR_FETCH_TIMEOUT": "30", "WEIR_FETCH_CONNECT_TIMEOUT": "10", "WEIR_FETCH_DNS_TIMEOUT": "5"}
 KNOWN_WITHIN_S = 10

@@ -17,7 +17,7 @@ KILLS = 60 if "WEIR_FAULTS" in os.environ else 4
 SITES = 16
 RATES = ("1/s", "2/s", "4/s", "10/s")
 NAMES = ("ticks", "fetcher-1", "fetcher-2", "beat")
-SECONDS_A_KILL = 5  # of backlog: a process takes two or three to start again
+SECONDS_A_KILL = 3  # of backlog: a process takes one to start again
 
 
 @pytest.mark.faults

@@ -29,7 +29,7 @@ def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fa
     """Each goes on to turn, and ends in order soon after it was asked to; the fetcher holds nothing any more."""
     with sites.running(SITES, tmp_path) as running:
         set_rates(running, dict.fromkeys(running.hosts, "10/s"))
-        request_fetches([running.url(place, f"/ok/{number}") for place in range(SITES) for number in range(600)])
+        request_fetches([running.url(place, f"/ok/{number}") for place in range(SITES) for number in range(250)])
         cluster.start_together(*NAMES)
         wait_for_progress(10 * SITES, 30, "the fetcher to have work")
         with fault(cluster):

@@ -33,7 +33,7 @@ from weir.workers.history.reports import totals
 
 RATES = ("20/s", "10/s", "5/s", "2/s")
 STEADY, RATED, PAUSED, CANCELLED = range(4)
-SECONDS = 14  # of backlog
+SECONDS = 9  # of backlog
 TOLERANCE = timedelta(milliseconds=50)  # between the clocks of kernel and database, and two readings of one
 TRIGGER = """
 CREATE TABLE test_holding (slot_id bigint, fetch_id bigint, path text, at timestamptz, what text);
