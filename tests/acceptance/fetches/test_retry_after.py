@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from django.db.models import Q
 
 from demo.fakes import judge, site_log, sites
@@ -64,7 +63,6 @@ class Rest:
     held: int  # slots that were reserved before, not used yet, and could have been used longer than for 200 ms
 
 
-@pytest.mark.alone
 def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     """200 ms after a site's first 429 nothing comes until its Retry-After is over, though 3 fetchers hold its slots.
 

@@ -4,8 +4,6 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 from demo.fakes import site_log, sites
 from tests.acceptance.conftest import Cluster, set_rates
 from tests.waiting import in_time, wait_for
@@ -30,7 +28,6 @@ def seen_between(running: sites.Sites, place: int, from_ns: int, until_s: float)
     return [arrival.at_ns for arrival in arrivals_at(running, place) if from_ns <= arrival.at_ns < until_ns]
 
 
-@pytest.mark.alone
 def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(cluster: Cluster, tmp_path: Path) -> None:
     """2/s, 20/s, 1/s: each holds a second after it was set. Cancelled fetches are not sent, no slot is lost."""
     with sites.running(3, tmp_path) as running:

@@ -52,7 +52,6 @@ def separate() -> Iterator[networks.Networks | None]:
         yield None
 
 
-@pytest.mark.alone
 @pytest.mark.faults
 def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     cluster: Cluster, separate: networks.Networks | None, tmp_path: Path
