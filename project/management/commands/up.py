@@ -11,14 +11,14 @@ from project.logins import links
 from project.processes import folder, interrupts, procfile, up
 from weir.conf import settings as weir_settings
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import at_least_one, port
+from weir.workers.cli.arguments import at_least_zero, port
 from weir.workers.fetches.robots.user_agent import has_contact
 from weir.workers.mail.transports import relays
 
 
 class Command(ExactCommand):
     help = (
-        "Run Weir here: web, workers, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
+        "Run Weir here: the processes of the Procfile, on embedded servers unless DATABASE_URL and "
         "REDIS_URL name others. They start again when code changes. E-mails are caught in a folder unless EMAIL_HOST, "
         "EMAIL_BACKEND or WEIR_MAIL_RELAYS is set. Ctrl-C stops everything."
     )
@@ -26,7 +26,9 @@ class Command(ExactCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--port", type=port, default=8000, help="the web process' port (default: 8000)")
-        parser.add_argument("--fetchers", type=at_least_one, default=1, help="how many fetchers (default: 1)")
+        parser.add_argument(
+            "--fetchers", type=at_least_zero, default=0, help="how many more processes that fetch (default: 0)"
+        )
         parser.add_argument("--no-reload", action="store_true", help="do not start anew when code changes")
         parser.add_argument(
             "--allow-loopback", action="store_true", help="let 127.0.0.0/8 and ::1 be fetched, on any port"

@@ -30,7 +30,8 @@ def test_it_beats_ticks_and_ends(procfile: Procfile, eventually: Eventually) -> 
     eventually(BeatLease.objects.exists, "beat to have the lease", seconds=30)
     eventually(
         lambda: (
-            {process.kind for process in Process.objects.filter(pid=weir.pid)} == {"ticks+maintenance+mailer", "beat"}
+            {process.kind for process in Process.objects.filter(pid=weir.pid)}
+            == {"ticks+maintenance+fetcher+mailer", "beat"}
         ),
         "both to be known",
     )

@@ -32,7 +32,16 @@ from weir.workers.processes.kinds import BEAT, KINDS
 PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat"]
 PASSWORDS = ["POSTGRES_PASSWORD", "POSTGRES_OWNER_PASSWORD", "POSTGRES_APP_PASSWORD", "REDIS_PASSWORD"]
 TOP_LEVEL = {
-    *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
+    *(
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Dockerfile",
+        "LICENSE",
+        "Makefile",
+        "Procfile",
+        "Procfile.split",
+        "README.md",
+    ),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml", "requirements.lock"),
     *("benchmarks", "demo", "deploy", "docs", "examples", "local", "notifications"),
     *("project", "ratelimit", "tests", "weir", "workers"),
@@ -202,9 +211,9 @@ def test_the_procfile_names_the_processes() -> None:
         name: dict(line.split(": ", 1) for line in (CHECKOUT / name).read_text().splitlines())
         for name in ("Procfile", "Procfile.split")
     }
-    assert list(lists["Procfile"]) == ["release", "web", "worker", "weir", "fetcher"]
+    assert list(lists["Procfile"]) == ["release", "web", "worker", "weir"]
     assert list(lists["Procfile.split"]) == PROCESSES
-    same = {"web", "worker", "fetcher"}
+    same = {"web", "worker"}
     assert all(lists["Procfile"][name] == lists["Procfile.split"][name] for name in same)
 
 
