@@ -44,7 +44,8 @@ log = get_logger(__name__)
 PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
 MOST_OUTCOMES: Final = 1_000  # in one statement
 MOST_BYTES = 8 * 2**20  # in one statement, of which Python and psycopg make several copies
-# Seconds of the processor in a step. Beyond, first tries are short: many sites' bodies together hold up no others.
+# Seconds of the processor in a PERIOD of it, however many steps that is: large bodies fill a statement, and so end a
+# step, before they have taken as long. Beyond, first tries are short: many sites' bodies together hold up no others.
 FIRST_TRIES_S: Final = 0.02
 # A fetch that was lost so often is a suspect. Not at once: where a fetcher is killed, all that it held would be.
 SUSPECT_LOSSES: Final = 2
@@ -82,6 +83,7 @@ class Writer:
     def __init__(self, stored: Callable[[int, list[Reservation]], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._costly = CostlyAnswers()
+        self._first_tries_until = self._counted_until = 0.0  # of time.thread_time()
         self._suspects: deque[Answer] = deque()
         self._closes = False
         self._is_late = False  # and reads nothing any more
@@ -159,7 +161,9 @@ class Writer:
     def _judge_what_came(self) -> _Together:
         """Judge what comes in about one PERIOD. Where costly answers or suspects wait, nothing is waited for."""
         judged = _Together()
-        until, first_tries_until = None, time.thread_time() + FIRST_TRIES_S
+        until, worked = None, time.thread_time()
+        if worked >= self._counted_until:
+            self._first_tries_until, self._counted_until = worked + FIRST_TRIES_S, worked + PERIOD
         while not judged.is_full() and not self._closes:
             take_turn()
             now = time.monotonic()
@@ -174,7 +178,7 @@ class Writer:
             if event is None:
                 self._closes = True
             else:
-                left_s = first_tries_until - time.thread_time()
+                left_s = self._first_tries_until - time.thread_time()
                 self._judge_first(event, judged, budget_s=max(HURRIED_S, min(FIRST_S, left_s)))
         return judged
 
