@@ -167,13 +167,13 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             sessions.leave(connection)
 
     def apply_entry(self, entry: entries.Entry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
-        """Send a task that is due, but no tick for which enough others wait.
+        """Send a task that is due, but no tick for which enough others wait, or for which there is nothing to do.
 
-        Raises Unreachable where the broker is, and _MayBeLost where another beat may send it.
+        Raises Unreachable where the broker is, _MayBeLost where another beat may send it, and database errors.
         """
         try:
             self._send(entry)
-        except (broker_link.Unreachable, _MayBeLost):
+        except (broker_link.Unreachable, _MayBeLost, Error):
             # It is due still, also where the schedule is saved and read again before the broker is back.
             entry.model.last_run_at = entry.last_run_at
             entry.model.total_run_count = entry.total_run_count

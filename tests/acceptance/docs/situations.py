@@ -81,7 +81,7 @@ GOES_ON = {
     "make demo": " early, ",
     "uvicorn ": "Application startup complete",
     "celery -A project worker ": "ready.",
-    "celery -A project beat": "beat_holds_lease",
+    "celery -A project beat": "is starting.",  # and stands by where `weir` is beat
     "python examples/price_sites.py": "Ctrl-C closes them.",
 }
 

@@ -137,7 +137,11 @@ TYPED = [
         2,
     ),
     ("up --port {used}", "): choose another with --port.", 1),
-    ("up --fetchers 0", f"argument --fetchers: must be a whole number above 0, not '0'. {HELP.format('up')}", 2),
+    (
+        "up --fetchers many",
+        f"argument --fetchers: must be a whole number, 0 or above, not 'many'. {HELP.format('up')}",
+        2,
+    ),
     ("up --port 65536", f"argument --port: must be at most 65535, not '65536'. {HELP.format('up')}", 2),
     ("doctor --jsn", f"there is no option --jsn. Did you mean --json? {HELP.format('doctor')}", 2),
     (

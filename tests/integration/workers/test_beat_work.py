@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
@@ -179,6 +179,22 @@ def test_who_takes_the_lease_sends_all_once(scheduler: Any, sent: Callable[[], i
     eventually(lambda: scheduler.tick() >= 0 and sent() == 1, "the first")
     scheduler._give_up()
     eventually(lambda: scheduler.tick() >= 0 and sent() == 2, "the second")
+
+
+def test_a_tick_that_cannot_be_asked_about_is_due_still(scheduler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL does not answer: beat leaves its lease, and sends the tick when it has one again."""
+
+    def away() -> bool:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setitem(work._questions, task_names.SWEEP, work.Question(has_work=away, sent_every_s=3600.0))
+    scheduler.tick()
+    entry = scheduler.schedule["test"]
+    before = entry.model.last_run_at
+    scheduler._asked.note("test")
+    with pytest.raises(OperationalError):
+        scheduler.apply_entry(scheduler.reserve(entry))
+    assert entry.model.last_run_at == before
 
 
 def test_questions_read_indexes_alone() -> None:
