@@ -21,6 +21,7 @@ MODULES = {
     "window": "benchmarks.fetches.window",
     "large_bodies": "benchmarks.fetches.large_bodies",
     "scale": "benchmarks.scale",
+    "idle": "benchmarks.idle",
     "fairness": "benchmarks.fetches.fairness",
     "estimate": "benchmarks.reservations.estimate",
     "forecast": "benchmarks.fetches.forecast",

@@ -1,0 +1,132 @@
+"""How soon a Weir that has nothing to do begins what it is asked for, one after the other, a second apart.
+
+- From the commit of `request_fetch` to the first byte of the request at the site. Each fetch has a site of its own.
+- From the commit of `notify` to the stored number: the flush.
+- From the commit of `send_once` to the end of the content at the mail server.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from django.contrib.auth import get_user_model
+
+from benchmarks.figures import Figure
+from demo.fakes import site_log, sites
+from weir.notifications import inbox
+from weir.notifications.models import UnreadCount
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.mail import outbox
+from weir.workers.orders.models import SHIPPED, Order
+
+TIMES = int(os.environ.get("WEIR_BENCH_LATENCIES", "60"))
+APART_S = (0.3, 1.3)  # at any phase of the ticks
+GIVE_UP_S = 30.0
+LOOKED_AT_EVERY_S = 0.002
+
+
+@dataclass(kw_only=True)
+class _Received:
+    """When the content of each e-mail had come, by its recipient: what aiosmtpd calls."""
+
+    at: dict[str, float] = field(default_factory=dict)
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: ANN401, N802  aiosmtpd's
+        """Accept an e-mail."""
+        self.at.update(dict.fromkeys(envelope.rcpt_tos, time.time()))
+        return "250 OK"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peers:
+    """Fake sites, and a mail server; and the variables by which processes find it."""
+
+    sites: sites.Sites
+    received: _Received
+    environment: Mapping[str, str]
+
+
+@contextmanager
+def peers(folder: Path) -> Iterator[Peers]:
+    """Run them."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    received = _Received()
+    server = Controller(received, hostname="127.0.0.1", port=port)
+    (folder / "requests.log").unlink(missing_ok=True)
+    with sites.running(2 * TIMES, folder) as running:
+        server.start()
+        try:
+            yield Peers(
+                sites=running,
+                received=received,
+                environment={"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(port), "WEIR_OBEY_ROBOTS": "false"},
+            )
+        finally:
+            server.stop()
+
+
+def measure(layout: str, peers: Peers) -> Iterator[Figure]:
+    """Yield the median and the 99th percentile of each latency."""
+    taken = {"fetch": _fetch, "notify": _notify, "send_once": _send_once}
+    for name, once in taken.items():
+        seconds = list(_repeated(partial(once, layout, peers)))
+        yield Figure(name=f"idle_{layout}_{name}_p50", value=1000 * median(seconds), unit="ms")
+        yield Figure(name=f"idle_{layout}_{name}_p99", value=1000 * quantiles(seconds, n=100)[98], unit="ms")
+
+
+def _repeated(once: Callable[[int], float]) -> Iterator[float]:
+    chance = Random(41)  # noqa: S311  phases
+    for number in range(TIMES):
+        time.sleep(chance.uniform(*APART_S))
+        yield once(number)
+
+
+def _fetch(layout: str, peers: Peers, number: int) -> float:
+    place = number + (TIMES if layout == "split" else 0)
+    path = f"/ok/{layout}-{number}"
+    began = time.time()
+    request_fetch(peers.sites.url(place, path))
+
+    def arrived() -> float | None:
+        arrivals, _ = site_log.read_arrivals(peers.sites.log)
+        return next((one.at_ns / 1e9 for one in arrivals if one.host == peers.sites.hosts[place]), None)
+
+    return _when(arrived) - began
+
+
+def _notify(layout: str, _peers: Peers, number: int) -> float:
+    user = get_user_model().objects.create(username=f"{layout}-{number}")
+    began = time.time()
+    inbox.notify(user.pk, "idle", "")
+
+    def stored() -> float | None:
+        return time.time() if UnreadCount.objects.filter(user_id=user.pk).exists() else None
+
+    return _when(stored) - began
+
+
+def _send_once(layout: str, peers: Peers, number: int) -> float:
+    recipient = f"{layout}-{number}@example.com"
+    order = Order.objects.create(number=recipient, customer_email=recipient)
+    began = time.time()
+    outbox.send_once(SHIPPED, f"{layout}-{number}", to=recipient, context={"order_id": order.pk})
+    return _when(lambda: peers.received.at.get(recipient)) - began
+
+
+def _when(told: Callable[[], float | None]) -> float:
+    give_up_at = time.monotonic() + GIVE_UP_S
+    while (at := told()) is None:
+        if time.monotonic() > give_up_at:
+            raise TimeoutError(f"nothing came of it within {GIVE_UP_S:g} s")
+        time.sleep(LOOKED_AT_EVERY_S)
+    return at
