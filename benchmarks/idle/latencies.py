@@ -5,7 +5,6 @@
 - From the commit of `send_once` to the end of the content at the mail server.
 """
 
-import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +27,7 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.mail import outbox
 from weir.workers.orders.models import SHIPPED, Order
 
-TIMES = int(os.environ.get("WEIR_BENCH_LATENCIES", "60"))
+TIMES = 60
 APART_S = (0.3, 1.3)  # at any phase of the ticks
 GIVE_UP_S = 30.0
 LOOKED_AT_EVERY_S = 0.002

@@ -190,11 +190,12 @@ def test_a_tick_that_cannot_be_asked_about_is_due_still(scheduler: Any, monkeypa
     monkeypatch.setitem(work._questions, task_names.SWEEP, work.Question(has_work=away, sent_every_s=3600.0))
     scheduler.tick()
     entry = scheduler.schedule["test"]
-    before = entry.model.last_run_at
     scheduler._asked.note("test")
+    scheduler.reserve(entry)
+    assert entry.model.last_run_at > entry.last_run_at
     with pytest.raises(OperationalError):
-        scheduler.apply_entry(scheduler.reserve(entry))
-    assert entry.model.last_run_at == before
+        scheduler.apply_entry(entry)
+    assert entry.model.last_run_at == entry.last_run_at
 
 
 def test_questions_read_indexes_alone() -> None:
