@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -230,9 +231,8 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         wrong, was_soon = diagnosis(home)
         assert wrong == []
         in_time(was_soon, "`doctor` took five seconds")
-        running = processes_of(home)
-        for queue in schedule.queues():
-            assert any(f"--queues {queue} " in words for words in running)
+        served = [queues for words in processes_of(home) for queues in re.findall(r"--queues (\S+)", words)]
+        assert {queue for queues in served for queue in queues.split(",")} == set(schedule.queues())
         assert f"http://127.0.0.1:{port}/admin/" in log.read_text()
         asked_at = time.monotonic()
         up.send_signal(signal.SIGTERM)
