@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -109,10 +110,15 @@ def _line() -> str:
 
 
 def manage(cluster: Cluster, *arguments: str, **environment: str) -> str:
-    """Run a command of manage.py as the cluster's processes run; returns what it writes."""
-    command = Forked("-c", MANAGE, *arguments, environment={**cluster.environment, **environment}, of_weir=True)
-    written, _ = command.communicate()
-    assert command.returncode == 0, written
+    """Run a command of manage.py as the cluster's processes run; returns what it writes. Raises CalledProcessError."""
+    variables = {**cluster.environment, **environment}
+    with TemporaryFile() as errors:
+        command = Forked("-c", MANAGE, *arguments, environment=variables, errors=errors, of_weir=True)
+        written, _ = command.communicate()
+        errors.seek(0)
+        said = errors.read().decode()
+    if command.returncode:
+        raise subprocess.CalledProcessError(command.returncode, ["manage.py", *arguments], written, said)
     return written
 
 
