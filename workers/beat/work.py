@@ -41,7 +41,7 @@ def tell_by(task_name: str, has_work: Callable[[], bool], *, sent_every_s: float
 
 
 def tell_by_statement(task_name: str, package: str, name: str) -> None:
-    """Have `<package>/sql/work/<name>.sql` tell it, as `tell_by` says."""
+    """Have the statement `work/<name>` of the package tell it, as `tell_by` says."""
 
     def has_work() -> bool:
         [answer] = statements.run_within(package, f"work/{name}", {}, row=Answer, prepare=True)
