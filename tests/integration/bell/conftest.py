@@ -17,7 +17,10 @@ from weir.notifications import flush
 
 __all__ = ["looks_at_once", "reconcile_at_once"]
 CALLS = ("eval", "evalsha", "get", "set", "time", "script|exists", "script|load", "del")  # no script uses others
-STATEMENTS = "SELECT count(*), max(query_start) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+STATEMENTS = """
+    SELECT count(*), max(query_start) FROM pg_stat_activity
+    WHERE datname = %s AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""  # an autovacuum worker comes and goes by itself
 
 
 @dataclass(kw_only=True)
