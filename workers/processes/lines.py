@@ -2,7 +2,8 @@
 
 The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. What is in
 `weir.maintenance` may take long. A mail server that hangs holds up mailers only. A fetcher is one event loop, so it
-wants threads, and a process of its own.
+wants threads. One process of threads can do it all, as none of it keeps the interpreter for long: its price is that
+what ends it ends all of it.
 """
 
 import sys
@@ -15,13 +16,13 @@ from weir.workers.processes.kinds import BEAT, WORKER, of_queue
 _FETCH: Final = "weir.fetch"
 _MAIL: Final = "weir.mail"
 _OPTIONS: Final = "--prefetch-multiplier 2 --without-gossip --without-mingle --without-heartbeat"
+_THREADS: Final = "--pool threads --concurrency 64"
 _POOLS: Final[Mapping[str, str]] = {
     "weir.ticks": "--pool prefork --concurrency 3",
     "weir.maintenance": "--pool prefork --concurrency 2",
-    _FETCH: "--pool threads --concurrency 64",
+    _FETCH: _THREADS,
     _MAIL: "--pool prefork --concurrency 2",
 }
-_TOGETHER: Final = "--pool prefork --concurrency {children}"  # of several queues: a child for each, and one more
 # For what a task has in hand; and for a mail server that hangs: an e-mail whose answer is not awaited is `unknown`.
 STOPS_WITHIN_S: Final = 90
 MAILER_STOPS_WITHIN_S: Final = 660
@@ -42,20 +43,25 @@ class Line:
 
 
 def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator[Line]:
-    """Yield the processes of these queues of Weir's, and beat; with `small`, as few as can do it.
+    """Yield the processes of these queues of Weir's, and beat; with `small`, one that is all of them.
 
     `app` is what Celery's option -A names.
     """
-    groups = [[queue] for queue in queues]
     if small:
-        groups = [[queue for queue in queues if queue != _FETCH], [queue for queue in queues if queue == _FETCH]]
-    for group in filter(None, groups):
-        name = f"weir-{of_queue(group[0]) if len(group) == 1 else WORKER}"
-        pool = _POOLS[group[0]] if len(group) == 1 else _TOGETHER.format(children=len(group) + 1)
-        consumes = f"--queues {','.join(group)} {pool} {_OPTIONS} --hostname {name}@%h"
-        stops_within_s = MAILER_STOPS_WITHIN_S if _MAIL in group else STOPS_WITHIN_S
-        yield Line(name=name, command=f"celery -A {app} worker {consumes}", stops_within_s=stops_within_s)
+        yield _worker(app, WORKER, queues, _THREADS, beat="--beat ")
+        return
+    for queue in queues:
+        yield _worker(app, of_queue(queue), [queue], _POOLS[queue])
     yield Line(name=f"weir-{BEAT}", command=f"celery -A {app} beat")
+
+
+def _worker(app: str, kind: str, queues: Collection[str], pool: str, *, beat: str = "") -> Line:
+    name = f"weir-{kind}"
+    return Line(
+        name=name,
+        command=f"celery -A {app} worker {beat}--queues {','.join(queues)} {pool} {_OPTIONS} --hostname {name}@%h",
+        stops_within_s=MAILER_STOPS_WITHIN_S if _MAIL in queues else STOPS_WITHIN_S,
+    )
 
 
 def app_option(app: Any) -> str | None:  # noqa: ANN401  Celery's own have no types

@@ -1,4 +1,4 @@
-"""What `weir_processes` prints starts all that a host needs, in few processes, each known for what it is."""
+"""What `weir_processes` prints starts all that a host needs, in one process if asked, which is known for what it is."""
 
 import json
 
@@ -29,14 +29,14 @@ while True:
     time.sleep(0.2)
 print(json.dumps(seen))
 """
-ALL = [["weir.fetch", "weir.mail", "weir.maintenance", "weir.ticks"], ["beat", "fetcher", "ticks+maintenance+mailer"]]
+ALL = [["weir.fetch", "weir.mail", "weir.maintenance", "weir.ticks"], ["beat", "ticks+maintenance+fetcher+mailer"]]
 
 
-def test_the_fewest_processes_serve_all_queues(host: Host) -> None:
+def test_one_process_serves_all_queues(host: Host) -> None:
     """A heartbeat of each queue comes, `status` finds nobody missing, and not one result is stored."""
     host.write("weir.APPS", more=RESULTS)
     lines = [line.partition(": ") for line in host.python(SET_UP).splitlines()]
-    assert [name for name, _, _ in lines] == ["weir-worker", "weir-fetcher", "weir-beat"]
+    assert [name for name, _, _ in lines] == ["weir-worker"]
     logs = [host.start(command) for _, _, command in lines]
     assert json.loads(host.python(SEEN.format(wanted=ALL))) == ALL
     told = host.run("-m", "django", "status").stdout

@@ -24,17 +24,19 @@ def test_a_worker_is_of_a_kind_for_each_queue(queues: Sequence[str], kind: str) 
     assert {*kinds.split(kind)} == {*map(kinds.of_queue, queues)}
 
 
-def test_each_queue_has_a_process_of_its_own_or_shares_all_but_the_fetchers() -> None:
-    """A fetcher wants threads; what waits for a mail server leaves children to the others."""
+def test_each_queue_has_a_process_of_its_own_or_one_has_them_all() -> None:
+    """With beat beside them, or within."""
     alone = [*lines.lines("shop", QUEUES)]
     assert [line.name for line in alone] == [
         "weir-ticks", "weir-maintenance", "weir-fetcher", "weir-mailer", "weir-beat",
     ]  # fmt: skip
-    few = [*lines.lines("shop", QUEUES, small=True)]
-    assert [line.name for line in few] == ["weir-worker", "weir-fetcher", "weir-beat"]
-    assert "--queues weir.ticks,weir.maintenance,weir.mail --pool prefork --concurrency 4 " in few[0].command
-    assert [line.name for line in lines.lines("shop", ["weir.ticks"], small=True)] == ["weir-ticks", "weir-beat"]
-    assert {line.stops_within_s for line in few if "weir.mail" in line.command} == {lines.MAILER_STOPS_WITHIN_S}
+    [all_of_it] = lines.lines("shop", QUEUES, small=True)
+    assert all_of_it.name == "weir-worker"
+    [own] = [line for line in procfile.lines().values() if " --beat " in line]
+    assert f" --queues {','.join(QUEUES)} --pool threads --concurrency 64 " in all_of_it.command
+    assert {*own.split()} - {"weir@%h"} >= {*all_of_it.words[3:]} - {"--prefetch-multiplier", "2", "weir-worker@%h"}
+    [few] = lines.lines("shop", ["weir.ticks"], small=True)
+    assert [all_of_it.stops_within_s, few.stops_within_s] == [lines.MAILER_STOPS_WITHIN_S, lines.STOPS_WITHIN_S]
 
 
 @pytest.mark.parametrize("queue", QUEUES)

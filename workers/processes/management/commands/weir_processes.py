@@ -26,9 +26,7 @@ class Command(ExactCommand):
         form = parser.add_mutually_exclusive_group()
         form.add_argument("--systemd", action="store_true", help="one unit after the other, each below its file's name")
         form.add_argument("--compose", action="store_true", help="services of a Compose file")
-        parser.add_argument(
-            "--small", action="store_true", help="as few processes as can do it, each for several queues"
-        )
+        parser.add_argument("--small", action="store_true", help="one process for all queues, beat included")
         parser.add_argument("--app", "-A", metavar="APP", help="as of Celery's -A, if it is not found by itself")
 
     def handle(self, *_args: Any, **options: Any) -> None:
