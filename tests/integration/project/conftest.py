@@ -34,10 +34,10 @@ class Procfile:
     environment: dict[str, str]
     started: list[Forked] = field(default_factory=list)
 
-    def start(self, name: str, *, log: str = "", **environment: str) -> Forked:
-        """Start a process as the Procfile names it; what it writes goes to the log of its name."""
+    def start(self, name: str, *, log: str = "", also: str = "", **environment: str) -> Forked:
+        """Start a process as the Procfile names it, with a queue `also`; what it writes goes to the log of its name."""
         variables = {**self.environment, **environment}
-        line = lines()[name]
+        line = lines()[name].replace("--queues ", f"--queues {also}," if also else "--queues ")
         words = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: variables.get(found[1]) or found[2], line).split()
         with self.log(log or name).open("wb") as output:
             process = Forked("-m", *words, environment=variables, output=output, start_new_session=True)
