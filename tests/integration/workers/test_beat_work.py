@@ -15,7 +15,9 @@ from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.workers.conftest import QUEUE
 from weir.notifications import flush, forgetting, inbox
+from weir.notifications.inbox import writing
 from weir.notifications.link import calls
+from weir.notifications.models import Excess, Notification
 from weir.postgres import statements
 from weir.ratelimit.models import Site
 from weir.workers import task_names
@@ -56,6 +58,18 @@ def fetch(state: str = "queued", **fields: object) -> None:
     request_fetch("http://one.example/")
     Site.objects.update(has_backlog=False, due_at=None)
     Fetch.objects.update(state=state, **fields)
+
+
+def notification(**fields: object) -> None:
+    Notification.objects.create(user_id=user().pk, kind="test", title="text", **fields)
+
+
+def marked() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(writing, "MOST_MARKED", 0)  # a read mark, whatever there is
+        reader = user().pk
+        inbox.notify(reader, "test", "text")
+        inbox.mark_all_read(reader)
 
 
 HELD = {"slot_id": 1, "lease_until": Now() + SOON}
@@ -99,7 +113,11 @@ SITUATIONS: list[tuple[str, str, bool, Callable[[], object]]] = [
     ),
     (task_names.SEND_EMAILS, "over", True, lambda: email(next_attempt_at=Now() + SOON, expires_at=Now())),
     (task_names.SETTLE_UNREAD, "forgotten", True, lambda: forgetting.forget_user(user().pk)),
+    (task_names.SETTLE_UNREAD, "marked", True, marked),
     (task_names.EXPIRE_NOTIFICATIONS, "kept", False, lambda: inbox.notify(user().pk, "test", "text")),
+    (task_names.EXPIRE_NOTIFICATIONS, "expires later", False, lambda: notification(expires_at=Now() + SOON)),
+    (task_names.EXPIRE_NOTIFICATIONS, "expired", True, lambda: notification(expires_at=Now())),
+    (task_names.EXPIRE_NOTIFICATIONS, "too many", True, lambda: Excess.objects.create(user_id=user().pk)),
 ]
 
 

@@ -1,4 +1,4 @@
--- Whether mailers have anything to do: an e-mail is due, or held by one, or its time is over; or a pause ends.
+-- Whether mailers have anything to do: an e-mail is due, or held by one, or its time is over.
 SELECT EXISTS (
         SELECT FROM weir_mail_email WHERE state = 'pending' AND next_attempt_at <= statement_timestamp()
     )
