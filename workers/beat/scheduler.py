@@ -77,7 +77,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
-        self._asked = work.Asked()
+        self._sent_ticks = work.SentTicks()
         self._changed_at: datetime | None = None  # the schedule, as the lease was renewed last
         self._read_change: datetime | None = None  # its last change before it was read
         self._presence = known or presence.begin(
@@ -182,10 +182,10 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def _send(self, entry: entries.Entry) -> None:
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
-        if self._asked.is_idle(entry.name, str(entry.task)):
+        if self._sent_ticks.is_needless(entry.name, str(entry.task)):
             self._dirty.discard(entry.name)  # that nothing was sent is not saved
         elif not self._is_superfluous(entry):
-            self._asked.note(entry.name)
+            self._sent_ticks.note(entry.name)
             with broker_link.producer() as own:
                 try:
                     self.apply_async(entry.to_send(), producer=own, advance=False)
@@ -280,7 +280,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False
             self._sent_at, self._read_at = time.monotonic(), -math.inf  # what another has sent is not known here
-            self._asked.forget()
+            self._sent_ticks.forget()
         elif self._has_lease and not has_it:
             log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")
             self._stand_by()

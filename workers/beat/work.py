@@ -1,8 +1,8 @@
-"""What there is to do for a tick: beat asks before it sends one. To ask costs a tenth of a tick that finds nothing.
+"""Whether a tick finds anything to do: beat asks before it sends one. That costs a tenth of a tick that finds nothing.
 
-An app says of its ticks how to find out (`tell_by`): by a few index entries, or by one call to Redis. A tick for which
-there is nothing is sent all the same every SENT_EVERY_S seconds, whatever was found. So what the question overlooks
-comes late, and is not lost.
+An app says what to ask before which of its ticks (`ask_before`): a statement that reads a few index entries, or a call
+to Redis. A tick for which there is nothing is sent all the same every SENT_EVERY_S seconds, whatever was found. So what
+the question overlooks comes late, and is not lost.
 """
 
 import time
@@ -17,7 +17,7 @@ SENT_EVERY_S: Final = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Whether there is work for a tick."""
+    """What is asked before a tick, and after how long without one it is sent whatever the answer is."""
 
     has_work: Callable[[], bool]  # raises database errors
     sent_every_s: float
@@ -29,35 +29,37 @@ class Answer(NamedTuple):
     has_work: bool
 
 
-_questions: dict[str, Question] = {}
+_questions: dict[str, Question] = {}  # by the names of tasks; apps write it while they are loaded, beat reads it
 
 
-def tell_by(task_name: str, has_work: Callable[[], bool], *, sent_every_s: float = SENT_EVERY_S) -> None:
-    """Have `has_work` tell beat whether there is anything to do for this tick; called again, it replaces the first.
+def ask_before(task_name: str, has_work: Callable[[], bool], *, sent_every_s: float = SENT_EVERY_S) -> None:
+    """Have beat ask `has_work` before it sends this tick; called again for the same one, it replaces the question.
 
-    It may say yes where there is nothing, and never no where a tick has to come in time. It raises database errors.
+    Beat asks in its own thread, at each time at which the tick is due. The answer may be yes where there is nothing to
+    do, and is never no where a tick has to come in time. Only database errors may be raised: beat gives up its lease
+    then, and the tick is due still.
     """
     _questions[task_name] = Question(has_work=has_work, sent_every_s=sent_every_s)
 
 
-def tell_by_statement(task_name: str, package: str, name: str) -> None:
-    """Have the statement `work/<name>` of the package tell it, as `tell_by` says."""
+def statement(package: str, name: str) -> Callable[[], bool]:
+    """Return a question that executes the statement `work/<name>` of the package, which says `has_work`."""
 
     def has_work() -> bool:
         [answer] = statements.run_within(package, f"work/{name}", {}, row=Answer, prepare=True)
         return answer.has_work
 
-    tell_by(task_name, has_work)
+    return has_work
 
 
 @dataclass(kw_only=True, slots=True)
-class Asked:
-    """What one beat has sent, by the names of its entries. A beat that takes the lease begins with all of them."""
+class SentTicks:
+    """When one beat has sent each tick last, by the name of its entry. Not thread-safe: a beat has one thread."""
 
     _sent_at: dict[str, float] = field(default_factory=dict)  # of time.monotonic()
 
-    def is_idle(self, entry: str, task_name: str) -> bool:
-        """Tell whether there is nothing to do for this tick, and one was sent lately. Raises database errors."""
+    def is_needless(self, entry: str, task_name: str) -> bool:
+        """Tell whether this tick was sent lately, and would find nothing to do now. Raises database errors."""
         question = _questions.get(task_name)
         sent_at = self._sent_at.get(entry)
         if question is None or sent_at is None or time.monotonic() >= sent_at + question.sent_every_s:

@@ -4,7 +4,7 @@ from weir.postgres import weir_apps
 
 
 class FetchesConfig(weir_apps.WeirApp):
-    """Registers the system checks, and what a step of PostgreSQL's clock changes."""
+    """Registers the system checks, what beat asks, and what a step of PostgreSQL's clock changes."""
 
     name = "weir.workers.fetches"
     label = "weir_fetches"
@@ -18,5 +18,5 @@ class FetchesConfig(weir_apps.WeirApp):
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.fetches")
-        work.tell_by_statement(task_names.DISPATCH, self.name, "dispatch")
-        work.tell_by_statement(task_names.SWEEP, self.name, "sweep")
+        work.ask_before(task_names.DISPATCH, work.statement(self.name, "dispatch"))
+        work.ask_before(task_names.SWEEP, work.statement(self.name, "sweep"))

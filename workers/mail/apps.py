@@ -14,7 +14,7 @@ class MailConfig(weir_apps.WeirApp):
     verbose_name = "Weir: e-mails"
 
     def ready(self) -> None:
-        """Import the checks, and the module `emails` of every installed app: importing them registers."""
+        """Import the checks, and the module `emails` of every installed app, which registers; say what beat asks."""
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
@@ -23,7 +23,7 @@ class MailConfig(weir_apps.WeirApp):
 
         postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.mail")
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.mail")
-        work.tell_by_statement(task_names.SEND_EMAILS, self.name, "send")
+        work.ask_before(task_names.SEND_EMAILS, work.statement(self.name, "send"))
 
         autodiscover_modules("emails")
         hidden.hide()

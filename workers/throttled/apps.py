@@ -11,11 +11,11 @@ class ThrottledConfig(weir_apps.WeirApp):
     verbose_name = "Weir: throttled tasks"
 
     def ready(self) -> None:
-        """Have beat know when tasks are postponed, and their times put right where PostgreSQL's clock was stepped."""
+        """Have beat ask whether tasks are postponed, and their times put right where PostgreSQL's clock was stepped."""
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
         from weir.workers.throttled import stepping  # noqa: PLC0415
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.throttled")
-        work.tell_by_statement(task_names.PUBLISH_POSTPONED, self.name, "publish")
+        work.ask_before(task_names.PUBLISH_POSTPONED, work.statement(self.name, "publish"))

@@ -11,7 +11,7 @@ class UnreadConfig(weir_apps.WeirApp):
     verbose_name = "Weir: unread numbers"
 
     def ready(self) -> None:
-        """Have beat know when there is something to flush, to settle or to expire."""
+        """Have beat ask whether there is something to flush, to settle or to expire."""
         from weir.workers.unread import asking  # noqa: PLC0415  needs loaded apps
 
         asking.connect()

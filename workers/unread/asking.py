@@ -12,12 +12,12 @@ FLUSHED_EVERY_S: Final = 6.0
 
 def connect() -> None:
     """Have beat ask before it sends these ticks."""
-    work.tell_by(task_names.FLUSH_UNREAD, _waits_for_flush, sent_every_s=FLUSHED_EVERY_S)
-    work.tell_by_statement(task_names.SETTLE_UNREAD, "weir.notifications", "settle")
-    work.tell_by_statement(task_names.EXPIRE_NOTIFICATIONS, "weir.notifications", "expire")
+    work.ask_before(task_names.FLUSH_UNREAD, _has_deltas, sent_every_s=FLUSHED_EVERY_S)
+    work.ask_before(task_names.SETTLE_UNREAD, work.statement("weir.notifications", "settle"))
+    work.ask_before(task_names.EXPIRE_NOTIFICATIONS, work.statement("weir.notifications", "expire"))
 
 
-def _waits_for_flush() -> bool:
+def _has_deltas() -> bool:
     try:
         return counters.waiting() > 0
     except counters.Unreachable:

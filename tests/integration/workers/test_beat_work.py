@@ -208,7 +208,7 @@ def test_a_tick_that_cannot_be_asked_about_is_due_still(scheduler: Any, monkeypa
     monkeypatch.setitem(work._questions, task_names.SWEEP, work.Question(has_work=away, sent_every_s=3600.0))
     scheduler.tick()
     entry = scheduler.schedule["test"]
-    scheduler._asked.note("test")
+    scheduler._sent_ticks.note("test")
     scheduler.reserve(entry)
     assert entry.model.last_run_at > entry.last_run_at
     with pytest.raises(OperationalError):
