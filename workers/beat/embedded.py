@@ -14,7 +14,6 @@ from django.db import connection
 from weir.logs.loggers import get_logger
 from weir.workers.beat.scheduler import LeasedScheduler
 from weir.workers.processes.kinds import BEAT
-from weir.workers.processes.presence import Presence
 
 BEGINS_AGAIN_S: Final = 2.0
 STOPS_WITHIN_S: Final = 5.0  # then a worker that stops waits no more: the lease ends by itself
@@ -62,5 +61,5 @@ class Beat(threading.Thread):
     terminate = stop  # where a worker is to end at once
 
     def _new(self) -> Any:  # noqa: ANN401  as above
-        made = partial(LeasedScheduler, known=Presence(kind=BEAT, name=self._row_name))
+        made = partial(LeasedScheduler, name=self._row_name)
         return beat.Service(self._app, **{**self._options, "scheduler_cls": made, "remote_control": False})

@@ -32,10 +32,10 @@ log = get_logger(__name__)
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another host's clock may be ahead of PostgreSQL's
 LEASE_S: Final = 6.0
-RENEWED_EVERY_S: Final = 0.9  # so once a second, as a rule
+RENEWED_EVERY_S: Final = 0.9  # by the first turn after that: once a second, as turns come at least as often
 SURE_FOR_S: Final = 5.0  # for so long after it has asked for that, a beat that is held up knows that it holds the lease
-TURN_S: Final = 1.0  # in which a beat sends what is due, before it renews the lease
-SHORTEST_WAIT_S: Final = 0.1  # between two ticks of a beat that had time for all: what is due meanwhile goes together
+TURN_S: Final = 1.0  # in which a beat sends what is due, before it looks at the lease again
+SHORTEST_WAIT_S: Final = 0.1  # between two turns of a beat that had time for all: what is due meanwhile goes together
 READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
 SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
 
@@ -64,25 +64,24 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     producer = None  # Celery's would wait for the broker for ever, with the lease: `apply_entry` brings its own
     _has_lease = False
     _is_cut_off = False
-    _is_stuck = False  # it had the lease, and has sent nothing since
+    _is_stuck = False  # it had the lease, and did not get on; nor has it since
     # Of time.monotonic():
     _renewed_at = 0.0  # the lease, or it was tried
     _sure_until = 0.0
     _read_at = -math.inf  # the schedule
-    _sent_at = 0.0  # a task, or taken the lease
+    _got_on_at = 0.0  # sent a task, or found that it need not be, or taken the lease
     _shortest_s = math.inf  # of the intervals of the schedule
 
-    def __init__(self, *args: Any, known: presence.Presence | None = None, **kwargs: Any) -> None:
-        """Begin as a standby. `known` is its row in the table of processes, where the process has another as well."""
+    def __init__(self, *args: Any, name: str = "", **kwargs: Any) -> None:
+        """Begin as a standby. `name` is that of its row in the table of processes; by default, that of a process."""
         beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
         self._sent_ticks = work.SentTicks()
         self._changed_at: datetime | None = None  # the schedule, as the lease was renewed last
-        self._read_change: datetime | None = None  # its last change before it was read
-        self._presence = known or presence.begin(
-            BEAT, f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}"
-        )
+        self._changed_when_read: datetime | None = None  # its last change when it was read
+        name = name or f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}"
+        self._presence = presence.Presence(kind=BEAT, name=name)
         super().__init__(*args, **kwargs)
         self.max_interval, self.sync_every_tasks = STANDBY, 1
 
@@ -118,7 +117,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def schedule_changed(self) -> bool:
         """Tell whether the schedule was changed, or was read long ago; each renewal of the lease says when it was."""
-        return self._changed_at != self._read_change or time.monotonic() > self._read_at + READ_EVERY_S
+        return self._changed_at != self._changed_when_read or time.monotonic() > self._read_at + READ_EVERY_S
 
     def setup_schedule(self) -> None:
         """Make rows of the project's `beat_schedule`, and delete those of entries that it has no more."""
@@ -127,7 +126,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def all_as_schedule(self) -> dict[str, entries.Entry]:
         """Read the schedule."""
-        self._read_change = self._changed_at
+        self._changed_when_read = self._changed_at
         found: dict[str, entries.Entry] = super().all_as_schedule()
         every_s = (
             entry.schedule.seconds
@@ -194,7 +193,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                         raise error.__context__ from None
                     log.exception("beat_cannot_send", task=entry.task)
                     return
-        self._sent_at, self._is_stuck = time.monotonic(), False
+        self._got_on_at, self._is_stuck = time.monotonic(), False
 
     def close(self) -> None:
         """Close the scheduler, and give up the lease."""
@@ -231,7 +230,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def _has_sent_lately(self) -> bool:
         """Tell so; or leave the lease, where nothing is sent that should be: this beat does not find what is due."""
-        if time.monotonic() <= self._sent_at + self._shortest_s + SENDS_WITHIN_S:
+        if time.monotonic() <= self._got_on_at + self._shortest_s + SENDS_WITHIN_S:
             return True
         log.error("beat_sends_nothing")
         self._is_stuck = True
@@ -279,7 +278,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if has_it and not self._has_lease:
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False
-            self._sent_at, self._read_at = time.monotonic(), -math.inf  # what another has sent is not known here
+            self._got_on_at, self._read_at = time.monotonic(), -math.inf  # what another has sent is not known here
             self._sent_ticks.forget()
         elif self._has_lease and not has_it:
             log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")

@@ -38,7 +38,10 @@ class NotedProcess(NamedTuple):
 
 @dataclass(kw_only=True)
 class Presence:
-    """One a process. Thread-safe. Nothing raises: where PostgreSQL is away, the next turn is noted."""
+    """The row of one loop: a worker's or a fetcher's, or that of beat, which may be in the process of a worker.
+
+    Thread-safe. Nothing raises: where PostgreSQL is away, the next turn is noted.
+    """
 
     kind: str
     name: str
@@ -108,14 +111,14 @@ _presence: Presence | None = None
 
 
 def begin(kind: str, name: str) -> Presence:
-    """Make this process known, with its first turn."""
+    """Make the presence of this process, a worker; its row is written by its first turn."""
     global _presence  # noqa: PLW0603  one for each process is what this function is for
     _presence = Presence(kind=kind, name=name)
     return _presence
 
 
 def of_this_process() -> Presence | None:
-    """Return this process' presence; None in web processes and commands, which hold nothing."""
+    """Return the presence of this process, where it is a worker; None in others, which hold nothing."""
     return _presence
 
 

@@ -251,7 +251,7 @@ def test_a_beat_that_cannot_send_is_not_well(start_beat: Callable[[], Any], monk
     every(1, ago=timedelta(seconds=5))
     scheduler = start_beat()
     assert scheduler._holds_lease()
-    scheduler._sent_at = 0.0  # long ago
+    scheduler._got_on_at = 0.0  # long ago
 
     def refused(*_arguments: object, **_options: object) -> None:
         raise SchedulingError("no such serializer")
