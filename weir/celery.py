@@ -157,7 +157,7 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
     if app in integrated:
         from weir.workers.beat import embedded  # noqa: PLC0415  of workers only
 
-        embedded.have_threads(instance.hostname)
+        embedded.have_beat_in_a_thread(instance.hostname)
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
         named = options.get("queues") or ()

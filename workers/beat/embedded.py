@@ -2,6 +2,9 @@
 
 A process would have copies of the worker's connections, and take a third of a worker's memory. Beat waits nearly all
 the time. Where it ends by an error, as without PostgreSQL when it begins, it begins anew; the worker goes on meanwhile.
+
+It has a row of its own in the table of processes, `beat-in-` and the worker's name, and a file of that name in
+WEIR_LIVENESS_DIR: each of the two loops tells of itself alone.
 """
 
 import threading
@@ -21,17 +24,17 @@ STOPS_WITHIN_S: Final = 5.0  # then a worker that stops waits no more: the lease
 log = get_logger(__name__)
 
 
-def have_threads(worker_name: str) -> None:
+def have_beat_in_a_thread(worker_name: str) -> None:
     """Have Celery start such a thread in this process, the worker of that name, if its command asks for beat."""
     celerys: Any = beat
     celerys.EmbeddedService = partial(Beat, worker_name)
 
 
 class Beat(threading.Thread):
-    """What Celery starts, and stops, with the worker."""
+    """What Celery starts, and stops, with the worker, both in the worker's main thread."""
 
     def __init__(self, worker_name: str, app: Any, **options: Any) -> None:  # noqa: ANN401  Celery's own have no types
-        """Take what Celery hands to its own. The row of this beat in the table of processes is not the worker's."""
+        """Take what Celery hands to its own; the scheduler is Weir's."""
         super().__init__(name="beat", daemon=True)
         self._app, self._options = app, options
         self._row_name = f"{BEAT}-in-{worker_name}"
@@ -44,7 +47,8 @@ class Beat(threading.Thread):
         while not self._is_to_stop.is_set():
             try:
                 self._service = self._new()
-                self._service.start()
+                if not self._is_to_stop.is_set():  # else `stop` may have come before there was this service
+                    self._service.start()
             except Exception:
                 log.exception("beat_begins_again")
                 self._is_to_stop.wait(BEGINS_AGAIN_S)
@@ -52,7 +56,7 @@ class Beat(threading.Thread):
                 connection.close()
 
     def stop(self) -> None:
-        """Have it give up its lease, and end."""
+        """Have it give up its lease, and end; returns when it has, or after STOPS_WITHIN_S."""
         self._is_to_stop.set()
         if self._service is not None:
             self._service.stop()
@@ -61,5 +65,8 @@ class Beat(threading.Thread):
     terminate = stop  # where a worker is to end at once
 
     def _new(self) -> Any:  # noqa: ANN401  as above
+        """Return Celery's loop of beat. The worker answers remote control, so its beat does not."""
         made = partial(LeasedScheduler, name=self._row_name)
-        return beat.Service(self._app, **{**self._options, "scheduler_cls": made, "remote_control": False})
+        service: Any = beat.Service(self._app, **{**self._options, "scheduler_cls": made})
+        service.remote_control = False  # which Celery 5.7 asks; up to 5.6, no beat answers
+        return service

@@ -12,6 +12,8 @@ from tests.waiting import wait_for
 from weir.workers.beat import embedded
 
 WITHIN_S = 10.0
+APP = SimpleNamespace(set_current=lambda: None)
+OPTIONS = {"schedule_filename": "schedule", "scheduler_cls": "another"}
 
 
 def test_it_begins_again_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,10 +22,14 @@ def test_it_begins_again_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     is_told, begun = threading.Event(), []
 
     class Service:
-        def __init__(self, _app: Any, **_options: Any) -> None:
+        remote_control = True
+
+        # As up to Celery 5.6.
+        def __init__(self, _app: Any, *, schedule_filename: str, scheduler_cls: Any) -> None:  # noqa: ARG002
             begun.append(self)
 
         def start(self) -> None:
+            assert not self.remote_control
             if len(begun) < 3:
                 raise OperationalError("the database system is starting up")
             assert is_told.wait(WITHIN_S)
@@ -32,10 +38,34 @@ def test_it_begins_again_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
             is_told.set()
 
     monkeypatch.setattr("celery.beat.Service", Service)
-    beat = embedded.Beat("weir@here", SimpleNamespace(set_current=lambda: None))
+    beat = embedded.Beat("weir@here", APP, **OPTIONS)
     with capture_logs() as logs:
         beat.start()
         wait_for(lambda: len(begun) == 3, WITHIN_S, "the third beginning")
         beat.stop()
     assert not beat.is_alive()
     assert [log["event"] for log in logs] == ["beat_begins_again"] * 2
+
+
+def test_one_that_is_stopped_while_it_begins_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is asked to end at once: beat would keep its lease, which nobody could take."""
+    begins, may_go_on, started = threading.Event(), threading.Event(), []
+
+    class Service:
+        def __init__(self, _app: Any, **_options: Any) -> None:
+            begins.set()
+            assert may_go_on.wait(WITHIN_S)
+
+        def start(self) -> None:
+            started.append(self)
+
+    monkeypatch.setattr("celery.beat.Service", Service)
+    monkeypatch.setattr(embedded, "STOPS_WITHIN_S", 0.0)
+    beat = embedded.Beat("weir@here", APP, **OPTIONS)
+    beat.start()
+    assert begins.wait(WITHIN_S)
+    beat.stop()
+    may_go_on.set()
+    beat.join(WITHIN_S)
+    assert not beat.is_alive()
+    assert not started
