@@ -30,11 +30,6 @@ def at_least_one(text: str) -> int:
     return _between(text, 1, LARGEST, "a whole number above 0")
 
 
-def at_least_zero(text: str) -> int:
-    """Return the whole number, which must be 0 or more."""
-    return _between(text, 0, LARGEST, "a whole number, 0 or above")
-
-
 def row_id(text: str) -> int:
     """Return the whole number, which must be 1 or more, and may be a bigint."""
     return _between(text, 1, LARGEST_ID, "a whole number above 0")

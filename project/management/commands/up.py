@@ -11,7 +11,7 @@ from project.logins import links
 from project.processes import folder, interrupts, procfile, up
 from weir.conf import settings as weir_settings
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import at_least_zero, port
+from weir.workers.cli.arguments import from_zero, port
 from weir.workers.fetches.robots.user_agent import has_contact
 from weir.workers.mail.transports import relays
 
@@ -27,7 +27,7 @@ class Command(ExactCommand):
         super().add_arguments(parser)
         parser.add_argument("--port", type=port, default=8000, help="the web process' port (default: 8000)")
         parser.add_argument(
-            "--fetchers", type=at_least_zero, default=0, help="how many more processes that fetch (default: 0)"
+            "--fetchers", type=from_zero, default=0, help="how many more processes that fetch (default: 0)"
         )
         parser.add_argument("--no-reload", action="store_true", help="do not start anew when code changes")
         parser.add_argument(
