@@ -1,4 +1,4 @@
-"""The Procfile's processes, run beside each other; all of them stop when the block that runs them is left.
+"""Processes of the Procfile, and of Procfile.split, side by side; all stop when the block that runs them is left.
 
 They also stop when the process that runs them is killed (`supervisor.py`). They have a session of their own, so that
 Ctrl-C reaches only the process that started them, which stops them in order.
@@ -28,8 +28,6 @@ READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
 DEFAULT_PORT = 5000  # honcho's
 NAME_WIDTH = len("maintenance.1")
-# The processes that are Celery workers.
-WORKERS = ("worker", "weir", "ticks", "maintenance", "fetcher", "mailer")
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 
@@ -51,7 +49,8 @@ class Processes:
     @property
     def workers(self) -> tuple[str, ...]:
         """The names of the Celery workers among them: the part before the @ of Celery's own names."""
-        return tuple(name for name in self.names if name.partition(".")[0] in WORKERS)
+        known = lines()
+        return tuple(name for name in self.names if " worker " in known.get(name.partition(".")[0], ""))
 
     def pids(self) -> list[int]:
         """Return the ids of all of them, including the processes of Celery's pools. Linux only."""
@@ -93,6 +92,17 @@ class Processes:
             if time.monotonic() > give_up_at:
                 raise NotReady(f"After {READY_TIMEOUT_S:g} s {what}.")
             time.sleep(POLL_S)
+
+
+def lines() -> dict[str, str]:
+    """Return the lines of the Procfile, and of Procfile.split, which has the processes of larger installations.
+
+    By their names, which the two files share where a line is the same.
+    """
+    found: dict[str, str] = {}
+    for name in ("Procfile.split", "Procfile"):
+        found |= honcho.environ.parse_procfile((CHECKOUT / name).read_text()).processes
+    return found
 
 
 @contextmanager
@@ -146,14 +156,6 @@ def _supervised(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def lines() -> dict[str, str]:
-    """Return the lines of the Procfile, and of Procfile.split, which has the processes of larger installations."""
-    found: dict[str, str] = {}
-    for name in ("Procfile.split", "Procfile"):
-        found |= honcho.environ.parse_procfile((CHECKOUT / name).read_text()).processes
-    return found
 
 
 def _programs(counts: Mapping[str, int], port: int) -> list[programs.Program]:
