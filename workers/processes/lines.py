@@ -2,8 +2,8 @@
 
 The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. What is in
 `weir.maintenance` may take long. A mail server that hangs holds up mailers only. A fetcher is one event loop, so it
-wants threads. One process of threads can do it all, as none of it keeps the interpreter for long: its price is that
-what ends it ends all of it.
+wants threads. One process of threads can do it all, as none of it keeps the interpreter for long, and what may take
+long has one thread a kind (`weir.workers.pools.serial`): its price is that what ends it ends all of it.
 """
 
 import sys
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weir.workers.processes.kinds import BEAT, WORKER, of_queue
+from weir.workers.processes.kinds import BEAT, of_queue
 
 _FETCH: Final = "weir.fetch"
 _MAIL: Final = "weir.mail"
@@ -48,15 +48,14 @@ def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator
     `app` is what Celery's option -A names.
     """
     if small:
-        yield _worker(app, WORKER, queues, _THREADS, beat="--beat ")
+        yield _worker(app, "weir", queues, _THREADS, beat="--beat ")  # as in Weir's own Procfile
         return
     for queue in queues:
-        yield _worker(app, of_queue(queue), [queue], _POOLS[queue])
+        yield _worker(app, f"weir-{of_queue(queue)}", [queue], _POOLS[queue])
     yield Line(name=f"weir-{BEAT}", command=f"celery -A {app} beat")
 
 
-def _worker(app: str, kind: str, queues: Collection[str], pool: str, *, beat: str = "") -> Line:
-    name = f"weir-{kind}"
+def _worker(app: str, name: str, queues: Collection[str], pool: str, *, beat: str = "") -> Line:
     return Line(
         name=name,
         command=f"celery -A {app} worker {beat}--queues {','.join(queues)} {pool} {_OPTIONS} --hostname {name}@%h",

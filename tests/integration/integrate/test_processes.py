@@ -36,7 +36,7 @@ def test_one_process_serves_all_queues(host: Host) -> None:
     """A heartbeat of each queue comes, `status` finds nobody missing, and not one result is stored."""
     host.write("weir.APPS", more=RESULTS)
     lines = [line.partition(": ") for line in host.python(SET_UP).splitlines()]
-    assert [name for name, _, _ in lines] == ["weir-worker"]
+    assert [name for name, _, _ in lines] == ["weir"]
     logs = [host.start(command) for _, _, command in lines]
     assert json.loads(host.python(SEEN.format(wanted=ALL))) == ALL
     told = host.run("-m", "django", "status").stdout

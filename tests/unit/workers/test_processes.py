@@ -31,7 +31,7 @@ def test_each_queue_has_a_process_of_its_own_or_one_has_them_all() -> None:
         "weir-ticks", "weir-maintenance", "weir-fetcher", "weir-mailer", "weir-beat",
     ]  # fmt: skip
     [all_of_it] = lines.lines("shop", QUEUES, small=True)
-    assert all_of_it.name == "weir-worker"
+    assert all_of_it.name == "weir"
     as_in_procfile = " worker " + procfile.lines()["weir"].partition(" worker ")[2].partition(" --hostname")[0]
     assert as_in_procfile in all_of_it.command.replace(" --prefetch-multiplier 2", "")
     [few] = lines.lines("shop", ["weir.ticks"], small=True)
