@@ -2,9 +2,9 @@
 
 What is in `weir.maintenance` may take half a minute, and a mail server may keep an e-mail waiting for ten. Ticks of
 both come meanwhile. In processes of their own they have children of their own (`Procfile.split`); where a few threads
-serve several queues, they would soon hold all of them. So a tick that finds its serial queue busy leaves its name
-there, once, and ends. The thread that is busy runs it next. A tick of the same name that came before that is done by
-the same run, as each does all that is due.
+serve several queues, they would soon hold all of them. So a tick that finds its serial queue busy leaves its function
+there, once, and ends. The thread that is busy runs it next, within its own task: logs, spans and an error are of that
+one. Ticks of the same function that came before that are done by the same run, as each does all that is due.
 
 A process of a pool runs one task at a time, and never finds its serial queue busy.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 
 class SerialQueue:
-    """Runs one function after the other, in the thread that finds it free."""
+    """Runs one function after the other, in the thread that finds it free. Thread-safe; of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,9 +24,10 @@ class SerialQueue:
         self._waiting: dict[Callable[[], None], None] = {}  # in the order in which they came
 
     def run(self, work: Callable[[], None]) -> None:
-        """Run it, and what comes meanwhile; or leave it to the thread that runs another. Raises what it raises.
+        """Run it, and what comes meanwhile; or return at once, and leave it to the thread that runs another.
 
-        Where it raises, what waits is left to the next who comes.
+        It begins once after this call, however many come before that. Raises what a function raises that it runs: what
+        waits then is left to the next who comes, in another tick.
         """
         with self._lock:
             self._waiting[work] = None

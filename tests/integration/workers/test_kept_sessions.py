@@ -30,7 +30,7 @@ def _in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(of_worker, "close_database", of_worker.close_database, raising=False)
     queues = SimpleNamespace(consume_from={"weir.ticks"})
     instance = SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=queues), _fixups=celerys._fixups))
-    kept_sessions._begin_worker(instance=instance)
+    kept_sessions._replace_celerys_closing(instance=instance)
 
 
 def session() -> int:
