@@ -28,6 +28,7 @@ from weir.workers.mail import outbox
 from weir.workers.orders.models import SHIPPED, Order
 
 TIMES = 60
+SITES = 2 * TIMES  # each fetch of each of the two layouts has one of its own
 APART_S = (0.3, 1.3)  # at any phase of the ticks
 GIVE_UP_S = 30.0
 LOOKED_AT_EVERY_S = 0.002
@@ -50,6 +51,7 @@ class Peers:
     """Fake sites, and a mail server; and the variables by which processes find it."""
 
     sites: sites.Sites
+    unasked: Iterator[int]  # the numbers of the sites that no fetch has been sent to
     received: _Received
     environment: Mapping[str, str]
 
@@ -62,11 +64,12 @@ def peers(folder: Path) -> Iterator[Peers]:
     received = _Received()
     server = Controller(received, hostname="127.0.0.1", port=port)
     (folder / "requests.log").unlink(missing_ok=True)
-    with sites.running(2 * TIMES, folder) as running:
+    with sites.running(SITES, folder) as running:
         server.start()
         try:
             yield Peers(
                 sites=running,
+                unasked=iter(range(SITES)),
                 received=received,
                 environment={"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(port), "WEIR_OBEY_ROBOTS": "false"},
             )
@@ -91,7 +94,7 @@ def _repeated(once: Callable[[int], float]) -> Iterator[float]:
 
 
 def _fetch(layout: str, peers: Peers, number: int) -> float:
-    place = number + (TIMES if layout == "split" else 0)
+    place = next(peers.unasked)
     path = f"/ok/{layout}-{number}"
     began = time.time()
     request_fetch(peers.sites.url(place, path))
