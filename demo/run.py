@@ -76,9 +76,8 @@ class Run:
         plan, note = self.plan, self._screen.note
         note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
         web_sites, server = self._start_servers(stack)
-        # The workers need not check the settings: this command has.
         port = str(_free_port())
-        env = {**os.environ, "PORT": port, "EMAIL_PORT": str(server.port), "SKIP_CHECKS": "1"}
+        env = {**os.environ, "PORT": port, "EMAIL_PORT": str(server.port)}
         env.setdefault("DJANGO_SECRET_KEY", secrets.token_urlsafe(50))
         note(f"Starting {plan.fetchers} fetchers, and making the database's tables…")
         fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
