@@ -24,7 +24,7 @@ from weir.workers.beat.rows import OWNED
 SERVER, TABLES = "PostgreSQL", "the database's tables"  # what these checks provide
 CONNECT_WITHIN_S = 8.0  # libpq is given five seconds for each address
 OLDEST = 150_000  # as server_version_num writes 15.0
-FEWEST_SESSIONS = 40  # one process of each kind, as the Procfile starts them, and WEIR_WEB_REQUESTS of the web's
+FEWEST_SESSIONS = 40  # one process of each kind, as Procfile.split starts them, and WEIR_WEB_REQUESTS of the web's
 CROWDED = 0.8  # the part of the sessions that may be in use
 LONG_S = 300.0  # of a snapshot: dead rows of busy sites add up
 CLOCK_OFF_S = 2.0

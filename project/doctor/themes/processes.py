@@ -17,7 +17,7 @@ KINDS = {
     "ticks": "nothing is dispatched, swept or flushed",
     "worker": "your own tasks wait",
 }
-START = "start it by its line of the Procfile, or all with `make up`"
+START = "start the process of the Procfile that is one, or all with `make up`"
 
 
 def kinds(known: Sequence[ProcessStatus]) -> Sequence[Verdict]:

@@ -100,7 +100,7 @@ def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SystemExit):
         call_command("doctor", stdout=told)
     text = told.getvalue()
-    assert re.search(r"wrong +kinds +No mailer runs, so e-mails wait: start it by its line of the Procfile", text)
+    assert re.search(r"wrong +kinds +No mailer runs, so e-mails wait: start the process of the Procfile ", text)
     assert re.search(r"wrong +turns +mailer\.1@host \(pid 7\) is silent for 6\d s", text)
     assert re.search(r"good +versions +All run Weir 0\.1\.0\.", text)
     assert re.search(rf"good +schedule +Beat's schedule has all {len(schedule.entries())} entries\.", text)
