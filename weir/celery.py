@@ -26,6 +26,9 @@ from weir.workers.tracing import spans
 from weir.workers.tracing.messages import carry_correlation_ids
 
 SCHEDULER: Final = "weir.workers.beat.scheduler:LeasedScheduler"
+_ANOTHER_SCHEDULER: Final = (
+    f"beat was told to use another scheduler than Weir's, {SCHEDULER}: leave out -S, --scheduler."
+)
 # Schedulers whose work Weir's does, too: Celery's, which is the default, and the one that Weir's is made of.
 _CELERYS: Final = "celery.beat:PersistentScheduler"
 _REPLACED: Final = {
@@ -148,7 +151,7 @@ def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
 
 
 def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    """Refuse to start, or have the worker consume Weir's queues only where its `--queues` names them.
+    """Refuse to start, or have `--beat` be a thread, and Weir's queues consumed only where `--queues` names them.
 
     Up to Celery 5.6, a worker that is told none also consumes each queue that was looked up before it starts.
     """
@@ -157,6 +160,8 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
     if app in integrated:
         from weir.workers.beat import embedded  # noqa: PLC0415  of workers only
 
+        if options.get("beat") and options.get("scheduler") not in {None, SCHEDULER}:
+            raise SystemExit(_ANOTHER_SCHEDULER)
         embedded.have_beat_in_a_thread(instance.hostname)
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
@@ -176,7 +181,7 @@ def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
     from weir.workers.beat.scheduler import LeasedScheduler  # noqa: PLC0415  of beat's process only
 
     if sender.app in integrated and not isinstance(sender.scheduler, LeasedScheduler):
-        raise SystemExit(f"beat was told to use another scheduler than Weir's, {SCHEDULER}: leave out -S, --scheduler.")
+        raise SystemExit(_ANOTHER_SCHEDULER)
 
 
 def _refuse(app: Celery) -> None:

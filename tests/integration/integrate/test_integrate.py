@@ -96,6 +96,15 @@ def test_tasks_that_run_where_they_are_called_are_refused_where_weirs_would(word
     assert "task_always_eager is on" in ended.stdout + ended.stderr
 
 
+@pytest.mark.parametrize("words", ["worker --beat", "beat"])
+def test_another_scheduler_is_refused(words: str, host: Host) -> None:
+    """Beat would never send what Weir relies on; or the option would have no effect, and nobody were told."""
+    host.write("weir.APPS_THROTTLE")
+    ended = host.run("-m", "celery", "-A", "shop", *words.split(), "--scheduler", "celery.beat:Scheduler", within_s=30)
+    assert ended.returncode == 1, ended
+    assert "leave out -S, --scheduler" in ended.stdout + ended.stderr
+
+
 CHECK = "from django.core.management import execute_from_command_line as e; e(['django', 'check'])"
 
 
