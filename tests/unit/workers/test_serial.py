@@ -5,8 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
+from project.celery import app
 from tests.waiting import wait_for
+from weir.workers import task_names
+from weir.workers.pools import serial
 from weir.workers.pools.serial import SerialQueue
+from weir.workers.schedule import SCHEDULE
 
 WITHIN_S = 10.0
 
@@ -95,3 +99,18 @@ def test_nothing_is_left_to_a_thread_that_is_about_to_leave() -> None:
     assert total > max(seen)
     queue.run(work)
     assert count[0] == total + 1
+
+
+def test_ticks_that_may_take_long_run_in_the_serial_queue_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of `weir.maintenance` and of `weir.mail`; those of `weir.ticks`, and fetches, run beside each other."""
+    app.loader.import_default_modules()
+    entered: list[SerialQueue] = []
+    monkeypatch.setattr(SerialQueue, "run", lambda queue, _work: entered.append(queue))
+    of_queue = {"weir.maintenance": serial.MAINTENANCE, "weir.mail": serial.MAIL}
+    for entry in SCHEDULE:
+        if entry.queue in of_queue:
+            app.tasks[entry.task].run()
+            assert entered == [of_queue[entry.queue]], entry.name
+            entered.clear()
+    others = {entry.task for entry in SCHEDULE if entry.queue not in of_queue} | {task_names.FETCH_BATCH}
+    assert not [name for name in others if hasattr(app.tasks[name].run, "__wrapped__")]
