@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 
 
 class Process(models.Model):
-    """A process that works. The loop that does the work writes its row, every two seconds: a turn.
+    """A process that works, or a beat in one. The loop that does the work writes its row, every two seconds: a turn.
 
     A row is deleted when its process ends in order, and an hour after its last turn. Ids are never used again.
     """
