@@ -5,6 +5,9 @@ what it knows of tables, are lost with the old one. So the session of a thread, 
 tick to the next. All others are closed as ever: those of a project's own tasks, of which nobody knows what they have
 set, and those of `fetch_batch`, of which a fetcher runs as many as it has threads.
 
+In a pool of threads the first MOST_THREADS that have a tick keep one. A pool that does little has few threads. Once it
+has had work for all of them, it hands ticks to each in turn, and most ticks open a session of their own again.
+
 A session is asked whether it still works, where it has not been used for a while, and is closed where a tick has met
 an error.
 """
