@@ -6,8 +6,12 @@ The embedded servers run with durable settings, as an installation would. Every 
 import argparse
 import os
 import sys
+import traceback
+from collections.abc import Iterable
 from importlib import import_module
 
+from benchmarks import growth
+from benchmarks.figures import publish
 from project.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / ".weir" / "bench"
@@ -30,15 +34,16 @@ MODULES = {
     "once": "benchmarks.once",
     "api": "benchmarks.api",
 }
-# Those that run only where they are named: unread_10m takes an hour, and 70 GB of disk; once_5m takes 10 GB, and pages
-# 8 GB; tabs takes ten minutes.
+# Those that run only where they are named: unread_10m takes an hour, and 70 GB of disk; growth takes as long, and 35
+# GB; pages takes 8 GB; tabs takes ten minutes.
 LARGE = {
     "pages": "benchmarks.pages",
     "tabs": "benchmarks.tabs",
     "unread_100k": "benchmarks.unread.at_100k",
     "unread_1m": "benchmarks.unread.at_1m",
     "unread_10m": "benchmarks.unread.at_10m",
-    "once_5m": "benchmarks.once.at_5m",
+    **{f"growth_{of}": f"benchmarks.growth.{of}" for of in growth.OF},
+    "growth": "benchmarks.growth",  # after all of these
 }
 
 
@@ -49,7 +54,7 @@ def main() -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(all_)}; none = all but {', '.join(LARGE)}"
     )
-    names = parser.parse_args().names or tuple(MODULES)
+    names = list(_with_growth(parser.parse_args().names or MODULES))
     if unknown := [name for name in names if name not in all_]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(all_)}")
 
@@ -65,7 +70,6 @@ def main() -> None:
     import django  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415
 
-    from benchmarks.figures import publish  # noqa: PLC0415
     from project import embedded  # noqa: PLC0415
 
     django.setup()
@@ -73,9 +77,28 @@ def main() -> None:
     with embedded.servers(FOLDER):
         call_command("migrate", verbosity=0)
         call_command("sync_schedule", stdout=sys.stderr)
-        for name in names:
-            print(f"# {name}", flush=True)
-            publish(name, import_module(all_[name]).measure(FOLDER), FOLDER)
+        failed = [name for name in names if not _is_measured(name, all_[name])]
+    if failed:
+        sys.exit(f"These ended with an error: {', '.join(failed)}.")
+
+
+def _with_growth(names: Iterable[str]) -> Iterable[str]:
+    """Yield the names, and before the table of growth what it is made of."""
+    for name in names:
+        if name == "growth":
+            yield from (f"growth_{of}" for of in growth.OF)
+        yield name
+
+
+def _is_measured(name: str, module: str) -> bool:
+    """Run a benchmark; where it ends with an error, print that, so that the others are run."""
+    print(f"# {name}", flush=True)
+    try:
+        publish(name, import_module(module).measure(FOLDER), FOLDER)
+    except Exception:  # noqa: BLE001  main ends with an error for it
+        traceback.print_exc()
+        return False
+    return True
 
 
 if __name__ == "__main__":

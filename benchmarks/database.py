@@ -1,10 +1,18 @@
 """PostgreSQL without Django's part in it, and statements that may take their time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 from django.db import connection, transaction
+
+GATE: dict[str, object] = {"known_number": 0, "clock": None}  # of a database that never forgot
+INDEXES = """
+    SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+    WHERE indrelid = %s::regclass AND NOT indisunique
+"""
+BUILT = "SET LOCAL maintenance_work_mem = '1GB'"
 
 
 def connect() -> psycopg.Connection[Any]:
@@ -26,13 +34,38 @@ def run_at_length(statements: str) -> None:
         cursor.execute("RESET statement_timeout")
 
 
-def explain(text: str, parameters: Mapping[str, object], before: Callable[[], object] = lambda: None) -> str:
-    """Return the plan of a statement that is executed, after `before`, in a transaction that is rolled back."""
+def explain(text: str, parameters: dict[str, object], before: Callable[[], object] = lambda: None) -> str:
+    """Return the plan of a statement that is executed, after `before`, in a transaction that is rolled back.
+
+    It is told what the gate expects of the timeline.
+    """
     connection.ensure_connection()
     with transaction.atomic():
         before()
         with connection.connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 0")
-            rows = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {text}", parameters).fetchall()
+            rows = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {text}", GATE | parameters).fetchall()
         transaction.set_rollback(True)
     return "\n".join(row[0] for row in rows)
+
+
+@contextmanager
+def hastily() -> Iterator[None]:
+    """Wait for the disk at no commit, and look at no foreign key: what is written is right by itself."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off; SET session_replication_role = replica")
+        yield
+        cursor.execute("RESET synchronous_commit; RESET session_replication_role")
+
+
+@contextmanager
+def without_indexes(table: str) -> Iterator[None]:
+    """Drop the indexes of the table for the block: to build one costs a fraction of millions of insertions."""
+    with connection.cursor() as cursor:
+        cursor.execute(INDEXES, [table])
+        names, definitions = zip(*cursor.fetchall(), strict=True)
+    run_at_length(f"DROP INDEX {', '.join(names)}")
+    try:
+        yield
+    finally:
+        run_at_length("; ".join((BUILT, *definitions)))

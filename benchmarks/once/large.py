@@ -6,11 +6,9 @@ are scattered over the whole time, so that neighbours in an index are seldom nei
 twenty-five has what is transmitted of it.
 """
 
-from collections.abc import Iterator
-
 from django.db import connection, transaction
 
-from benchmarks.figures import Figure
+from benchmarks import database
 from benchmarks.once import queues
 
 KINDS = ("order.shipped", "bench.welcome", "bench.invoice", "bench.reminder", "bench.digest", "bench.password")
@@ -62,47 +60,21 @@ FILL_RENDERINGS = """
     SELECT id, convert_to(repeat(md5(id::text), 48), 'UTF8'), created_at
     FROM weir_mail_email WHERE id %% 25 = 0
 """
-INDEXES = """
-    SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid)
-    FROM pg_index
-    WHERE indrelid = 'weir_mail_email'::regclass AND NOT indisunique
-"""
-SIZES = """
-    SELECT relname, pg_table_size(oid), pg_indexes_size(oid)
-    FROM pg_class WHERE relname IN ('weir_mail_email', 'weir_mail_rendering') ORDER BY relname
-"""
 
 
 def fill(emails: int) -> None:
     """Fill the outbox with so many e-mails. Indexes are made at the end, which takes a fraction of the time."""
     queues.empty()
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL maintenance_work_mem = '512MB'")
-        cursor.execute(INDEXES)
-        indexes = cursor.fetchall()
-        for name, _ in indexes:
-            cursor.execute(f"DROP INDEX {name}")
-        cursor.execute(
-            FILL,
-            {
-                "emails": emails,
-                "customers": CUSTOMERS,
-                "address": queues.ADDRESS,
-                "kinds": list(KINDS),
-                "scatter": SCATTER,
-                "unit": emails // PER_MILLE,
-            },
-        )
+    drawn: dict[str, int | str | list[str]] = {
+        "emails": emails,
+        "customers": CUSTOMERS,
+        "address": queues.ADDRESS,
+        "kinds": list(KINDS),
+        "scatter": SCATTER,
+        "unit": emails // PER_MILLE,
+    }
+    with database.without_indexes("weir_mail_email"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute(FILL, drawn)
         cursor.execute(FILL_RENDERINGS, ())
-        for _, definition in indexes:
-            cursor.execute(definition)
         cursor.execute(PAUSE, [PAUSED])
-
-
-def sizes() -> Iterator[Figure]:
-    """Yield how large the tables and their indexes are."""
-    with connection.cursor() as cursor:
-        cursor.execute(SIZES)
-        for name, table, indexes in cursor.fetchall():
-            yield Figure(name=f"{name}_size", value=table / 1e6, unit="MB")
-            yield Figure(name=f"{name}_indexes_size", value=indexes / 1e6, unit="MB")

@@ -117,7 +117,7 @@ def _from_file(
     package: str, name: str, parameters: dict[str, object], before: Callable[[], object] = _nothing
 ) -> Statement:
     text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
-    return Statement(title=name, text=text, parameters={"known_number": 0, "clock": None, **parameters}, before=before)
+    return Statement(title=name, text=text, parameters=parameters, before=before)
 
 
 def _of_queryset(title: str, rows: QuerySet[Email]) -> Statement:

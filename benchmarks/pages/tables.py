@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from django.db import connection
 
@@ -155,11 +154,6 @@ PROCESSES = """
     FROM unnest(ARRAY['beat', 'ticks', 'maintenance', 'fetcher', 'mailer', 'worker']) AS kind,
         generate_series(1, 4) AS n
 """
-INDEXES = """
-    SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
-    WHERE indrelid = %s::regclass AND NOT indisunique
-"""
-BUILT = "SET LOCAL maintenance_work_mem = '512MB'"
 SIZE = "SELECT pg_database_size(current_database()) / 1e9"
 
 
@@ -167,16 +161,16 @@ def fill(size: Size) -> Iterator[Figure]:
     """Fill empty tables, and have PostgreSQL gather their statistics; yield how long that took, and its size then."""
     began = time.perf_counter()
     empty()
-    with _hastily():
+    with database.hastily():
         large.fill(size.emails)
         _run(UNKNOWN, size)
         _run(SITES, size)
-        with _without_indexes("weir_fetches_fetch"):
+        with database.without_indexes("weir_fetches_fetch"):
             for rows in (ENDED, QUEUED):
                 _run(rows, size)
         for rows in (HISTORY, UNREAD, PROCESSES):
             _run(rows, size)
-        with _without_indexes("weir_ratelimit_slot"):
+        with database.without_indexes("weir_ratelimit_slot"):
             _run(SLOTS, size)
         _run(HELD, size)
     database.run_at_length(f"VACUUM ANALYZE {TABLES}")
@@ -201,23 +195,3 @@ def empty() -> None:
 def _run(statements: str, size: Size) -> None:
     # The names are those of Size. No statement has other braces.
     database.run_at_length(statements.format(**{name: getattr(size, name) for name in size.__slots__}))
-
-
-@contextmanager
-def _hastily() -> Iterator[None]:
-    """Wait for the disk at no commit."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET synchronous_commit = off")
-        yield
-        cursor.execute("RESET synchronous_commit")
-
-
-@contextmanager
-def _without_indexes(table: str) -> Iterator[None]:
-    """Drop the indexes of the table for the block: to build one costs a fraction of millions of insertions."""
-    with connection.cursor() as cursor:
-        cursor.execute(INDEXES, [table])
-        names, definitions = zip(*cursor.fetchall(), strict=True)
-    database.run_at_length(f"DROP INDEX {', '.join(names)}")
-    yield
-    database.run_at_length("; ".join((BUILT, *definitions)))

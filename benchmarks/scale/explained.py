@@ -14,6 +14,7 @@ from typing import Any, cast
 import psycopg
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from weir.postgres import statements
 
@@ -44,8 +45,7 @@ def statement_takes(
 
     `changed` replaces parameters. The plan is written to `<folder>/<name>.txt`.
     """
-    text = files(package).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
-    parameters = {"known_number": 0, "clock": None, **_parameters.get(f"{package}.{statement}", {}), **(changed or {})}
+    text, parameters = _recorded(package, statement, changed)
     connection.ensure_connection()
     raw = cast("psycopg.Connection[Any]", connection.connection)
     times = []
@@ -54,10 +54,20 @@ def statement_takes(
             began = time.perf_counter()
             cursor.execute(text, parameters, prepare=False, binary=True).fetchall()
             times.append(time.perf_counter() - began)
-    with raw.transaction(force_rollback=True), psycopg.Cursor(raw) as cursor:
-        plan = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS) {text}", parameters).fetchall()
-    (folder / f"{name}.txt").write_text("\n".join(line for (line,) in plan) + "\n")
+    write_plan(folder, name, package, statement, changed)
     return Figure(name=f"scale_{name}", value=median(times) * 1000, unit="ms")
+
+
+def write_plan(
+    folder: Path, name: str, package: str, statement: str, changed: Mapping[str, object] | None = None
+) -> None:
+    """Execute a statement once more, roll it back, and write how PostgreSQL executed it to `<folder>/<name>.txt`."""
+    (folder / f"{name}.txt").write_text(database.explain(*_recorded(package, statement, changed)) + "\n")
+
+
+def _recorded(package: str, statement: str, changed: Mapping[str, object] | None) -> tuple[str, dict[str, object]]:
+    text = files(package).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
+    return text, database.GATE | dict(_parameters.get(f"{package}.{statement}", {})) | dict(changed or {})
 
 
 def call_takes(name: str, call: Callable[[], object]) -> Figure:

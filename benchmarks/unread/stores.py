@@ -1,15 +1,12 @@
 """What the benchmarks of notifications run on: the tables and Valkey, empty or full, and a plain client of Valkey."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import redis
 from django.conf import settings
 from django.db import connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from benchmarks.database import run_at_length
+from benchmarks import database
 from weir.notifications import reconcile
 from weir.notifications.link import places
 
@@ -45,11 +42,6 @@ FILL = f"""
     SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM weir_notifications_notification GROUP BY user_id
 """
 
-INDEXES = """
-    SELECT indexname, indexdef FROM pg_indexes
-    WHERE tablename = 'weir_notifications_notification' AND indexname <> 'weir_notifications_notification_pkey'
-"""
-
 
 def empty() -> None:
     """Delete all notifications and all keys of Valkey."""
@@ -62,21 +54,10 @@ def empty() -> None:
 def fill() -> None:
     """Write the notifications and their flushed counts, and reconcile until Redis is trusted."""
     empty()
-    with without_indexes():
-        run_at_length(FILL)
-    run_at_length("VACUUM ANALYZE weir_notifications_notification, weir_notifications_unreadcount")
+    with database.without_indexes("weir_notifications_notification"):
+        database.run_at_length(FILL)
+    database.run_at_length("VACUUM ANALYZE weir_notifications_notification, weir_notifications_unreadcount")
     become_trusted()
-
-
-@contextmanager
-def without_indexes() -> Iterator[None]:
-    """Drop the indexes of notifications for the block: to build one costs a fraction of millions of insertions."""
-    with connection.cursor() as cursor:
-        cursor.execute(INDEXES)
-        names, definitions = zip(*cursor.fetchall(), strict=True)
-    run_at_length(f"DROP INDEX {', '.join(names)}")
-    yield
-    run_at_length("; ".join(("SET LOCAL maintenance_work_mem = '1GB'", *definitions)))
 
 
 def become_trusted(passes: int = PASSES) -> None:
