@@ -43,7 +43,10 @@ TOMORROW = {"due_in": "interval '1 day'", "priority": "9"}
 # For all rounds of a measurement.
 FOR_DUE_SITES = FETCHES.format(before=0, size=DUE_SITES * A_ROUND * (1 + curves.ROUNDS), sites=DUE_SITES, **NOW)
 RESERVED = f"UPDATE weir_ratelimit_site SET next_start = now() + interval '1 hour' WHERE id <= {DUE_SITES}"
-DUE = f"UPDATE weir_ratelimit_site SET next_start = clock_timestamp() WHERE id <= {DUE_SITES}"
+DUE = f"""
+    UPDATE weir_ratelimit_site SET next_start = clock_timestamp(), has_backlog = true, due_at = NULL
+    WHERE id <= {DUE_SITES}
+"""
 Times = dict[str, list[float]]
 
 
