@@ -101,12 +101,36 @@ WITH due AS MATERIALIZED (
         bool_or(best.is_robots) OVER (PARTITION BY within.id) AS robots_first
     FROM within
     LEFT JOIN LATERAL (
-        SELECT id, priority, not_before, is_robots
-        FROM weir_fetches_fetch
-        WHERE site_id = within.id AND state = 'queued' AND not_before <= within.now
-        ORDER BY priority DESC, not_before, id
+        -- One priority after the other, the best first (index jump, docs/explanation/sql.md): before PostgreSQL 18, a look
+        -- at all of them passes whatever is for later.
+        WITH RECURSIVE level AS (
+            (
+                SELECT job.priority FROM weir_fetches_fetch AS job
+                WHERE job.site_id = within.id AND job.state = 'queued'
+                ORDER BY job.priority DESC, job.not_before, job.id
+                LIMIT 1
+            )
+            UNION ALL
+            SELECT next.priority
+            FROM level
+            CROSS JOIN LATERAL (
+                SELECT job.priority FROM weir_fetches_fetch AS job
+                WHERE job.site_id = within.id AND job.state = 'queued' AND job.priority < level.priority
+                ORDER BY job.priority DESC, job.not_before, job.id
+                LIMIT 1
+            ) AS next
+        )
+        SELECT due_job.*
+        FROM level
+        CROSS JOIN LATERAL (
+            SELECT id, priority, not_before, is_robots
+            FROM weir_fetches_fetch
+            WHERE site_id = within.id AND state = 'queued' AND priority = level.priority AND not_before <= within.now
+            ORDER BY not_before, id
+            LIMIT greatest(within.room, 0)
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) AS due_job
         LIMIT greatest(within.room, 0)
-        FOR NO KEY UPDATE SKIP LOCKED
     ) AS best ON true
 ), chosen AS MATERIALIZED (
     SELECT
