@@ -21,6 +21,7 @@ from benchmarks.figures import Figure, print_table
 SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of the sizes; less while developing
 ROUNDS = 7
 INDIFFERENT = 0.1  # an exponent below which a cost does not depend on the size: measurements differ as much
+EXPONENT = "(0 = does not depend on the size, 1 = grows as it does)"
 DISK = "SELECT pg_database_size(current_database()) / 1e9"
 Point = tuple[int, float]
 Costs = Iterable[tuple[str, float]]
@@ -56,7 +57,7 @@ def measure(folder: Path, growth: Growth) -> Iterator[Figure]:
     finally:
         growth.empty()
     for curve, of_curve in points.items():
-        yield Figure(name=f"growth_{curve}_exponent", value=exponent(of_curve), unit=f"by {growth.of}")
+        yield Figure(name=f"growth_{curve}_exponent", value=exponent(of_curve), unit=EXPONENT)
     show(f"ms against {growth.of}", points)
 
 
@@ -83,17 +84,19 @@ def in_words(of_growth: float) -> str:
 
 
 def show(title: str, curves: Mapping[str, Sequence[Point]]) -> None:
-    """Print a table of curves with the same sizes."""
-    sizes = [size for size, _ in next(iter(curves.values()), ())]
+    """Print a table of those curves that have two points or more."""
+    sizes = sorted({size for points in curves.values() for size, _ in points})
     rows = []
     for curve, points in curves.items():
-        slope = exponent(points)
-        rows.append((curve, *(f"{cost:.3g}" for _, cost in points), f"{slope:.2f}", in_words(slope)))
+        if len(points) > 1:
+            cells = (f"{cost:.3g}" if (cost := dict(points).get(size)) else "" for size in sizes)
+            slope = exponent(points)
+            rows.append((curve, *cells, f"{slope:.2f}", in_words(slope)))
     print_table(title, ("curve", *(f"{size:,}" for size in sizes), "exponent", "that is"), rows)
 
 
 def read(folder: Path, name: str) -> dict[str, list[Point]]:
-    """Return the curves that the last measurement of a growth has written."""
+    """Return the curves that the last measurement of a growth has written, also one that ended in the middle."""
     curves: dict[str, list[Point]] = defaultdict(list)
     path = folder / f"growth_{name}.json"
     for figure, entry in json.loads(path.read_text() if path.exists() else "{}").items():

@@ -22,7 +22,7 @@ def _costs(size: int, folder: Path) -> Iterator[tuple[str, float]]:
     random = Random(0)  # noqa: S311  nothing secret
     some = random.sample(range(1, size + 1), min(FLUSHED, size))
     yield f"flush_{FLUSHED}", takes_ms(flush.flush_sealed, before=partial(counters.add, dict.fromkeys(some, 1)))
-    counters.add(dict.fromkeys(some, -8))  # what the flushes have added
+    counters.add(dict.fromkeys(some, -1 - curves.ROUNDS))  # what the flushes have added
     flush.flush_sealed()
     yield "scan_1000", median(_slices_take(size)) * 1e6
     yield "unread_count", _call_takes(inbox.unread_count, some)

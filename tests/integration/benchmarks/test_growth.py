@@ -47,12 +47,14 @@ def test_the_exponent_is_that_of_the_growth() -> None:
 
 
 def test_the_table_has_what_was_measured_in_any_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was not measured is left out."""
+    """What was not measured is left out, and so is a curve of one point."""
     figures = [Figure(name=f"growth_users_page_at_{size}", value=2.0, unit="ms") for size in (100, 1_000)]
-    publish("growth_users", figures, tmp_path)
+    ended_in_the_middle = Figure(name="growth_users_flush_at_100", value=3.0, unit="ms")
+    publish("growth_users", [*figures, ended_in_the_middle], tmp_path)
     capsys.readouterr()
     assert not list(growth.measure(tmp_path))
     table = capsys.readouterr().out
     assert "users_page" in table
     assert "does not depend on the size" in table
+    assert "users_flush" not in table
     assert "queued" not in table
