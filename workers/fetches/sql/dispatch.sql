@@ -14,6 +14,7 @@
 -- A site with `max_concurrency` gets runs that may have as many fetches in flight as earlier runs leave over; their
 -- holders keep to it. A site that was reserved since this statement began gets none: the next statement sees all runs.
 --
+-- clock     the clock, read once for all sites: for a site that is looked at later, it says that less has passed
 -- due       the sites that are due, locked
 -- timed     the clock, read under the locks
 -- opened    the soonest start of each
@@ -23,7 +24,14 @@
 -- chosen    those that get slots: where a robots.txt is among them, robots.txt files alone, as the fetches wait for it
 -- assigned  the slot and start of each
 -- slots, fetches, clocks  what is written
-WITH due AS MATERIALIZED (
+WITH clock AS MATERIALIZED (
+    SELECT
+        now + make_interval(secs => %(refill)s::float8) AS refilled_until,
+        now + make_interval(secs => %(lookahead)s::float8) AS looked_ahead_until,
+        now - make_interval(secs => %(confirmed_for)s::float8) AS confirmed_since,
+        now
+    FROM clock_timestamp() AS now
+), due AS MATERIALIZED (
     SELECT
         id, effective_interval, burst, spacing, next_start, paused_until, backed_off_until, max_concurrency,
         effective_grace + make_interval(secs => %(added_grace)s::float8) AS effective_grace,
@@ -31,12 +39,12 @@ WITH due AS MATERIALIZED (
     FROM weir_ratelimit_site
     WHERE has_backlog
         AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
-        AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(refill)s::float8)
-        AND coalesce(paused_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
-        AND coalesce(backed_off_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
+        AND next_start - (burst - 1) * effective_interval < (SELECT refilled_until FROM clock)
+        AND coalesce(paused_until, '-infinity') < (SELECT looked_ahead_until FROM clock)
+        AND coalesce(backed_off_until, '-infinity') < (SELECT looked_ahead_until FROM clock)
         AND (
-            coalesce(recalled_at, '-infinity') < clock_timestamp() - make_interval(secs => %(confirmed_for)s::float8)
-            OR next_start <= clock_timestamp() + burst * effective_interval
+            coalesce(recalled_at, '-infinity') < (SELECT confirmed_since FROM clock)
+            OR next_start <= (SELECT now FROM clock) + burst * effective_interval
         )
         AND id > %(after)s
         AND (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s))
