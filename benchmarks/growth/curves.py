@@ -1,7 +1,8 @@
 """A curve: what a piece of work costs while one thing grows, at a few sizes, and the exponent of that growth.
 
 The exponent is the slope of the line that fits the logarithms of the costs to those of the sizes best (least squares):
-1 where the cost doubles with the size, 0 where it does not depend on it.
+1 where the cost doubles with the size, 0 where it does not depend on it. A cost that grows from some size on is seen in
+the exponent of the last step alone, from the second largest size to the largest.
 """
 
 import json
@@ -58,6 +59,7 @@ def measure(folder: Path, growth: Growth) -> Iterator[Figure]:
         growth.empty()
     for curve, of_curve in points.items():
         yield Figure(name=f"growth_{curve}_exponent", value=exponent(of_curve), unit=EXPONENT)
+        yield Figure(name=f"growth_{curve}_exponent_of_last_step", value=exponent(of_curve[-2:]), unit=EXPONENT)
     show(f"ms against {growth.of}", points)
 
 
@@ -91,8 +93,8 @@ def show(title: str, curves: Mapping[str, Sequence[Point]]) -> None:
         if len(points) > 1:
             cells = (f"{cost:.3g}" if (cost := dict(points).get(size)) else "" for size in sizes)
             slope = exponent(points)
-            rows.append((curve, *cells, f"{slope:.2f}", in_words(slope)))
-    print_table(title, ("curve", *(f"{size:,}" for size in sizes), "exponent", "that is"), rows)
+            rows.append((curve, *cells, f"{slope:.2f}", f"{exponent(points[-2:]):.2f}", in_words(slope)))
+    print_table(title, ("curve", *(f"{size:,}" for size in sizes), "exponent", "last step", "that is"), rows)
 
 
 def read(folder: Path, name: str) -> dict[str, list[Point]]:
