@@ -1,36 +1,45 @@
 """Which sessions with PostgreSQL outlive a task: those of Weir's ticks, in the workers of its queues.
 
 Celery closes a session before and after each task. To open another takes PostgreSQL as long as many a tick; plans, and
-what it knows of tables, are lost with the old one. So the session of a thread, or of a process of a pool, goes from a
-tick to the next. All others are closed as ever: those of a project's own tasks, of which nobody knows what they have
-set, and those of `fetch_batch`, of which a fetcher runs as many as it has threads.
+what it knows of tables, are lost with the old one. So a process keeps the sessions of ticks that have ended, MOST_KEPT
+of them, and a tick takes the one that was used last, whichever thread it runs in: a pool of threads hands tasks to all
+of its threads in turn. All other sessions are closed as ever: those of a project's own tasks, of which nobody knows
+what they have set, those of `fetch_batch`, of which a fetcher runs as many as it has threads, and those with other
+databases.
 
-In a pool of threads the first MOST_THREADS that have a tick keep one. A pool that does little has few threads. Once it
-has had work for all of them, it hands ticks to each in turn, and most ticks open a session of their own again.
-
-A session is asked whether it still works, where it has not been used for a while, and is closed where a tick has met
-an error.
+A session is asked whether it still works, where it has not been used for a while. It is closed where a tick has met an
+error, or where a transaction was left open in it: by receivers of Celery's signals, a project's own code runs there,
+too.
 """
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import psycopg
 from celery import current_task
 from celery.fixups.django import DjangoFixup
 from celery.signals import celeryd_after_setup
 from django.db import DEFAULT_DB_ALIAS, connections
+from psycopg.pq import TransactionStatus
 
 from weir.workers import task_names
 from weir.workers.schedule import QUEUES
 
 ASKED_AFTER_S: Final = 1.0
-MOST_THREADS: Final = 4  # of a process, which keep one: each costs PostgreSQL some megabytes
+MOST_KEPT: Final = 4  # by a process: each costs PostgreSQL some megabytes
 
-_thread = threading.local()  # used_at: before or after which tick its session was last, of time.monotonic()
-_keepers: set[int] = set()  # the threads of this process that keep a session
+
+class _Kept(NamedTuple):
+    session: Any  # psycopg's, of any kind of rows
+    used_at: float  # of time.monotonic()
+
+
+_kept: list[_Kept] = []  # that no tick has now; the one that was used last is the last. Its methods are atomic
+_thread = threading.local()  # tick: the id of the tick that runs in this thread
 
 
 def keep_sessions_of_ticks() -> None:
@@ -48,27 +57,56 @@ def _replace_celerys_closing(instance: Any, **_signal: object) -> None:  # noqa:
 
 
 def _close(close_all: Callable[[], None], **_signal: object) -> None:
-    """Close what Celery would, before and after a task, but for the session of a tick that still works."""
-    if not current_task or current_task.name not in task_names.TICKS:
+    """Close what Celery would, before and after a task; a tick has a kept session between the two."""
+    is_tick = current_task and current_task.name in task_names.TICKS
+    if not is_tick:
         close_all()
-    elif not (_may_keep() and _can_go_on()):
-        connections[DEFAULT_DB_ALIAS].close()
+    elif getattr(_thread, "tick", None) != current_task.request.id:
+        _thread.tick = current_task.request.id
+        close_all()
+        _lend()
+    else:
+        _thread.tick = None
+        _take_back()
+        close_all()
 
 
-def _may_keep() -> bool:
-    """Tell whether this thread is one of the first that had a tick. Threads that ask at once may be a few more."""
-    me = threading.get_ident()
-    if me not in _keepers and len(_keepers) < MOST_THREADS:
-        _keepers.add(me)
-    return me in _keepers
+def _lend() -> None:
+    """Have this thread go on with the session that was used last, if it still works; else Django opens one."""
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    if not _kept or database.connection is not None:  # a project may have Celery reuse sessions: CELERY_DB_REUSE_MAX
+        return
+    with suppress(IndexError):  # another thread took it meanwhile
+        kept = _kept.pop()
+        if not _works(kept):
+            kept.session.close()
+            return
+        # All that Django does with a session that it has opened, but for the opening.
+        database.get_new_connection = lambda _parameters: kept.session
+        try:
+            database.connect()
+        finally:
+            del database.get_new_connection
 
 
-def _can_go_on() -> bool:
-    """Tell whether the session may serve the next tick; asks PostgreSQL where it has not been used for a while."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    if connection.connection is None:
-        return True  # there is nothing to close
-    used_at, _thread.used_at = getattr(_thread, "used_at", 0.0), time.monotonic()
-    if connection.errors_occurred or connection.settings_dict["OPTIONS"].get("pool"):  # Django's pool keeps them itself
-        return False
-    return time.monotonic() < used_at + ASKED_AFTER_S or connection.is_usable()
+def _works(kept: _Kept) -> bool:
+    if time.monotonic() >= kept.used_at + ASKED_AFTER_S:
+        try:
+            kept.session.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+    return True
+
+
+def _take_back() -> None:
+    """Keep the session that this thread has, if another tick may go on with it and there are not too many."""
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    session = database.connection
+    if (
+        session is None or database.errors_occurred or database.settings_dict["OPTIONS"].get("pool")
+    ):  # a pool keeps them
+        return
+    is_between_transactions = session.autocommit and session.pgconn.transaction_status == TransactionStatus.IDLE
+    if is_between_transactions and len(_kept) < MOST_KEPT:  # threads that ask at once may keep a few more
+        database.connection = None
+        _kept.append(_Kept(session, time.monotonic()))

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery._state import _task_stack  # type: ignore[attr-defined]
@@ -21,9 +22,10 @@ celerys: Any = app
 
 
 @pytest.fixture(autouse=True)
-def _in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[kept_sessions._Kept]]:
     """Have this process keep sessions as a worker of Weir's queues does, which keeps none yet."""
-    monkeypatch.setattr(kept_sessions, "_keepers", set())
+    sessions: list[kept_sessions._Kept] = []
+    monkeypatch.setattr(kept_sessions, "_kept", sessions)
     for fixup in celerys._fixups:
         if isinstance(fixup, DjangoFixup):
             of_worker: Any = fixup.worker_fixup
@@ -31,6 +33,9 @@ def _in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     queues = SimpleNamespace(consume_from={"weir.ticks"})
     instance = SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=queues), _fixups=celerys._fixups))
     kept_sessions._replace_celerys_closing(instance=instance)
+    yield sessions
+    for one in sessions:
+        one.session.close()
 
 
 def session() -> int:
@@ -50,16 +55,19 @@ def run(task_name: str, work: Callable[[], object] = nothing) -> None:
     task = app.tasks[task_name]
     [fixup] = [fixup for fixup in celerys._fixups if isinstance(fixup, DjangoFixup)]
     _task_stack.push(task)
+    task.push_request(id=uuid4().hex)
     try:
         fixup.worker_fixup.on_task_prerun(task)
         work()
     finally:
         fixup.worker_fixup.on_task_postrun(task)
+        task.pop_request()
         _task_stack.pop()
+        assert connection.connection is None  # in this thread
 
 
 @pytest.fixture
-def tick() -> Iterator[Callable[..., int]]:
+def tick() -> Callable[..., int]:
     """Return what runs a tick, which returns the session that it had."""
 
     def run_tick(work: Callable[[], object] = nothing) -> int:
@@ -72,8 +80,7 @@ def tick() -> Iterator[Callable[..., int]]:
         run(task_names.SWEEP, sweep)
         return had[0]
 
-    yield run_tick
-    connection.close()
+    return run_tick
 
 
 def test_a_tick_has_the_session_of_the_one_before(tick: Callable[..., int]) -> None:
@@ -83,9 +90,10 @@ def test_a_tick_has_the_session_of_the_one_before(tick: Callable[..., int]) -> N
 @pytest.mark.parametrize("task_name", [task_names.FETCH_BATCH, task_names.HEARTBEAT])
 def test_other_tasks_begin_and_end_without_a_session(tick: Callable[..., int], task_name: str) -> None:
     """A fetcher runs as many as it has threads."""
-    before = tick()
-    run(task_name, lambda: session() != before)
-    assert connection.connection is None
+    before, had = tick(), []
+    run(task_name, lambda: had.append(session()))
+    assert had != [before]
+    assert tick() == before
 
 
 def test_one_that_met_an_error_is_closed(tick: Callable[..., int]) -> None:
@@ -107,19 +115,57 @@ def test_one_that_was_cut_is_found_out(tick: Callable[..., int], monkeypatch: py
     assert tick() != before
 
 
-def test_only_a_few_threads_keep_one(tick: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each costs PostgreSQL some megabytes, and a pool may have many threads."""
-    monkeypatch.setattr(kept_sessions, "MOST_THREADS", 1)
-    tick()
-    kept: list[bool] = []
+def switch_autocommit_off() -> None:
+    connection.set_autocommit(False)
 
-    def in_another() -> None:
-        tick()
-        kept.append(connections["default"].connection is not None)
-        connections["default"].close()
 
-    thread = threading.Thread(target=in_another)
+def begin() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+
+
+@pytest.mark.parametrize("leave_open", [switch_autocommit_off, begin])
+def test_one_in_which_a_transaction_was_left_is_closed(
+    tick: Callable[..., int], leave_open: Callable[[], object]
+) -> None:
+    """As by a project's own receiver of Celery's signals: nothing of the ticks that follow would be committed."""
+    assert tick(leave_open) != tick()
+    assert connection.get_autocommit()
+
+
+def test_sessions_with_other_databases_are_closed(tick: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would notice there that one was cut. A project's own receivers of Celery's signals may open some."""
+    before, closed = tick(), []
+    other = SimpleNamespace(alias="other", close=lambda: closed.append("other"))
+    monkeypatch.setattr(connections, "all", lambda **_options: [connection, other])
+    assert tick() == before
+    assert closed == ["other"] * 2  # before the tick, and after it
+
+
+def test_a_session_goes_from_thread_to_thread(tick: Callable[..., int]) -> None:
+    """A pool of threads that has had much to do hands ticks to all of its threads in turn."""
+    had = [tick()]
+    for _ in range(3):
+        in_another_thread(lambda: had.append(tick()))
+    assert len({*had}) == 1
+
+
+def test_only_a_few_are_kept(
+    tick: Callable[..., int], kept: list[kept_sessions._Kept], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs PostgreSQL some megabytes. No two ticks have one at a time."""
+    monkeypatch.setattr(kept_sessions, "MOST_KEPT", 2)
+    had: list[int] = []
+
+    def three_at_once(more: int = 2) -> None:
+        had.append(tick((lambda: in_another_thread(lambda: three_at_once(more - 1))) if more else nothing))
+
+    three_at_once()
+    assert len({*had}) == 3
+    assert len(kept) == 2
+
+
+def in_another_thread(work: Callable[[], object]) -> None:
+    thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert kept == [False]
-    assert connection.connection is not None
