@@ -166,7 +166,8 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
         named = options.get("queues") or ()
-        if not own.union(named.split(",") if isinstance(named, str) else named).isdisjoint(schedule.QUEUES):
+        served = own.union(named.split(",") if isinstance(named, str) else named)
+        if options.get("beat") or not served.isdisjoint(schedule.QUEUES):
             _refuse_eager(app)
 
 

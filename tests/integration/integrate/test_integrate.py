@@ -87,7 +87,7 @@ def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: H
         assert sentence in ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("words", ["worker --queues celery,weir.fetch", "beat"])
+@pytest.mark.parametrize("words", ["worker --queues celery,weir.fetch", "worker --beat", "beat"])
 def test_tasks_that_run_where_they_are_called_are_refused_where_weirs_would(words: str, host: Host) -> None:
     """A fetcher would run the task of an `on_done` in the thread that stores results, and beat Weir's own tasks."""
     host.write("weir.APPS_FETCHES", more=EAGER)
