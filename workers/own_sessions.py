@@ -8,6 +8,8 @@ as well, and their time limits are the project's to choose. So there
    handed to that thread by a pool;
 3. when a task of Weir's begins there, it is configured again.
 
+That a server is given up which says nothing holds for all sessions of such a process: libpq is told when it connects.
+
 What rests on that: a statement that hangs, or a transaction that is left open, holds a worker and its locks for
 WEIR_STATEMENT_TIMEOUT at most; a server or a client that has vanished is noticed within seconds. Nothing that is
 counted, paced or sent once rests on it: leases and locks decide that. In web code, and in commands, Weir's statements
@@ -47,9 +49,20 @@ def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
 
 
 def _begin(**_signal: object) -> None:
+    _notice_silence(connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"])
     if not settings.WEIR_TRANSACTION_POOLING:
         connection_created.connect(_opened, dispatch_uid=_ID)
         task_prerun.connect(_change_hands, dispatch_uid=_ID)
+
+
+def _notice_silence(options: dict[str, Any]) -> None:
+    """Have libpq give up a server that says nothing, unless the project's settings have limits of their own for that.
+
+    A session that is kept from tick to tick, or by beat, outlives its server: each would wait for it a quarter of an
+    hour, as TCP does, and what waits for the same serial queue with it.
+    """
+    if options.keys().isdisjoint(sessions.CLIENT):
+        options.update(sessions.CLIENT)
 
 
 def _opened(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
