@@ -69,6 +69,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     carry_correlation_ids()
     if configure_sessions:
         own_sessions.configure_own_sessions()
+        beat_begins.connect(own_sessions.begin)  # Celery's `beat_init` comes when beat has read the schedule
     worker_process_shutdown.connect(spans.stop)
     celeryd_init.connect(_begin_worker)
     beat_begins.connect(_refuse_to_begin)

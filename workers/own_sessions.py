@@ -23,7 +23,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import psycopg
-from celery.signals import beat_init, celeryd_after_setup, task_prerun
+from celery.signals import celeryd_after_setup, task_prerun
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 
@@ -38,17 +38,17 @@ _before: WeakKeyDictionary[psycopg.Connection[Any], Mapping[str, str]] = WeakKey
 
 
 def configure_own_sessions() -> None:
-    """Have sessions configured in this process, if it becomes beat, or a worker that serves a queue of Weir's."""
+    """Have sessions configured in this process, if it becomes a worker that serves a queue of Weir's."""
     celeryd_after_setup.connect(_begin_worker, dispatch_uid=_ID)
-    beat_init.connect(_begin, dispatch_uid=_ID)
 
 
 def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker; its children inherit this
     if not set(QUEUES).isdisjoint(instance.app.amqp.queues.consume_from):
-        _begin()
+        begin()
 
 
-def _begin(**_signal: object) -> None:
+def begin(**_signal: object) -> None:
+    """Have the sessions that this process opens from now on configured. Called twice, it does no more."""
     _notice_silence(connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"])
     if not settings.WEIR_TRANSACTION_POOLING:
         connection_created.connect(_opened, dispatch_uid=_ID)

@@ -195,3 +195,27 @@ def test_the_hosts_admin_and_migrate_stay_its_own(host: Host) -> None:
     """Weir's login form and Weir's `migrate` are of the standalone project."""
     host.write("weir.APPS + weir.APPS_OPS + weir.APPS_API")
     assert host.python(OWN) == "None None django.core"
+
+
+# As celery.beat does, but for the loop.
+BEAT = """
+import weir.celery
+from celery import beat, signals
+from django.db import connection
+from shop.celery import app
+service = beat.Service(app, scheduler_cls=weir.celery.SCHEDULER)
+service.scheduler
+signals.beat_init.send(sender=service)
+service.scheduler.tick()
+with connection.cursor() as cursor:
+    cursor.execute("SHOW statement_timeout")
+    print(*cursor.fetchone())
+service.sync()
+"""
+
+
+def test_beats_session_has_weirs_limits_from_the_first(host: Host) -> None:
+    """It is the same session as long as beat runs, and is opened before Celery says that beat begins."""
+    host.write("weir.APPS_THROTTLE")
+    host.manage("migrate")
+    assert host.python(BEAT).splitlines()[-1] == "1min"

@@ -16,7 +16,7 @@ def options_of_a_worker(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     for signal in (connection_created, task_prerun):
         monkeypatch.setattr(signal, "connect", lambda *_arguments, **_options: None)
     monkeypatch.setitem(connections.settings, DEFAULT_DB_ALIAS, {"OPTIONS": options})
-    own_sessions._begin()
+    own_sessions.begin()
     return options
 
 
