@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from django.db import ProgrammingError
+
 from weir.postgres import statements
 
 SENT_EVERY_S: Final = 30.0
@@ -59,12 +61,18 @@ class SentTicks:
     _sent_at: dict[str, float] = field(default_factory=dict)  # of time.monotonic()
 
     def is_needless(self, entry: str, task_name: str) -> bool:
-        """Tell whether this tick was sent lately, and would find nothing to do now. Raises database errors."""
+        """Tell whether this tick was sent lately, and would find nothing to do now.
+
+        Raises database errors, but for those of a statement that this database cannot run, as before `migrate`.
+        """
         question = _questions.get(task_name)
         sent_at = self._sent_at.get(entry)
         if question is None or sent_at is None or time.monotonic() >= sent_at + question.sent_every_s:
             return False
-        return not question.has_work()
+        try:
+            return not question.has_work()
+        except ProgrammingError:  # a table is missing, or a right: the tick logs it, and others go on
+            return False
 
     def note(self, entry: str) -> None:
         """Note that the entry's tick is sent."""

@@ -199,6 +199,22 @@ def test_who_takes_the_lease_sends_all_once(scheduler: Any, sent: Callable[[], i
     eventually(lambda: scheduler.tick() >= 0 and sent() == 2, "the second")
 
 
+def test_a_question_that_cannot_be_asked_stops_no_other_tick(
+    scheduler: Any, sent: Callable[[], int], eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a table is missing, as before `migrate`, or a right: each tick is sent, and the lease is kept."""
+
+    def question() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM no_such_table")
+        return False
+
+    monkeypatch.setitem(work._questions, task_names.SWEEP, work.Question(has_work=question, sent_every_s=3600.0))
+    eventually(lambda: scheduler.tick() >= 0 and sent() == 1, "the first")
+    monkeypatch.setattr(scheduler, "_lose", pytest.fail)
+    eventually(lambda: scheduler.tick() >= 0 and sent() == 3, "two more")
+
+
 def test_a_tick_that_cannot_be_asked_about_is_due_still(scheduler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL does not answer: beat leaves its lease, and sends the tick when it has one again."""
 
