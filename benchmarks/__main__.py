@@ -1,17 +1,18 @@
 """`python -m benchmarks [NAME...]`: measure Weir against named peers, on servers of its own in `.weir/bench`.
 
-The embedded servers run with durable settings, as an installation would. Every ratio is taken within one run.
+The embedded servers run with durable settings, as an installation would. Every ratio is taken within one run. When all
+have run, the tables of docs/measured.md are written anew; `python -m benchmarks.page` does so at any time.
 """
 
 import argparse
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from benchmarks import growth
-from benchmarks.figures import publish
+from benchmarks.figures import Figure, publish
 from project.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / ".weir" / "bench"
@@ -33,6 +34,8 @@ MODULES = {
     "bell": "benchmarks.bell",
     "once": "benchmarks.once",
     "api": "benchmarks.api",
+    "enqueue": "benchmarks.enqueue",
+    "capacity": "benchmarks.capacity",
 }
 # Those that run only where they are named: unread_10m takes an hour, and 70 GB of disk; growth takes three quarters of
 # an hour, and 30 GB; pages takes 8 GB; tabs takes ten minutes.
@@ -55,7 +58,8 @@ def main() -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(all_)}; none = all but {', '.join(LARGE)}"
     )
-    names = list(_with_growth(parser.parse_args().names or MODULES))
+    asked = parser.parse_args().names
+    names = list(_with_growth(asked or MODULES))
     if unknown := [name for name in names if name not in all_]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(all_)}")
 
@@ -71,6 +75,8 @@ def main() -> None:
     import django  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415
 
+    from benchmarks import provenance  # noqa: PLC0415
+    from benchmarks.page import writing  # noqa: PLC0415
     from project import embedded  # noqa: PLC0415
 
     django.setup()
@@ -79,6 +85,8 @@ def main() -> None:
         call_command("migrate", verbosity=0)
         call_command("sync_schedule", stdout=sys.stderr)
         failed = [name for name in names if not _is_measured(name, all_[name])]
+    if not asked:
+        writing.write(provenance.PAGE, FOLDER)
     if failed:
         sys.exit(f"These ended with an error: {', '.join(failed)}.")
 
@@ -93,11 +101,21 @@ def _is_measured(name: str, module: str) -> bool:
     """Run a benchmark; where it ends with an error, print that, so that the others are run."""
     print(f"# {name}", flush=True)
     try:
-        publish(name, import_module(module).measure(FOLDER), FOLDER)
+        publish(name, _noted(name, import_module(module).measure(FOLDER)), FOLDER)
     except Exception:  # noqa: BLE001  main ends with an error for it
         traceback.print_exc()
         return False
     return True
+
+
+def _noted(name: str, figures: Iterable[Figure]) -> Iterator[Figure]:
+    """Hand the figures on, and note with the first where they come from."""
+    from benchmarks import provenance  # noqa: PLC0415  once Django is there
+
+    for number, figure in enumerate(figures):
+        if not number:
+            provenance.note(name, FOLDER)
+        yield figure
 
 
 if __name__ == "__main__":

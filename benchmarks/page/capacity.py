@@ -1,0 +1,124 @@
+"""What N hosts and one PostgreSQL carry: what was measured, and what follows by arithmetic."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from benchmarks.page.numbers import Number, cell, written
+
+_PARTS: Final = {"commits": "Commits", "wal": "Write-ahead log", "postgresql": "PostgreSQL's processor"}
+_OF: Final = ("a_fetch", "a_fetcher", "of_others")
+_SIMULATED: Final = {
+    "asked_in_time": "Questions answered in time",
+    "latency": "Their latency, mean",
+    "fetches": "Fetches claimed and stored",
+    "tick_p50": "A tick of dispatch, p50",
+    "tick_longest": "The longest",
+    "slots": "Slots, while a tick runs",
+    "postgresql": "PostgreSQL's processor",
+    "commits": "Commits",
+    "wal": "Write-ahead log",
+}
+_FETCHERS = re.compile(r"^capacity_(\d+)_fetchers_")
+RESERVED: Final = 3  # of PostgreSQL's connections, for superusers (superuser_reserved_connections)
+FETCHERS: Final = (2, 10, 50, 200, 1_000)
+RATES: Final = (100, 1_000, 5_000)  # fetches a second, of all fetchers together
+
+
+class Needed(NamedTuple):
+    """What so many fetchers with so many fetches a second need of one PostgreSQL, by arithmetic."""
+
+    connections: float
+    cores: float
+    commits: float  # a second
+    wal_mb: float  # a second
+
+
+def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
+    """Multiply the parts. KeyError where one was not measured."""
+
+    def total(name: str) -> float:
+        a_fetch, a_fetcher, others = (figures[f"capacity_{name}_{of}"].value for of in _OF)
+        if name == "postgresql":  # ms of a core, and per cent of one
+            a_fetch, a_fetcher, others = a_fetch / 1e3, a_fetcher / 1e2, others / 1e2
+        return max(0.0, others) + max(0.0, a_fetcher) * fetchers + a_fetch * per_s
+
+    others, a_fetcher = (figures[f"capacity_sessions_{of}"].value for of in ("of_others", "a_fetcher"))
+    return Needed(
+        connections=others + a_fetcher * fetchers,
+        cores=total("postgresql"),
+        commits=total("commits"),
+        wal_mb=total("wal") / 1e3,
+    )
+
+
+def measured(figures: Mapping[str, Number]) -> str:
+    """Return the parts that a running Weir was measured to take, and what was simulated; nothing without either."""
+    return "\n\n".join(table for table in ("\n".join(_parts(figures)), "\n".join(_simulated(figures))) if table)
+
+
+def _parts(figures: Mapping[str, Number]) -> Iterator[str]:
+    if "capacity_commits_a_fetch" not in figures:
+        return
+    yield "| Of PostgreSQL | A fetch | A fetcher, by being there | A worker of ticks and beat |"
+    yield "|---|---|---|---|"
+    for name, what in _PARTS.items():
+        yield f"| {what} | {' | '.join(_cell(figures, f'capacity_{name}_{of}') for of in _OF)} |"
+    sessions = [_cell(figures, f"capacity_sessions_{of}") for of in _OF[1:]]
+    yield f"| Connections | | {' | '.join(sessions)} |"
+
+
+def _simulated(figures: Mapping[str, Number]) -> Iterator[str]:
+    numbers = sorted({int(match[1]) for name in figures if (match := _FETCHERS.match(name))})
+    if not numbers:
+        return
+    yield f"| Simulated, {_cell(figures, 'capacity_demand')} | {' | '.join(f'{n:,} fetchers' for n in numbers)} |"
+    yield "|---" * (1 + len(numbers)) + "|"
+    for name, what in _SIMULATED.items():
+        yield f"| {what} | {' | '.join(_cell(figures, f'capacity_{n}_fetchers_{name}') for n in numbers)} |"
+
+
+def _cell(figures: Mapping[str, Number], name: str) -> str:
+    return cell(figures[name]) if name in figures else ""
+
+
+def reckoned(figures: Mapping[str, Number]) -> str:
+    """Return the walls in the order in which they come, and what fetchers need; nothing where a part is missing."""
+    try:
+        return "\n".join([*_walls(figures), "", *_needs(figures)])
+    except KeyError:
+        return ""
+
+
+def _walls(figures: Mapping[str, Number]) -> Iterator[str]:
+    """Yield how many fetchers each thing stops, the fewest first; and what stops fetches."""
+    found = [_by_connections(figures)]
+    if (a_fetcher := figures["capacity_postgresql_a_fetcher"].value / 1e2) > 0:
+        most = 1 / a_fetcher
+        text = f"what fetchers ask by being there takes a whole core at {written(most)} of them, before any fetches."
+        found.append((most, f"**PostgreSQL's processor**: {text}"))
+    for number, (_, text) in enumerate(sorted(found), 1):
+        yield f"{number}. {text}"
+    most = 1e3 / figures["capacity_postgresql_a_fetch"].value
+    text = f"a core of PostgreSQL stores {written(most)}/s, however many fetchers share them."
+    yield f"{len(found) + 1}. **Fetches**: {text}"
+
+
+def _by_connections(figures: Mapping[str, Number]) -> tuple[float, str]:
+    names = ("at_most", "of_others", "a_fetcher")
+    at_most, others, a_fetcher = (figures[f"capacity_sessions_{of}"].value for of in names)
+    most = (at_most - RESERVED - others) / a_fetcher
+    return most, (
+        f"**Connections**: the {written(at_most)} of the measured server (`max_connections`), less {RESERVED} for"
+        f" superusers and those of the others, are those of {int(most)} fetchers. More need a higher setting, or"
+        " [a pooler](how-to/use-a-pooler.md)."
+    )
+
+
+def _needs(figures: Mapping[str, Number]) -> Iterator[str]:
+    yield "| Fetchers | Fetches/s in all | Connections | Cores of PostgreSQL | Commits/s | Write-ahead log, MB/s |"
+    yield "|---|---|---|---|---|---|"
+    for fetchers in FETCHERS:
+        for per_s in RATES:
+            one = needed(figures, fetchers, per_s)
+            yield f"| {fetchers:,} | {per_s:,} | {' | '.join(written(value) for value in one)} |"

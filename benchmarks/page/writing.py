@@ -1,0 +1,115 @@
+"""The tables of docs/measured.md: each stands between two comments of the page, which stay.
+
+A figure that no benchmark has written is left out. A table without any says how it is measured.
+"""
+
+import json
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.page import capacity, groups
+from benchmarks.page.lines import TABLES, Line, Table
+from benchmarks.page.numbers import Number, cell, written
+from benchmarks.provenance import FILE
+
+Figures = Mapping[str, Number]
+
+
+class Found(NamedTuple):
+    """What the folder has: the figures of each benchmark, and where they come from."""
+
+    figures: Mapping[str, Figures]
+    provenance: Mapping[str, Mapping[str, str]]
+
+
+def write(page: Path, folder: Path) -> None:
+    """Put what was measured into the page."""
+    found = read(folder)
+    text = page.read_text()
+    for mark, content in _contents(found).items():
+        text = _replaced(text, mark, content)
+    page.write_text(text)
+
+
+def read(folder: Path) -> Found:
+    """Return the figures of all benchmarks that have run, of which it is known where they come from."""
+    file = folder / FILE
+    provenance = json.loads(file.read_text()) if file.exists() else {}
+    figures = {
+        name: {figure: Number(**said) for figure, said in json.loads(path.read_text()).items()}
+        for name in provenance
+        if (path := folder / f"{name}.json").exists()
+    }
+    return Found(figures, provenance)
+
+
+def _contents(found: Found) -> dict[str, str]:
+    tables = {mark: _table(table, found.figures.get(table.benchmark, {})) for mark, table in TABLES.items()}
+    of_capacity = found.figures.get("capacity", {})
+    grown = [of for benchmark, of in found.figures.items() if benchmark.startswith("growth")]
+    return {
+        "provenance": _provenance(found),
+        **tables,
+        "growth": groups.growth(dict(ChainMap(*map(dict, grown)))) or _not_measured("growth"),
+        "idle": groups.idle(found.figures.get("idle", {})) or _not_measured("idle"),
+        "capacity measured": capacity.measured(of_capacity) or _not_measured("capacity"),
+        "capacity reckoned": capacity.reckoned(of_capacity) or _not_measured("capacity"),
+    }
+
+
+def _not_measured(benchmark: str) -> str:
+    return f"Not measured yet: `make bench ARGS={benchmark}` does."
+
+
+def _table(table: Table, figures: Figures) -> str:
+    rows = [row for line in table.lines for row in _rows(line, figures)]
+    header = "| What | Weir | Beside it | | Weir / peer |\n|---|---|---|---|---|\n"
+    return header + "\n".join(rows) if rows else _not_measured(table.benchmark)
+
+
+def _rows(line: Line, figures: Figures) -> Iterator[str]:
+    """Yield a row for each peer that was measured; one without a peer, where the benchmark has none for it."""
+    if line.figure not in figures:
+        return
+    ours, what = figures[line.figure], line.what
+    beside = [peer for peer in line.peers if peer.figure in figures]
+    if not beside:
+        yield f"| {what} | {cell(ours)} | | | |"
+    for peer in beside:
+        theirs = figures[peer.figure]
+        ratio = figures[peer.ratio].value if peer.ratio in figures else _ratio(ours, theirs)
+        shown = "" if ratio is None else f"{written(ratio)} x"
+        yield f"| {what} | {cell(ours) if what else ''} | {peer.name} | {cell(theirs)} | {shown} |"
+        what = ""
+
+
+def _ratio(ours: Number, theirs: Number) -> float | None:
+    return ours.value / theirs.value if ours.value and theirs.value else None
+
+
+def _provenance(found: Found) -> str:
+    """Return a row for each day, commit, machine and size, with the benchmarks that ran so."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    names = ("day", "commit", "machine", "python", "postgresql", "valkey", "sizes", "peers")
+    for benchmark in found.figures:
+        alike.setdefault(tuple(found.provenance[benchmark][name] for name in names), []).append(benchmark)
+    if not alike:
+        return "Not measured yet: `make bench` does."
+    rows = [_provenance_row(benchmarks, values) for values, benchmarks in alike.items()]
+    header = f"| Benchmarks | Day | Commit | Machine | Python | PostgreSQL | Valkey | Sizes |\n{'|---' * 8}|\n"
+    peers = ". ".join(dict.fromkeys(values[-1] for values in alike))
+    return f"{header}{chr(10).join(rows)}\n\nThe peers: {peers}."
+
+
+def _provenance_row(benchmarks: Iterable[str], values: tuple[str, ...]) -> str:
+    day, commit, machine, python, postgresql, valkey, sizes, _ = values
+    size = f"`{sizes}`" if sizes else "full"
+    return f"| {', '.join(benchmarks)} | {day} | `{commit}` | {machine} | {python} | {postgresql} | {valkey} | {size} |"
+
+
+def _replaced(text: str, mark: str, content: str) -> str:
+    begin, end = f"<!-- begin: {mark} -->", f"<!-- end: {mark} -->"
+    first, last = text.index(begin) + len(begin), text.index(end)
+    return f"{text[:first]}\n\n{content}\n\n{text[last:]}"

@@ -1,0 +1,174 @@
+"""The page of figures has what was measured, beside its peers, and nothing else."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from benchmarks.page import capacity, groups, writing
+from benchmarks.page.numbers import Number, written
+from benchmarks.provenance import FILE, PAGE
+
+RAN = {
+    "day": "2026-11-28",
+    "commit": "0123456789ab",
+    "machine": "2 cores, 8 GiB, x86_64",
+    "python": "3.11.2",
+    "postgresql": "18.1",
+    "valkey": "9.1.2",
+    "peers": "scrapy 2.19.0",
+    "sizes": "",
+}
+END_TO_END = {
+    "end_to_end_weir": (4103.2, "fetches/s"),
+    "end_to_end_scrapy": (999, "fetches/s"),
+    "end_to_end_vs_scrapy": (4.2, "x"),
+    "end_to_end_100_sites_weir_early_starts": (0, "requests"),
+    "end_to_end_100_sites_scrapy_early_starts": (12, "requests"),
+    "end_to_end_100_sites_weir_of_rates": (95, "%"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What `make bench` leaves: one benchmark has run, of which some figures are missing."""
+    ran(tmp_path, "end_to_end", END_TO_END)
+    return tmp_path
+
+
+def ran(folder: Path, benchmark: str, figures: Mapping[str, tuple[float, str]], **changed: str) -> None:
+    said = {name: {"value": value, "unit": unit} for name, (value, unit) in figures.items()}
+    (folder / f"{benchmark}.json").write_text(json.dumps(said))
+    file = folder / FILE
+    known = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**known, benchmark: {**RAN, **changed}}))
+
+
+def made(folder: Path) -> str:
+    page = folder / "measured.md"
+    page.write_text(PAGE.read_text())
+    writing.write(page, folder)
+    return page.read_text()
+
+
+def between(text: str, mark: str) -> list[str]:
+    _, _, after = text.partition(f"<!-- begin: {mark} -->")
+    return after.partition(f"<!-- end: {mark} -->")[0].strip().splitlines()
+
+
+def test_a_figure_stands_beside_its_peer_with_the_ratio_of_the_rounds(folder: Path) -> None:
+    """Which is another number than the quotient of the two; where there is none, it is that."""
+    table = between(made(folder), "wire")
+    assert "| Fetches, 1,500 sites at 3/s | 4,103 fetches/s | Scrapy | 999 fetches/s | 4.2 x |" in table
+    ran(folder, "end_to_end", {name: of for name, of in END_TO_END.items() if name != "end_to_end_vs_scrapy"})
+    table = between(made(folder), "wire")
+    assert "| Fetches, 1,500 sites at 3/s | 4,103 fetches/s | Scrapy | 999 fetches/s | 4.11 x |" in table
+
+
+def test_what_was_not_measured_is_left_out(folder: Path) -> None:
+    """A peer, a line, a table: each is there only with a figure. Nothing has a ratio to nothing."""
+    text = made(folder)
+    table = between(text, "wire")
+    assert "| Early starts, 100 sites at 3/s | 0 requests | Scrapy | 12 requests |  |" in table
+    assert "| Share of the rate used, 100 sites at 3/s | 95 % | | | |" in table
+    assert len(table) == 2 + 3
+    assert between(text, "mail") == ["Not measured yet: `make bench ARGS=once` does."]
+    assert between(text, "growth") == ["Not measured yet: `make bench ARGS=growth` does."]
+    assert between(text, "capacity reckoned") == ["Not measured yet: `make bench ARGS=capacity` does."]
+
+
+def test_figures_of_which_nobody_knows_where_they_come_from_are_left_out(folder: Path) -> None:
+    (folder / "once.json").write_text('{"once_send_due": {"value": 1, "unit": "e-mails/s"}}')
+    assert between(made(folder), "mail") == ["Not measured yet: `make bench ARGS=once` does."]
+
+
+def test_benchmarks_that_ran_alike_share_a_row(folder: Path) -> None:
+    ran(folder, "unread", {})
+    ran(folder, "once", {}, commit="ba9876543210 with changes", sizes="WEIR_BENCH_ROUNDS=1")
+    header, _, alike, other, _, peers = between(made(folder), "provenance")
+    assert header.startswith("| Benchmarks | Day | Commit |")
+    assert alike.startswith("| end_to_end, unread | 2026-11-28 | `0123456789ab` | 2 cores")
+    assert alike.endswith("| full |")
+    assert other.startswith("| once | 2026-11-28 | `ba9876543210 with changes` |")
+    assert other.endswith("| `WEIR_BENCH_ROUNDS=1` |")
+    assert peers == "The peers: scrapy 2.19.0."
+
+
+def test_a_page_that_is_written_twice_is_the_same(folder: Path) -> None:
+    once = made(folder)
+    (folder / "measured.md").write_text(once)
+    writing.write(folder / "measured.md", folder)
+    assert (folder / "measured.md").read_text() == once
+
+
+def test_curves_have_their_points_in_order_and_their_exponents() -> None:
+    of = {
+        "growth_dispatch_tick_at_100000": Number(9.1, "ms"),
+        "growth_dispatch_tick_at_1000": Number(3.24, "ms"),
+        "growth_dispatch_tick_exponent": Number(0.051, ""),
+        "growth_flush_at_1000": Number(5, "ms"),
+        "growth_took": Number(7, "s"),
+    }
+    assert groups.growth(of).splitlines()[2:] == [
+        "| dispatch tick | 1,000: 3.24 ms; 100,000: 9.1 ms | 0.051 |",
+        "| flush | 1,000: 5 ms | not fitted |",
+    ]
+
+
+def test_idle_has_the_layouts_that_were_measured() -> None:
+    of = {"idle_procfile_processor": Number(2.91, "% of a core"), "idle_split_memory": Number(612.4, "MB")}
+    assert groups.idle(of).splitlines()[2:] == [
+        "| Processor, servers included | 2.91 % of a core |  |",
+        "| Memory, servers included |  | 612 MB |",
+    ]
+
+
+CAPACITY = {
+    "capacity_commits_a_fetch": Number(0.5, "commits"),
+    "capacity_commits_a_fetcher": Number(22, "commits/s"),
+    "capacity_commits_of_others": Number(8, "commits/s"),
+    "capacity_wal_a_fetch": Number(4, "KB"),
+    "capacity_wal_a_fetcher": Number(1, "KB/s"),
+    "capacity_wal_of_others": Number(2, "KB/s"),
+    "capacity_postgresql_a_fetch": Number(0.2, "ms of a core"),
+    "capacity_postgresql_a_fetcher": Number(0.5, "% of a core"),
+    "capacity_postgresql_of_others": Number(1, "% of a core"),
+    "capacity_sessions_a_fetcher": Number(3, "connections"),
+    "capacity_sessions_of_others": Number(7, "connections"),
+    "capacity_sessions_at_most": Number(200, "connections (max_connections)"),
+    "capacity_demand": Number(1000, "fetches/s"),
+    "capacity_10_fetchers_postgresql": Number(0.3, "cores"),
+    "capacity_1000_fetchers_postgresql": Number(1.6, "cores"),
+}
+
+
+def test_what_fetchers_need_is_the_sum_of_the_parts() -> None:
+    """In the units of a second, cores and MB."""
+    assert capacity.needed(CAPACITY, 10, 1_000) == pytest.approx((37, 0.01 + 0.05 + 0.2, 8 + 220 + 500, 4.012))
+
+
+def test_the_walls_come_in_the_order_in_which_fetchers_meet_them() -> None:
+    """63 fetchers use all connections, and 200 a core. With cheaper sessions, the processor is first."""
+    first, second, third, *_ = capacity.reckoned(CAPACITY).splitlines()
+    assert first.startswith("1. **Connections**: the 200 of")
+    assert "of 63 fetchers" in first
+    assert second.startswith("2. **PostgreSQL's processor**")
+    assert "at 200 of them" in second
+    assert "stores 5,000/s" in third
+    cheap = {**CAPACITY, "capacity_sessions_a_fetcher": Number(0.1, "connections")}
+    assert capacity.reckoned(cheap).startswith("1. **PostgreSQL's processor**")
+
+
+def test_nothing_is_reckoned_of_parts_that_are_missing() -> None:
+    assert capacity.reckoned({name: of for name, of in CAPACITY.items() if name != "capacity_wal_a_fetch"}) == ""
+    table = capacity.measured(CAPACITY)
+    assert "| Commits | 0.5 commits | 22 commits/s | 8 commits/s |" in table
+    assert "| PostgreSQL's processor | 0.3 cores | 1.6 cores |" in table
+    assert capacity.measured({}) == ""
+
+
+def test_numbers_have_three_digits_or_all_of_their_whole_ones() -> None:
+    assert [written(value) for value in (0, 0.20812, 9.996, 99.96, 123.4, 4103.2)] == [
+        "0", "0.208", "10", "100", "123", "4,103",
+    ]  # fmt: skip
