@@ -24,9 +24,9 @@ def empty() -> None:
 
 
 @contextmanager
-def running(log: Path) -> Iterator[procfile.Processes]:
+def running(log: Path, fetchers: int = FETCHERS) -> Iterator[procfile.Processes]:
     """Run the processes, which write to `log`; the workers answer when the block is entered."""
-    counts = {"ticks": 1, "fetcher": FETCHERS, "beat": 1}
+    counts = {"ticks": 1, "fetcher": fetchers, "beat": 1}
     with procfile.running(dict(os.environ), counts=counts, log=log) as weir:
         weir.wait_until(lambda: procfile.workers_answer(app, weir.workers), "the workers do not answer")
         yield weir

@@ -37,18 +37,16 @@ class Needed(NamedTuple):
 def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
     """Multiply the parts. KeyError where one was not measured."""
 
-    def total(name: str) -> float:
+    def total(name: str, once: float = 1, a_second: float = 1) -> float:
         a_fetch, a_fetcher, others = (figures[f"capacity_{name}_{of}"].value for of in _OF)
-        if name == "postgresql":  # ms of a core, and per cent of one
-            a_fetch, a_fetcher, others = a_fetch / 1e3, a_fetcher / 1e2, others / 1e2
-        return max(0.0, others) + max(0.0, a_fetcher) * fetchers + a_fetch * per_s
+        return max(0.0, others * a_second) + max(0.0, a_fetcher * a_second) * fetchers + a_fetch * once * per_s
 
     others, a_fetcher = (figures[f"capacity_sessions_{of}"].value for of in ("of_others", "a_fetcher"))
     return Needed(
         connections=others + a_fetcher * fetchers,
-        cores=total("postgresql"),
+        cores=total("postgresql", once=1e-3, a_second=1e-2),  # ms, and per cent
         commits=total("commits"),
-        wal_mb=total("wal") / 1e3,
+        wal_mb=figures["capacity_wal_a_fetch"].value * per_s / 1e3,
     )
 
 

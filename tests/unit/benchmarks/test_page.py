@@ -129,8 +129,6 @@ CAPACITY = {
     "capacity_commits_a_fetcher": Number(22, "commits/s"),
     "capacity_commits_of_others": Number(8, "commits/s"),
     "capacity_wal_a_fetch": Number(4, "KB"),
-    "capacity_wal_a_fetcher": Number(1, "KB/s"),
-    "capacity_wal_of_others": Number(2, "KB/s"),
     "capacity_postgresql_a_fetch": Number(0.2, "ms of a core"),
     "capacity_postgresql_a_fetcher": Number(0.5, "% of a core"),
     "capacity_postgresql_of_others": Number(1, "% of a core"),
@@ -145,7 +143,7 @@ CAPACITY = {
 
 def test_what_fetchers_need_is_the_sum_of_the_parts() -> None:
     """In the units of a second, cores and MB."""
-    assert capacity.needed(CAPACITY, 10, 1_000) == pytest.approx((37, 0.01 + 0.05 + 0.2, 8 + 220 + 500, 4.012))
+    assert capacity.needed(CAPACITY, 10, 1_000) == pytest.approx((37, 0.01 + 0.05 + 0.2, 8 + 220 + 500, 4.0))
 
 
 def test_the_walls_come_in_the_order_in_which_fetchers_meet_them() -> None:
