@@ -3,8 +3,9 @@
 Weir stores every result in PostgreSQL before it acknowledges the fetch; the other two discard the results. The sides
 take turns, each on all cores of the machine, which they share with the fake sites. Rates, early starts and gaps are
 those of the sites' own log; the rate is that of the middle of each turn. CPU time is that of all processes of a side in
-the same time, for each 1,000 fetches. Weir's is also given with PostgreSQL's and Valkey's, and Celery's with Valkey's,
-because the side needs these servers.
+the same time, for each 1,000 fetches, and fetches a core are those for which a second of the processor was used. Weir's
+is also given with PostgreSQL's and Valkey's, and Celery's with Valkey's, because the side needs these servers. Lateness
+is by how much the gap between two requests to a site was longer than the interval: there was always work.
 
 - 1,500 sites are more than any side can serve at 3/s on two cores: which side fetches most? A side that asks a site
   less often than it may breaks no interval, even if it paces nothing.
@@ -58,6 +59,7 @@ class Turn:
     shortest_gap_ns: int | None  # None where no site was asked twice
     cpu_s_per_1000: dict[str, float]  # of the side's processes, and of these with its servers
     of_rates: float  # the part of the sites' rates that was used
+    beyond_ms: list[float]  # by how much each gap was longer than the interval
     busiest: float  # processors that one process of the side or its servers used at most
     of_machine: float  # the part of the machine's processors that the side, its servers and the sites used
 
@@ -129,6 +131,7 @@ def _figures_of(prefix: str, side: str, turns: list[Turn]) -> list[Figure]:
     name = f"{prefix}_{side}"
     shortest_ns = min((turn.shortest_gap_ns for turn in turns if turn.shortest_gap_ns is not None), default=None)
     gap = [] if shortest_ns is None else [Figure(name=f"{name}_shortest_gap_ms", value=shortest_ns / 1e6, unit="ms")]
+    beyond_ms = [gap_ms for turn in turns for gap_ms in turn.beyond_ms]
     return [
         Figure(name=name, value=median(turn.rate for turn in turns), unit="fetches/s"),
         *(
@@ -139,8 +142,22 @@ def _figures_of(prefix: str, side: str, turns: list[Turn]) -> list[Figure]:
             )
             for tree in turns[0].cpu_s_per_1000
         ),
+        *(
+            Figure(
+                name=f"{prefix}_{tree}_a_core",
+                value=median(1_000 / turn.cpu_s_per_1000[tree] for turn in turns),
+                unit="fetches/s a core",
+            )
+            for tree in turns[0].cpu_s_per_1000
+        ),
+        Figure(name=f"{name}_of_rates", value=100 * median(turn.of_rates for turn in turns), unit="%"),
         Figure(name=f"{name}_early_starts", value=sum(turn.early for turn in turns), unit="requests"),
         *gap,
+        *(
+            Figure(name=f"{name}_beyond_interval_p{q}_ms", value=judge.percentile(beyond_ms, q), unit="ms")
+            for q in (50, 99)
+            if beyond_ms
+        ),
     ]
 
 
@@ -168,8 +185,9 @@ def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
         after_s, sites_after_s = cpu.used_s_by_process(with_servers), cpu.used_s([running.pid])
     time.sleep(LOG_LAGS_S)
     arrivals, _ = site_log.read_arrivals(running.log, already)
+    counted = [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns]
     lasted_s = (until_ns - from_ns) / judge.NANOSECONDS
-    seen = sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals)
+    seen = len(counted)
     judged = judge.verdicts(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
     return Turn(
         rate=seen / lasted_s,
@@ -177,6 +195,7 @@ def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
         shortest_gap_ns=min(judge.gaps_ns(arrivals), default=None),
         cpu_s_per_1000={name: (used_after_s[name] - used_before_s[name]) / seen * 1_000 for name in trees},
         of_rates=seen / lasted_s * INTERVAL_S / len(running.hosts),
+        beyond_ms=[gap_ns / 1e6 - INTERVAL_S * 1e3 for gap_ns in judge.gaps_ns(counted)],
         busiest=max(after_s[pid] - before_s.get(pid, 0.0) for pid in after_s) / lasted_s,
         of_machine=(sum(after_s.values()) - sum(before_s.values()) + sites_after_s - sites_before_s)
         / lasted_s
