@@ -20,7 +20,7 @@ ENTRANTS = {
     FAST: tuple(limiters.LIMITERS),  # with `throttle`, at the shortest grace
     SLOW: ("weir", "pyrate_limiter", "throttled_py", "limits"),
     UNREFUSED: ("weir", "pyrate_limiter", "throttled_py", "limits"),
-    **dict.fromkeys(SPEEDS, ("throttle",)),
+    **dict.fromkeys(SPEEDS, ("throttle", "throttled_py")),
 }
 WIDTH = 120  # of the tables, wherever they are printed
 
@@ -78,10 +78,19 @@ def _drawn(scenario: Scenario, table: Scores) -> Table:
 
 
 def _figures(prefix: str, scenario: Scenario, score: Score) -> list[Figure]:
-    violations = Figure(name=f"{prefix}_violations", value=score.violations, unit=f"of {score.starts} starts")
     return [
-        *([violations] if scenario.interval_s else []),
+        *(_of_pace(prefix, scenario.interval_s / scenario.sites, score) if scenario.interval_s else []),
         Figure(name=f"{prefix}_refusals", value=score.refusals_per_grant, unit="a grant"),
         Figure(name=f"{prefix}_rate", value=score.per_s, unit="reservations/s"),
         Figure(name=f"{prefix}_p99_ms", value=score.p99_ms, unit="ms"),
+    ]
+
+
+def _of_pace(prefix: str, interval_s: float, score: Score) -> list[Figure]:
+    """Return what a pace of one start an interval, at all sites together, has become."""
+    gap = [] if score.shortest_gap is None else [score.shortest_gap]
+    return [
+        Figure(name=f"{prefix}_violations", value=score.violations, unit=f"of {score.starts} starts"),
+        *(Figure(name=f"{prefix}_shortest_gap", value=value, unit="intervals") for value in gap),
+        Figure(name=f"{prefix}_share", value=100 * score.per_s * interval_s, unit="%"),
     ]

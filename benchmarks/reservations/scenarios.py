@@ -25,14 +25,15 @@ SLOW = Scenario(title="20 sites, 1/s each", prefix="reservations_1_per_s", sites
 UNREFUSED = Scenario(
     title="One site, no call is refused", prefix="reservations_unrefused", sites=1, interval_s=None, turn_s=1.5
 )
-# What callers of `throttle` get: single starts, asked for one after the other, at the grace that a site has by itself.
+# What callers of `throttle` get, and those of throttled-py: single starts, asked for one after the other; Weir's at the
+# grace that a site has by itself.
 SPEEDS = tuple(
     Scenario(
-        title=f"Single starts of throttle(), one site, {per_s}/s",
+        title=f"Single starts, one site, {per_s}/s",
         prefix=f"throttle_{per_s}_per_s",
         sites=1,
         interval_s=1 / per_s,
-        turn_s=24.0,
+        turn_s=18.0,
         warm_up_s=8.0,
         default_grace=True,
     )
