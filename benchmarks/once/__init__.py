@@ -14,7 +14,7 @@ def measure(folder: Path) -> list[Figure]:
     from benchmarks.once import claims, mails, provider, queueing, queues, updates  # noqa: PLC0415
 
     figures = [
-        *mails.compare(),
+        *mails.compare(folder),
         *queueing.compare(),
         *provider.measure(),
         *claims.measure(),

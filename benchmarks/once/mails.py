@@ -3,11 +3,13 @@
 They are django-mailer, django-post_office and the published pattern. First one process a side, then four at once;
 django-post_office's four are its own option, started by one process. There are two more sides: the published pattern
 over one connection instead of one an e-mail, which is faster than the published code; and a loop of smtplib without a
-database, which sends prepared bytes and shows what the sink can accept.
+database, which sends prepared bytes and shows what the sink can accept. Then one process a side once more, to a sink
+that has each e-mail on its disk before it accepts it.
 """
 
 import smtplib
 from collections.abc import Callable
+from pathlib import Path
 
 from django.test.utils import override_settings
 
@@ -26,8 +28,8 @@ PROCESSES = queues.PROCESSES
 OURS, DJANGO_MAILER, POST_OFFICE, PUBLISHED, PUBLISHED_OVER_ONE_CONNECTION, BARE = range(6)
 
 
-def compare() -> list[Figure]:
-    """Return the rates and the ratios."""
+def compare(folder: Path) -> list[Figure]:
+    """Return the rates and the ratios; the sink that writes does so below `folder`."""
     with (
         sink.running() as server,
         override_settings(EMAIL_HOST=sink.HOST, EMAIL_PORT=server.port),
@@ -39,28 +41,41 @@ def compare() -> list[Figure]:
             crew.running(1, sink.HOST, server.port) as forking,
         ):
             together = _together(server, four, forking)
-    rates = {"send_due": OURS, "django_mailer": DJANGO_MAILER, "post_office": POST_OFFICE, "published": PUBLISHED}
-    more_rates = {"published_over_one_connection": PUBLISHED_OVER_ONE_CONNECTION, "bare_smtplib": BARE}
+    with (
+        sink.running(folder) as writing,
+        override_settings(EMAIL_HOST=sink.HOST, EMAIL_PORT=writing.port),
+        queues.peers(is_alone=True),
+    ):
+        onto_disk = _alone(writing)
+    return [*_figures_alone("once", alone), *_figures_together(together), *_figures_alone("once_onto_disk", onto_disk)]
+
+
+RATES = {"send_due": OURS, "django_mailer": DJANGO_MAILER, "post_office": POST_OFFICE, "published": PUBLISHED}
+MORE_RATES = {"published_over_one_connection": PUBLISHED_OVER_ONE_CONNECTION, "bare_smtplib": BARE}
+PEERS = {name: side for name, side in RATES.items() if side != OURS}
+
+
+def _figures_alone(prefix: str, alone: list[tuple[float, ...]]) -> list[Figure]:
+    peers = PEERS | {"published_over_one_connection": PUBLISHED_OVER_ONE_CONNECTION}
     return [
         *(
-            Figure(name=f"once_{name}", value=middle(alone, side), unit="e-mails/s")
-            for name, side in (rates | more_rates).items()
+            Figure(name=f"{prefix}_{name}", value=middle(alone, side), unit="e-mails/s")
+            for name, side in (RATES | MORE_RATES).items()
         ),
-        Figure(name="once_vs_django_mailer", value=ratio(alone, OURS, DJANGO_MAILER), unit="x"),
-        Figure(name="once_vs_post_office", value=ratio(alone, OURS, POST_OFFICE), unit="x"),
-        Figure(name="once_vs_published", value=ratio(alone, OURS, PUBLISHED), unit="x"),
-        Figure(
-            name="once_vs_published_over_one_connection",
-            value=ratio(alone, OURS, PUBLISHED_OVER_ONE_CONNECTION),
-            unit="x",
-        ),
+        *(Figure(name=f"{prefix}_vs_{name}", value=ratio(alone, OURS, side), unit="x") for name, side in peers.items()),
+    ]
+
+
+def _figures_together(together: list[tuple[float, ...]]) -> list[Figure]:
+    return [
         *(
             Figure(name=f"once_{name}_by_{PROCESSES}", value=middle(together, side), unit="e-mails/s")
-            for name, side in rates.items()
+            for name, side in RATES.items()
         ),
-        Figure(name=f"once_vs_django_mailer_by_{PROCESSES}", value=ratio(together, OURS, DJANGO_MAILER), unit="x"),
-        Figure(name=f"once_vs_post_office_by_{PROCESSES}", value=ratio(together, OURS, POST_OFFICE), unit="x"),
-        Figure(name=f"once_vs_published_by_{PROCESSES}", value=ratio(together, OURS, PUBLISHED), unit="x"),
+        *(
+            Figure(name=f"once_vs_{name}_by_{PROCESSES}", value=ratio(together, OURS, side), unit="x")
+            for name, side in PEERS.items()
+        ),
     ]
 
 
