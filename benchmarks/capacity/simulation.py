@@ -18,13 +18,13 @@ from pathlib import Path
 from statistics import median
 from unittest import mock
 
+import psutil
 from django.conf import settings
 from django.db import connection
 
 from benchmarks import database
 from benchmarks.capacity import pgbench
 from benchmarks.capacity.usage import Meter, Usage
-from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from project import embedded
@@ -135,23 +135,28 @@ def measure(folder: Path) -> Iterator[Figure]:
         yield Figure(name="capacity_demand", value=SITES, unit="fetches/s")
         for fetchers in FETCHERS:
             yield from _turn(folder, servers.postgres_pid, fetchers)
-    own_processes.empty()
+    tables.empty()
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE weir_processes_process")
 
 
 def _turn(folder: Path, postgresql: int, fetchers: int) -> Iterator[Figure]:
-    own_processes.empty()
+    tables.empty()
     database.run_at_length(FILL % fetchers)
     tables.vacuum()
     driver = Driver()
     with pgbench.running(folder, postgresql, fetchers, WARM_UP_S + LASTS_S) as asking:
         driver.run(WARM_UP_S)
         meter = Meter(postgresql)
+        psutil.cpu_percent()
         driver.run(LASTS_S)
-        used = meter.a_second()
+        used, machine = meter.a_second(), psutil.cpu_percent()
         asked = asking.ended()
-    yield from _figures(f"capacity_{fetchers}_fetchers", driver, used, asked)
+    if not driver.stored:
+        raise RuntimeError("Nothing was stored: the simulation fetched nothing.")
+    prefix = f"capacity_{fetchers}_fetchers"
+    yield from _figures(prefix, driver, used, asked)
+    yield Figure(name=f"{prefix}_machine", value=machine, unit="%")
 
 
 def _figures(prefix: str, driver: Driver, used: Usage, asked: pgbench.Asked) -> Iterator[Figure]:

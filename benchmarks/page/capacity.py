@@ -16,13 +16,16 @@ _SIMULATED: Final = {
     "tick_longest": "The longest",
     "slots": "Slots, while a tick runs",
     "postgresql": "PostgreSQL's processor",
+    "machine": "All processors of the machine",
     "commits": "Commits",
     "wal": "Write-ahead log",
 }
+IN_TIME: Final = 99.0  # per cent of the questions, and
+ENOUGH: Final = 0.95  # of the demand: with less, a wall is reached
 _FETCHERS = re.compile(r"^capacity_(\d+)_fetchers_")
 RESERVED: Final = 3  # of PostgreSQL's connections, for superusers (superuser_reserved_connections)
 FETCHERS: Final = (2, 10, 50, 200, 1_000)
-RATES: Final = (100, 1_000, 5_000)  # fetches a second, of all fetchers together
+RATES: Final = (1_000, 5_000)  # fetches a second, of all fetchers together
 
 
 class Needed(NamedTuple):
@@ -52,7 +55,8 @@ def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
 
 def measured(figures: Mapping[str, Number]) -> str:
     """Return the parts that a running Weir was measured to take, and what was simulated; nothing without either."""
-    return "\n\n".join(table for table in ("\n".join(_parts(figures)), "\n".join(_simulated(figures))) if table)
+    parts = (_parts(figures), _simulated(figures), _first_wall(figures))
+    return "\n\n".join(text for part in parts if (text := "\n".join(part)))
 
 
 def _parts(figures: Mapping[str, Number]) -> Iterator[str]:
@@ -67,13 +71,37 @@ def _parts(figures: Mapping[str, Number]) -> Iterator[str]:
 
 
 def _simulated(figures: Mapping[str, Number]) -> Iterator[str]:
-    numbers = sorted({int(match[1]) for name in figures if (match := _FETCHERS.match(name))})
+    numbers = _numbers(figures)
     if not numbers:
         return
     yield f"| Simulated, {_cell(figures, 'capacity_demand')} | {' | '.join(f'{n:,} fetchers' for n in numbers)} |"
     yield "|---" * (1 + len(numbers)) + "|"
     for name, what in _SIMULATED.items():
         yield f"| {what} | {' | '.join(_cell(figures, f'capacity_{n}_fetchers_{name}') for n in numbers)} |"
+
+
+def _numbers(figures: Mapping[str, Number]) -> list[int]:
+    return sorted({int(match[1]) for name in figures if (match := _FETCHERS.match(name))})
+
+
+def _first_wall(figures: Mapping[str, Number]) -> Iterator[str]:
+    """Yield a sentence about the fewest fetchers with whom something was late, or that there were none."""
+    numbers = [number for number in _numbers(figures) if f"capacity_{number}_fetchers_fetches" in figures]
+    late = [number for number in numbers if _is_late(figures, f"capacity_{number}_fetchers")]
+    if late:
+        names = ("asked_in_time", "fetches", "postgresql", "machine")
+        asked, fetches, cores, machine = (_cell(figures, f"capacity_{late[0]}_fetchers_{name}") for name in names)
+        yield (
+            f"The first wall of the simulation came with {late[0]:,} fetchers: {asked} of their questions were answered"
+            f" in time, and {fetches} were stored. PostgreSQL used {cores}, and all together {machine} of the machine."
+        )
+    elif numbers:
+        yield f"The simulation came to no wall with {numbers[-1]:,} fetchers."
+
+
+def _is_late(figures: Mapping[str, Number], prefix: str) -> bool:
+    asked, fetches = figures[f"{prefix}_asked_in_time"].value, figures[f"{prefix}_fetches"].value
+    return asked < IN_TIME or fetches < ENOUGH * figures["capacity_demand"].value
 
 
 def _cell(figures: Mapping[str, Number], name: str) -> str:

@@ -158,11 +158,29 @@ def test_the_walls_come_in_the_order_in_which_fetchers_meet_them() -> None:
     assert capacity.reckoned(cheap).startswith("1. **PostgreSQL's processor**")
 
 
+SIMULATED = {
+    "capacity_10_fetchers_asked_in_time": Number(100, "%"),
+    "capacity_10_fetchers_fetches": Number(990, "fetches/s"),
+    "capacity_1000_fetchers_asked_in_time": Number(40, "%"),
+    "capacity_1000_fetchers_fetches": Number(990, "fetches/s"),
+}
+
+
+def test_the_first_wall_is_where_the_fewest_fetchers_are_late() -> None:
+    """By their questions, or by what is stored of the demand."""
+    assert "The first wall of the simulation came with 1,000 fetchers: 40 %" in capacity.measured(CAPACITY | SIMULATED)
+    slow = {"capacity_10_fetchers_fetches": Number(949, "fetches/s")}
+    assert "came with 10 fetchers: 100 %" in capacity.measured(CAPACITY | SIMULATED | slow)
+    fast = {"capacity_1000_fetchers_asked_in_time": Number(99.5, "%")}
+    assert "no wall with 1,000 fetchers" in capacity.measured(CAPACITY | SIMULATED | fast)
+
+
 def test_nothing_is_reckoned_of_parts_that_are_missing() -> None:
     assert capacity.reckoned({name: of for name, of in CAPACITY.items() if name != "capacity_wal_a_fetch"}) == ""
     table = capacity.measured(CAPACITY)
     assert "| Commits | 0.5 commits | 22 commits/s | 8 commits/s |" in table
     assert "| PostgreSQL's processor | 0.3 cores | 1.6 cores |" in table
+    assert "wall" not in table
     assert capacity.measured({}) == ""
 
 
