@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.capacity import pgbench
-from benchmarks.capacity.fetching import Parts, Turn, parts
+from benchmarks.capacity.fetching import Turn, parts
 from benchmarks.capacity.usage import Usage
 
 SAID = """\
@@ -28,7 +28,7 @@ def test_what_was_used_is_told_apart() -> None:
     """Of 2 for each fetch, 30 for each fetcher and 7 for the others, though the rates were not quite alike."""
     turns = [turn(1, 100), turn(4, 90), turn(1, 600)]
     found = parts(turns, [2 * one.fetches + 30 * one.fetchers + 7 for one in turns])
-    assert found == Parts(fetch=pytest.approx(2), fetcher=pytest.approx(30), others=pytest.approx(7))
+    assert (found.fetch, found.fetcher, found.others) == pytest.approx((2, 30, 7))
 
 
 def asking(says: str, status: int = 0) -> pgbench.Asking:
