@@ -14,8 +14,6 @@ from pathlib import Path
 import click
 import uvicorn
 from celery.app.utils import find_app
-from celery.bin.base import CLIContext
-from celery.bin.celery import celery
 from django.core.management import get_commands, load_command_class
 
 from project.checkout import CHECKOUT
@@ -118,6 +116,9 @@ def _check_manage(name: str, options: list[str]) -> None:
 
 
 def _check_celery(arguments: list[str]) -> None:
+    from celery.bin.base import CLIContext  # noqa: PLC0415
+    from celery.bin.celery import celery  # noqa: PLC0415  it brings a shell's line editor, for which no test asks
+
     match arguments:
         case ["-A", app, name, *options]:
             parent = click.Context(celery, obj=CLIContext(app=find_app(app), no_color=True, workdir=None))
