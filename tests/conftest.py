@@ -13,6 +13,7 @@ from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from project import embedded
+from tests import byte_code
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.waiting import once_more_if_too_late
@@ -44,7 +45,9 @@ $$
 """
 
 
-def pytest_sessionstart() -> None:
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if session.config.getoption("numprocesses", None):  # this process has others run the tests
+        byte_code.write()
     gc.disable()  # the tests that are found stay
 
 

@@ -1,0 +1,55 @@
+"""The byte code of tests and packages is written once, before the processes that run the tests read it.
+
+In a fresh clone each of several processes would make it of the same sources at the same time. pytest has byte code of
+its own for tests and plugins, whose assertions say what they compared; those that tests start have the ordinary one.
+"""
+
+import compileall
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from fnmatch import fnmatch
+from pathlib import Path
+
+from _pytest.assertion import rewrite
+
+from project.checkout import CHECKOUT
+
+OF_PLUGIN = ("notifications", "ratelimit", "weir", "workers")  # what the distribution of a plugin of pytest's has
+FOLDERS = (*OF_PLUGIN, "benchmarks", "demo", "project", "tests")
+REWRITTEN = ("conftest.py", "test_*.py")
+TOGETHER = 50  # sources that a process takes at once
+
+
+def write() -> None:
+    """Write what is missing or old, by as many processes as there are processors."""
+    if not sys.dont_write_bytecode:
+        write_for(source for folder in FOLDERS for source in (CHECKOUT / folder).rglob("*.py"))
+
+
+def write_for(sources: Iterable[Path]) -> None:
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+        list(pool.map(_write_one, sources, chunksize=TOGETHER))
+
+
+def _write_one(source: Path) -> None:
+    is_test = any(fnmatch(source.name, pattern) for pattern in REWRITTEN)
+    if is_test or source.relative_to(CHECKOUT).parts[0] in OF_PLUGIN:
+        _write_rewritten(source)
+    if not is_test:
+        compileall.compile_file(str(source), quiet=2)
+
+
+def _write_rewritten(source: Path) -> None:
+    folder = rewrite.get_cache_dir(source)
+    written = folder / f"{source.stem}{rewrite.PYC_TAIL}"
+    if rewrite._read_pyc(source, written):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    hashed, code = rewrite._rewrite_test(source, None)  # type: ignore[arg-type]  # it asks one only if there is one
+    new = written.with_name(f"{written.name}.{os.getpid()}")
+    with new.open("wb") as file:
+        rewrite._write_pyc_fp(file, hashed, code)
+    new.replace(written)
