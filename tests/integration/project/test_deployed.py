@@ -4,12 +4,12 @@ import os
 import re
 import secrets
 import subprocess
-import sys
 
 import pytest
 from django.db import connection
 
 from project.checkout import CHECKOUT
+from tests.run_python import forked
 from tests.servers import database_url, redis_url
 
 
@@ -24,14 +24,8 @@ def check(**variables: str) -> subprocess.CompletedProcess[str]:
     """Run the check that the page names, with these variables and no others of Weir's."""
     ours = re.compile("WEIR_|DJANGO_|DATABASE_URL|REDIS_URL|CELERY_|EMAIL_")
     inherited = {name: value for name, value in os.environ.items() if not ours.match(name)}
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING", "--database", "default"],
-        cwd=CHECKOUT,
-        env={**inherited, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("check", "--deploy", "--fail-level", "WARNING", "--database", "default")
+    return forked("manage.py", *words, environment={**inherited, **variables})
 
 
 @pytest.fixture

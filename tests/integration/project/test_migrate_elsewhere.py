@@ -1,14 +1,12 @@
 """Weir's tables are made by way of `default`: a second name of the same database is refused, as no other one is."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from project.checkout import CHECKOUT
+from tests.run_python import forked
 from tests.servers import database_url, redis_url
 
 SETTINGS = """
@@ -28,14 +26,7 @@ def test_a_second_name_of_the_database_is_refused(empty_database: str, tmp_path:
         "DJANGO_SETTINGS_MODULE": "team_settings",
         "PYTHONPATH": str(tmp_path),
     }
-    done = subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--database=direct", "--no-input"],
-        cwd=CHECKOUT,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked("manage.py", "migrate", "--database=direct", "--no-input", environment={**os.environ, **variables})
     assert done.returncode == 1, done.stdout
     assert (
         "DATABASES['direct'] is the database of DATABASES['default'], by which Weir's tables are made: for this "

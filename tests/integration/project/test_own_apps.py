@@ -1,12 +1,12 @@
 """An app that somebody adds to the project: its tasks are known to the workers."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
 from project.checkout import CHECKOUT
+from tests.run_python import forked
 from weir.workers import task_names
 
 SETTINGS = "from project.settings import *\nINSTALLED_APPS = [*INSTALLED_APPS, 'shop']\n"
@@ -35,5 +35,5 @@ def test_the_tasks_of_an_installed_app_are_known(shop: Path, monkeypatch: pytest
     """As those of Weir itself are."""
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "shop_settings")
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT}:{shop}")
-    told = subprocess.run([sys.executable, "-c", KNOWN], capture_output=True, text=True, check=True, timeout=60)
+    told = forked("-c", KNOWN, environment=os.environ)
     assert {"shop.tasks.page_arrived", task_names.DISPATCH} <= set(told.stdout.split())

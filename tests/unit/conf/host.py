@@ -8,6 +8,7 @@ from typing import Any
 
 import weir
 from project.checkout import CHECKOUT
+from tests.run_python import forked
 
 SECRET_KEY = "a key of the tests"  # noqa: S105
 INSTALLED_APPS = [
@@ -37,5 +38,7 @@ def run(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         "DJANGO_SETTINGS_MODULE": "tests.unit.conf.host",
         "HOST_SETTINGS": json.dumps(settings),
     }
-    command = [sys.executable, *(("-m", "django") if arguments[0] != "-c" else ()), *arguments]
+    if arguments[0] != "-c":
+        return forked("-m", "django", *arguments, environment=environment)
+    command = [sys.executable, *arguments]
     return subprocess.run(command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False)
