@@ -21,8 +21,9 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 # A file is run by one process: what a module sets up is set up once. Those that take long wait; others fill their time.
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 
-# These have all three jobs run on servers that fail over, go back, are upgraded or full: `make deployments`, and CI.
-DEPLOYMENTS = $(addprefix tests/acceptance/,failover faults great_run hardening pooler recovery upgrade)
+# What happens to an installation, for `make deployments` and CI: its servers fail over, go back, are upgraded or full; its
+# operators do what the how-to pages say. What somebody types first, README and the like, is in `make test`.
+DEPLOYMENTS = $(addprefix tests/acceptance/,docs/how_to failover faults great_run hardening pooler recovery upgrade)
 
 # What was too late twice is run again when nothing runs beside it (tests/put_off.py).
 LATE = .weir/late
@@ -39,7 +40,7 @@ else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
-deployments: install ## run all jobs on servers that fail over, go back, are upgraded or full, with faults of all kinds
+deployments: install ## run all jobs on servers that fail over, go back, are upgraded or full, and all that the how-to pages say
 	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) $(PUT_OFF) $(or $(ARGS),$(DEPLOYMENTS))
 	$(RUN_LATE)
 

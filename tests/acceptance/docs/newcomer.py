@@ -129,10 +129,6 @@ class Newcomer:
         """Return what the terminal shows in which this command was started."""
         return self._log(command).read_text(errors="replace")
 
-    def runs(self, command: str) -> bool:
-        """Tell whether this command was started, and has not ended."""
-        return command in self.terminals and self.terminals[command].poll() is None
-
     def terminal_of(self, command: str) -> str:
         """Return the command that runs in a terminal and begins so; empty if there is none."""
         return next((running for running in self.terminals if running.startswith(command)), "")

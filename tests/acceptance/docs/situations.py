@@ -5,6 +5,8 @@ A page that is not named begins where the quickstart and "Add your own app" end:
 
 from dataclasses import dataclass
 
+from tests.acceptance.docs import pages
+
 ACTIVATE = "source .venv/bin/activate"
 README, REAL = "README.md", "docs/how-to/use-real-servers.md"
 QUICKSTART, TUTORIAL = "docs/quickstart.md", "docs/tutorial.md"
@@ -12,21 +14,24 @@ ADD_YOUR_APP, SCALE_OUT = "docs/how-to/add-your-app.md", "docs/how-to/scale-out.
 FRESH = {README, QUICKSTART}  # these begin in a fresh clone after `make install`
 # These add the app `shop`, which pages after them write into: they begin in a clone that was used, and has none.
 WITHOUT_SHOP = {TUTORIAL, ADD_YOUR_APP}
-# The workers that README.md starts on servers of the reader's own are those of this page, word by word: they go on.
-GO_ON = {REAL: "celery "}
+# The reader of this page starts each process by itself: Weir does not run before.
+BY_ITSELF = {REAL}
 # For the reader of this page, processes start again when code changes. What readers of others write is executed by what
 # they type: a dozen starts of all processes would prove nothing.
 RELOADED = {ADD_YOUR_APP}
 UP = "make up"
 UP_WITHOUT_RELOAD = "make up ARGS=--no-reload"
-# So that what one page starts is of use to the next one; the others are read between, in the order of the index.
-FIRST, LAST = (README, REAL, QUICKSTART, TUTORIAL, ADD_YOUR_APP), (SCALE_OUT,)
+# What somebody reads who has never seen Weir.
+FIRST_PAGES = (README, QUICKSTART, TUTORIAL)
+# Of the how-to pages, so that what one page starts is of use to the next one; the others are read between, in the order
+# of the index.
+FIRST, LAST = (REAL, ADD_YOUR_APP), (SCALE_OUT,)
 
 
-def in_order(pages: list[str]) -> list[str]:
-    """Return the pages in the order in which they are read."""
-    between = [page for page in pages if page not in {*FIRST, *LAST}]
-    return [*(page for page in FIRST if page in pages), *between, *(page for page in LAST if page in pages)]
+def how_to_pages() -> list[str]:
+    """Return all pages but the first ones, in the order in which they are read."""
+    between = [page for page in pages.all_pages() if page not in {*FIRST_PAGES, *FIRST, *LAST}]
+    return [*FIRST, *between, *LAST]
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,8 @@ class NotRun:
 
 GREP = "The log is that of a mail server."
 NOT_RUN = [
-    NotRun("README.md", "make demo", "It would run the tests in a test.", only="make test"),
-    NotRun("docs/quickstart.md", "make demo", "It is run for README.md."),
+    NotRun(README, "make demo", "It would run the tests in a test.", only="make test"),
+    NotRun(QUICKSTART, "make demo", "It is run for README.md."),
     NotRun("docs/how-to/resolve-unknown.md", "grep 'order.shipped-4711-' /var/log/mail.log", GREP),
     NotRun("docs/how-to/resolve-unknown.md", "grep '4Xk2qW1z9z' /var/log/mail.log", GREP),
     NotRun(REAL, "DATABASE_URL=postgresql://weir:PASSWORD@db.example.com:5432/weir", "These are the reader's servers."),

@@ -28,13 +28,14 @@ def test_the_lists_name_blocks_that_exist() -> None:
         assert one.why
         block = firsts[one.page, one.first]
         assert not one.only or any(typed.typed.startswith(one.only) for typed in pages.commands(block))
-    of_pages = (situations.FRESH, situations.WITHOUT_SHOP, situations.GO_ON, situations.RELOADED)
-    assert {page for one in (*of_pages, situations.FIRST, situations.LAST) for page in one} <= set(pages.all_pages())
+    begin = (situations.FRESH, situations.WITHOUT_SHOP, situations.BY_ITSELF, situations.RELOADED)
+    order = (situations.FIRST_PAGES, situations.FIRST, situations.LAST)
+    assert {page for one in (*begin, *order) for page in one} <= set(pages.all_pages())
 
 
 def test_each_page_is_read_once() -> None:
     """In whatever order."""
-    assert sorted(situations.in_order(pages.all_pages())) == sorted(pages.all_pages())
+    assert sorted([*situations.FIRST_PAGES, *situations.how_to_pages()]) == sorted(pages.all_pages())
 
 
 def test_nobody_has_the_lists_hold_more_than_the_exceptions() -> None:

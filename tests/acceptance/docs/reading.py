@@ -1,35 +1,25 @@
-"""Every code block and console example of README, quickstart, tutorial and how-to pages, as a newcomer types it.
+"""A reader of README, quickstart, tutorial and how-to pages, who types every code block and console example of a page.
 
 A page is a test. What is typed must end with exit status 0, or as the page states, and what is stated of an output is
 compared (stated.py). Nothing is passed over in silence: what cannot be run is in `situations.NOT_RUN`, with its reason.
 """
 
-import json
 import re
 import shlex
-import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
 
 from project import embedded
-from project.checkout import CHECKOUT
-from tests.acceptance.docs import island, pages, situations, stated
-from tests.acceptance.docs.newcomer import Newcomer, Outcome, clone
+from tests.acceptance.docs import pages, situations, stated
+from tests.acceptance.docs.newcomer import Newcomer, Outcome
 from tests.acceptance.docs.pages import Block, Command
-from tests.acceptance.networks import Unavailable
-from tests.home import HOME
 
-PAGES = situations.in_order(pages.all_pages())
-HOST = re.compile(r"(?<![\w.@-])(?:[a-z]+\.)*example\.(?:com|net|org)\b")
-REPORT = HOME / "docs-examples.json"
 NOTHING = "\0"  # with which no command begins
 # Byte code is kept: processes that start at once would all compile the same modules.
 CLEAN = "git clean -fdqx -e .venv -e .weir -e __pycache__ -e !/local/**/__pycache__"
@@ -51,60 +41,6 @@ class Example:
     compared: int = 0
 
 
-def hosts() -> list[str]:
-    """Return the hosts of others that the pages name."""
-    return sorted({host for page in PAGES for host in HOST.findall((CHECKOUT / page).read_text(encoding="utf-8"))})
-
-
-@pytest.fixture(scope="module")
-def newcomer() -> Iterator[Newcomer]:
-    """A newcomer who has cloned Weir and typed `make install`, on an island where the pages' hosts are."""
-    if not (CHECKOUT / ".git").exists():
-        pytest.skip("Only a git checkout can be cloned.")
-    top = Path(tempfile.mkdtemp(prefix="weir-docs-"))
-    top.chmod(0o711)  # as root, PostgreSQL runs as another user, who must reach its folder
-    checkout, notes = top / "weir", top / "notes"
-    notes.mkdir()
-    clone(checkout)
-    try:
-        installing = Newcomer(folder=checkout, notes=notes)
-        installing.open_terminal("make install")
-        with island.inhabited(hosts(), notes) as made:
-            working = Newcomer(
-                folder=checkout, notes=notes, enter=made.enter, extra={"SSL_CERT_FILE": str(made.certificate)}
-            )
-            try:
-                yield working
-            finally:
-                working.stop_all()
-    except Unavailable as error:
-        pytest.skip(f"No network of its own: {error}")
-    finally:
-        embedded.discard(checkout / ".weir")
-        shutil.rmtree(top)
-
-
-@pytest.fixture(scope="module")
-def servers(newcomer: Newcomer) -> Iterator[ExitStack]:
-    """What runs the servers that pages about servers of one's own are read with; they stop at the end."""
-    with ExitStack() as running:
-        yield running
-        newcomer.stop_all()
-
-
-@pytest.fixture(scope="module")
-def examples() -> Iterator[list[Example]]:
-    """The examples that were run, which are written to a file at the end."""
-    run: list[Example] = []
-    yield run
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps([asdict(example) for example in run], indent=1) + "\n")
-    print(f"\n{len(run)} examples were run, {sum(example.compared for example in run)} lines compared: {REPORT}")
-    for example in run:
-        first, *more = example.typed.splitlines()
-        print(f"  {example.page}:{example.line} {example.how} ({example.compared}) {first}{' ...' if more else ''}")
-
-
 class Reader:
     """Does what a page says, block by block."""
 
@@ -115,14 +51,22 @@ class Reader:
         self._modules: list[str] = []  # that were written, and not imported yet
         self._in_shell: list[Block] = []  # that the reader types next, into one shell
 
-    def begin(self, page: str) -> None:
+    def read_page(self, page: str) -> None:
+        """Do what the page says, from its top to its end; fails where something does not work as the page says."""
+        self._begin(page)
+        for block in pages.blocks(page):
+            if not any(not one.only for one in not_run(block)):
+                self._read(block)
+        self._finish()
+
+    def _begin(self, page: str) -> None:
         """Open the terminal in which the page begins."""
         up = self._up_for(page)
         if page in situations.FRESH:
             self._newcomer.stop_all()
             embedded.discard(self._newcomer.folder / ".weir")
         else:
-            self._newcomer.stop_all(but=situations.GO_ON.get(page, up or NOTHING))
+            self._newcomer.stop_all(but=up or NOTHING)
         if page in situations.FRESH | situations.WITHOUT_SHOP:
             for command in ("git checkout -q .", CLEAN):
                 subprocess.run(command.split(), cwd=self._newcomer.folder, check=True)
@@ -135,11 +79,11 @@ class Reader:
         typed = [
             command.typed for block in pages.blocks(page) if block.how == "sh" for command in pages.commands(block)
         ]
-        if page in situations.GO_ON or any(command.startswith(UP) for command in typed):
+        if page in situations.BY_ITSELF or any(command.startswith(UP) for command in typed):
             return ""
         return UP if page in situations.RELOADED else situations.UP_WITHOUT_RELOAD
 
-    def read(self, block: Block) -> None:
+    def _read(self, block: Block) -> None:
         """Do what the block is for; fails with what came where it is not what the page says."""
         given = situations.GIVEN.get((block.page, block.first))
         if block.how != "shell" or given:
@@ -189,7 +133,7 @@ class Reader:
             self._modules.append(module.removesuffix(".py").replace("/", "."))
         self._note(block, block.line, block.first, f"file {block.file}")
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Type what is left; import what was written: what no example calls is right in this, at least."""
         self._type_into_shell()
         if self._modules:
@@ -233,8 +177,6 @@ class Reader:
         self._note(block, command.line, command.typed, block.how, stated.compared(command.seen or ""))
 
     def _start(self, command: str, where: str, shows: str = "") -> Outcome:
-        if self._newcomer.runs(command) and not command.startswith(UP):
-            return Outcome(0, self._newcomer.shown(command))  # for the page before
         if command.startswith(UP) and (other := self._newcomer.terminal_of(UP)):
             self._newcomer.stop(other)  # there is one, and a second one replaces it
         shows = shows or _first_match(situations.GOES_ON, command) or ""
@@ -280,14 +222,3 @@ def _first_match(by_beginning: Mapping[str, T], typed: str) -> T | None:
 def not_run(block: Block) -> list[situations.NotRun]:
     """Return the entries of the list of what is not run that speak of this block."""
     return [one for one in situations.NOT_RUN if (one.page, one.first) == (block.page, block.first)]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_does_what_it_says(page: str, newcomer: Newcomer, servers: ExitStack, examples: list[Example]) -> None:
-    """Whatever a reader types or writes down from the page, from its top to its end, works as the page says."""
-    reader = Reader(newcomer, servers, examples)
-    reader.begin(page)
-    for block in pages.blocks(page):
-        if not any(not one.only for one in not_run(block)):
-            reader.read(block)
-    reader.finish()
