@@ -12,6 +12,8 @@ from tests.integration.conftest import StartPython
 from tests.integration.notifications.people import people
 from weir.notifications import user_keys
 
+# The apps whose tables are needed, and those that they are made after: all others would take most of the time.
+LABELS = ("auth", "weir_timeline", "weir_notifications", "admin", "sessions", "weir_logins")
 # Everything that takes a user's key, by whatever way the key goes: parameters, arrays, Redis, cursors, and back.
 EXERCISE = """
 import json, uuid
@@ -24,7 +26,8 @@ from django.contrib.auth import get_user_model
 
 # Where a project's router has its models read, there is what has been written.
 connections.settings[router.db_for_read(get_user_model())].update(connections.settings["default"])
-call_command("migrate", verbosity=0)
+for label in LABELS:
+    call_command("migrate", label, verbosity=0)
 from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
 from weir.notifications.reconciliation import drift
 from weir.notifications.link.keys import keys as names
@@ -102,7 +105,7 @@ from django.test import Client
 from django.test.utils import setup_test_environment
 setup_test_environment()
 client = Client()
-client.force_login(get_user_model().objects.create_superuser("a", "a@example.com", "p"))
+client.force_login(get_user_model().objects.create_superuser("a", "a@example.com"))
 pages = {}
 for model in (Notification, UnreadCount, Doubt, ForgottenUser, ReadMark, Excess):
     for text in (str(third), "no key of anybody's"):
@@ -117,7 +120,7 @@ print(json.dumps({"rows": sum(rows().values()), "found": found, "pages": pages})
 
 
 def exercise(start_python: StartPython, database: str, keys: str, *, other: str, **options: Any) -> dict[str, Any]:
-    script = EXERCISE.replace("KEYS", keys).replace("OTHER", repr(other))
+    script = EXERCISE.replace("LABELS", repr(LABELS)).replace("KEYS", keys).replace("OTHER", repr(other))
     script = script.replace("IS_FOREIGN", str("before" in options))
     environment = {"WEIR_TEST_DATABASE": database, **options.pop("environment", {})}
     process = start_python(script, new=False, environment=environment, **options)
@@ -165,7 +168,8 @@ from django.contrib.auth import get_user_model
 from django.core.checks import run_checks
 from django.core.management import call_command
 
-call_command("migrate", verbosity=0)
+for label in LABELS:
+    call_command("migrate", label, verbosity=0)
 from weir.notifications import inbox, user_keys
 user = get_user_model().objects.create(username="kim")
 inbox.notify(user.pk, "news", "Hello")
@@ -187,7 +191,7 @@ def test_users_of_a_projects_own_need_no_setting(
 ) -> None:
     """Their primary key says what keys are, when the tables are made and afterwards."""
     before, environment = people(tmp_path, key), {"WEIR_TEST_DATABASE": empty_database}
-    process = start_python(OF_USERS, new=False, before=before, environment=environment)
+    process = start_python(OF_USERS.replace("LABELS", repr(LABELS)), new=False, before=before, environment=environment)
     assert process.communicate(timeout=120)[0].splitlines()[-1] == f"{kind} 1 1 []"
 
 
@@ -202,7 +206,8 @@ def migrate(*arguments, **options):
 MAKE = (
     MANAGE
     + """
-migrate()
+for label in ("auth", "weir_timeline", "weir_notifications"):
+    migrate(label)
 assert reconcile.run_pass().trusted
 """
 )
@@ -216,7 +221,7 @@ except SystemCheckError as refused:
 else:
     sys.exit("The check is content.")
 call_command("migrate", "weir_notifications", "zero", verbosity=0, skip_checks=True)
-migrate()
+migrate("weir_notifications")
 assert reconcile.run_pass().trusted
 migrate("weir_notifications", "zero")
 """
