@@ -29,8 +29,11 @@ def hosts() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def newcomer() -> Iterator[Newcomer]:
-    """A newcomer who has cloned Weir and typed `make install`, on an island where the pages' hosts are."""
+def newcomer(request: pytest.FixtureRequest) -> Iterator[Newcomer]:
+    """A newcomer who has cloned Weir, and has it installed, on an island where the pages' hosts are, and no network is.
+
+    For the first pages `make demo` installs it, as README says; who has read them types `make install`.
+    """
     if not (CHECKOUT / ".git").exists():
         pytest.skip("Only a git checkout can be cloned.")
     top = Path(tempfile.mkdtemp(prefix="weir-docs-"))
@@ -40,7 +43,7 @@ def newcomer() -> Iterator[Newcomer]:
     clone(checkout)
     try:
         installing = Newcomer(folder=checkout, notes=notes)
-        installing.open_terminal("make install")
+        installing.open_terminal(getattr(request.module, "INSTALLS", "make install"))
         with island.inhabited(hosts(), notes) as made:
             working = Newcomer(
                 folder=checkout, notes=notes, enter=made.enter, extra={"SSL_CERT_FILE": str(made.certificate)}

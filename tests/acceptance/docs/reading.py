@@ -164,8 +164,6 @@ class Reader:
         where = f"{block.page}:{command.line}: {command.typed}"
         if shows := _first_match(situations.GOES_ON, command.typed):
             outcome = self._start(command.typed, where, shows)
-            if command.typed in situations.STOPPED_WHEN_SEEN:
-                self._newcomer.stop(command.typed)
         else:
             outcome = self._newcomer.type(command.typed)
             if seconds := _first_match(situations.LOOKS, command.typed):

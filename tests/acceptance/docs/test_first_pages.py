@@ -5,6 +5,8 @@ import pytest
 from tests.acceptance.docs import situations
 from tests.acceptance.docs.reading import Reader
 
+INSTALLS = "make demo ARGS=--help"  # less than `make install`, which `make test` itself begins with
+
 
 @pytest.mark.parametrize("page", situations.FIRST_PAGES)
 def test_a_page_does_what_it_says(page: str, reader: Reader) -> None:
