@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -29,6 +30,23 @@ from tests.waiting import wait_for
 HOST = "127.0.0.1"
 ENDS_WITHIN_S = 10
 MANAGE = (CHECKOUT / "manage.py").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A web process that tests share: its address, its log, and how much of that was there before the test."""
+
+    url: str
+    log: Path
+    before: int = 0
+
+    def from_now(self) -> "Shared":
+        """Return the same process, as one whose log begins now."""
+        return replace(self, before=self.log.stat().st_size)
+
+    def logged(self) -> str:
+        """Return what it has logged since the test began."""
+        return self.log.read_bytes()[self.before :].decode()
 
 
 def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:

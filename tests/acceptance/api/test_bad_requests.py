@@ -16,7 +16,7 @@ from django.utils import timezone
 from tests import programs
 from tests.acceptance.api import bad_requests, web
 from tests.acceptance.api.bad_requests import Bad
-from tests.acceptance.api.conftest import Shared
+from tests.acceptance.web_process import Shared
 from tests.programs import HOST
 from weir.api.front import MOST_BYTES
 from weir.api.http.problems import KINDS, MEDIA_TYPE

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests import programs
-from tests.acceptance.api.conftest import Shared
+from tests.acceptance.web_process import Shared
 from tests.programs import V1, Example
 from weir.api.v1 import api
 

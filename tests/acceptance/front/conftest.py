@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -11,26 +9,14 @@ import pytest
 from django.db import connection
 
 from tests.acceptance import web_process
+from tests.acceptance.web_process import Shared
 from tests.servers import database_url
 from tests.waiting import wait_for
 
 NAME = "of-the-front"
 BUSY = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND state <> 'idle'"
 PARSERS = {"the Procfile's": "", "httptools": "--http httptools", "h11": "--http h11"}
-StartWeb = Callable[..., "Web"]
-
-
-@dataclass(frozen=True, slots=True)
-class Web:
-    """A web process: its address, its log, and how much of that was there before the test."""
-
-    url: str
-    log: Path
-    before: int = 0
-
-    def logged(self) -> str:
-        """Return what it has logged since the test began."""
-        return self.log.read_bytes()[self.before :].decode()
+StartWeb = Callable[..., Shared]
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +25,18 @@ def begin_web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("webs")
     with ExitStack() as stack:
 
-        def begin(options: str = "", **environment: str) -> Web:
+        def begin(options: str = "", **environment: str) -> Shared:
             url = database_url(connection.settings_dict["NAME"])
             named = f"{url}{'&' if '?' in url else '?'}application_name={NAME}"
             log = folder / f"web-{len(list(folder.iterdir()))}.log"
             running = web_process.on_test_database(log, options=options, **{"DATABASE_URL": named, **environment})
-            return Web(stack.enter_context(running), log)
+            return Shared(stack.enter_context(running), log)
 
         yield begin
 
 
 @pytest.fixture(scope="module")
-def begun() -> dict[tuple[str, ...], Web]:
+def begun() -> dict[tuple[str, ...], Shared]:
     """Return the web processes that the tests share, by their options and variables."""
     return {}
 
@@ -59,19 +45,18 @@ def begun() -> dict[tuple[str, ...], Web]:
 def start_web(
     transactional_db: None,  # noqa: ARG001  asked for its effect
     begin_web: StartWeb,
-    begun: dict[tuple[str, ...], Web],
+    begun: dict[tuple[str, ...], Shared],
 ) -> Iterator[StartWeb]:
     """Return a function that has a web process run on the database of the tests: one that has worked before, if any.
 
     After the test none is at work any more.
     """
 
-    def start(options: str = "", **environment: str) -> Web:
+    def start(options: str = "", **environment: str) -> Shared:
         key = (options, *(word for pair in sorted(environment.items()) for word in pair))
         if key not in begun:
             begun[key] = begin_web(options, **environment)
-        web = begun[key]
-        return Web(web.url, web.log, web.log.stat().st_size)
+        return begun[key].from_now()
 
     yield start
     with connection.cursor() as cursor:

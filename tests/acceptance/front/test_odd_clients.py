@@ -13,8 +13,9 @@ import pytest
 
 from tests.acceptance.front import clients
 from tests.acceptance.front.clients import answer, ask, connected, head, status
-from tests.acceptance.front.conftest import StartWeb, Web
+from tests.acceptance.front.conftest import StartWeb
 from tests.acceptance.front.test_bounds import BUNDLE, slow_logins, some_token
+from tests.acceptance.web_process import Shared
 from tests.waiting import comes_true, wait_for
 
 GRACE_S = 20.0
@@ -23,15 +24,15 @@ WAITING = 700  # requests: more than all room is for
 UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA")
 
 
-def process_of(web: Web) -> psutil.Process:
+def process_of(web: Shared) -> psutil.Process:
     return psutil.Process(clients.listens(web.url))
 
 
-def open_connections(web: Web) -> int:
+def open_connections(web: Shared) -> int:
     return len([one for one in process_of(web).net_connections("tcp") if one.status != "LISTEN"])
 
 
-def said_by_uvicorn(web: Web) -> list[str]:
+def said_by_uvicorn(web: Shared) -> list[str]:
     """Return its lines that are worse than information."""
     found = [json.loads(line) for line in web.logged().splitlines() if line.startswith("{")]
     return [line["event"] for line in found if line["logger"].startswith("uvicorn") and line["level"] != "info"]

@@ -6,7 +6,8 @@ from uuid import uuid4
 
 from tests.acceptance.front import clients
 from tests.acceptance.front.clients import ask, status
-from tests.acceptance.front.conftest import StartWeb, Web
+from tests.acceptance.front.conftest import StartWeb
+from tests.acceptance.web_process import Shared
 from tests.waiting import wait_for
 
 FORGED = (
@@ -29,7 +30,7 @@ PROXIED = {
 }
 
 
-def addresses(web: Web, *headers: str) -> set[str]:
+def addresses(web: Shared, *headers: str) -> set[str]:
     """Ask for a page, and return what the two lines of that request have as its client."""
     name = f"asked-by-the-test-{uuid4().hex}"
     assert status(ask(web.url, "/sign-in/", *headers, f"X-Request-ID: {name}")) == 200
