@@ -48,7 +48,7 @@ def some_token() -> str:
 
 
 def test_unfinished_bodies_take_little_memory_and_time(start_fresh: StartWeb) -> None:
-    """150 of them, two megabytes each, of nobody who is signed in; others are served beside them.
+    """80 of them, two megabytes each, of nobody who is signed in; others are served beside them.
 
     By each parser, at the same time.
     """
@@ -56,7 +56,7 @@ def test_unfinished_bodies_take_little_memory_and_time(start_fresh: StartWeb) ->
     assert {status(ask(web.url, "/sign-in/")) for web in webs.values()} == {200}
     before = {name: clients.resident_mib(web.url) for name, web in webs.items()}
     with ExitStack() as stack:
-        slow = {name: [stack.enter_context(connected(web.url)) for _ in range(150)] for name, web in webs.items()}
+        slow = {name: [stack.enter_context(connected(web.url)) for _ in range(80)] for name, web in webs.items()}
         all_of_them = [one for of_web in slow.values() for one in of_web]
         for number, one in enumerate(all_of_them):
             path = PATHS[number % len(PATHS)]
