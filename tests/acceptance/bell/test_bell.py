@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.bell.conftest import EVERY_S, Tabs, shows
 from tests.acceptance.notifications.unread_processes import FLUSH_STEPS, keep_flushing, keep_reconciling
-from tests.acceptance.ops.browser import visiting
+from tests.acceptance.ops.browser import axe, too_wide, visiting
 from tests.acceptance.ops.strangers import MARKUP
 from tests.acceptance.processes import Processes
 from tests.waiting import wait_for
@@ -20,9 +19,6 @@ from weir.notifications.models import Notification
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
-    (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
-LOOKS: Final = [("light", 360), ("dark", 1280), ("light", 2560)]
 FOCUSED: Final = "document.activeElement.shadowRoot?.activeElement?."
 
 
@@ -128,17 +124,10 @@ def test_by_keyboard_alone(tabs: Tabs) -> None:
 
 
 def findings(page: Page) -> list[str]:
-    found: list[str] = []
-    page.evaluate(AXE_SCRIPT)
-    for scheme, width in LOOKS:
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.set_viewport_size({"width": width, "height": 900})
-        found += [f"{scheme}, {width} px: {each}" for each in page.evaluate(AXE)]
-        if (over := page.evaluate("document.scrollingElement.scrollWidth - innerWidth")) > 0:
-            found.append(f"{over} px too wide at {width} px")
-    return found
+    return [*too_wide(page), *axe(page)]
 
 
+@pytest.mark.faults
 def test_axe_finds_nothing(tabs: Tabs) -> None:
     """In both tabs, closed, open, and cut off; narrow and wide, in both colour schemes."""
     for number in range(25):

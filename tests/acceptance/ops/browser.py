@@ -1,20 +1,30 @@
 """Chromium as operators use it, and a witness of what goes wrong in a page."""
 
+import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Final
 
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM: Final = next(filter(None, map(shutil.which, NAMES)), None)
 WHY_NOT: Final = "" if CHROMIUM else "no Chromium is installed: apt-get install --no-install-recommends chromium"
 LONGEST_MS: Final = 15_000  # of one step
+WIDTHS: Final = (360, 1280, 2560)
+LOOKS: Final = list(product(("light", "dark"), WIDTHS))
+# axe takes most of the time: it looks at each scheme, and at two widths. `make faults` has it look at all.
+AXE_LOOKS: Final = LOOKS if os.environ.get("WEIR_FAULTS") else [("light", 360), ("dark", 1280)]
 LATER: Final = "Fetch"  # what a page's script asks for once the page is there
+AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
+    (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
+OVERFLOW: Final = "document.scrollingElement.scrollWidth - innerWidth"
 TELLS_VIOLATIONS: Final = """
 document.addEventListener("securitypolicyviolation",
     (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
@@ -87,3 +97,29 @@ def visiting(browser: Browser, base: str, session: str = "", **options: Any) -> 
         yield context
     finally:
         context.close()
+
+
+def axe(page: Page) -> list[str]:
+    """Return what axe finds wrong, by the colour scheme and the width at which it looks."""
+    found: list[str] = []
+    page.evaluate(AXE_SCRIPT)
+    for scheme, width in AXE_LOOKS:
+        show(page, scheme, width)
+        found += [f"{scheme}, {width} px: {each}" for each in page.evaluate(AXE)]
+    return found
+
+
+def too_wide(page: Page, looks: Iterable[tuple[str, int]] = LOOKS) -> list[str]:
+    """Return the widths at which the page scrolls aside, and by how much."""
+    found: list[str] = []
+    for scheme, width in looks:
+        show(page, scheme, width)
+        if (over := page.evaluate(OVERFLOW)) > 0:
+            found.append(f"{over} px at {width} px")
+    return found
+
+
+def show(page: Page, scheme: str, width: int) -> None:
+    """Have the window be so wide, and its colours light or dark."""
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_viewport_size({"width": width, "height": 900})

@@ -3,20 +3,17 @@
 All that they show was written by strangers.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.acceptance.ops.browser import Witness, visiting
+from tests.acceptance.ops.browser import LOOKS, WIDTHS, Witness, axe, show, too_wide, visiting
 from tests.acceptance.ops.conftest import NAME, PASSWORD, Web
 from tests.acceptance.ops.strangers import MARKUP, SITE
 from tests.waiting import wait_for
@@ -24,11 +21,6 @@ from weir.ops.urls import urlpatterns
 
 pytestmark = pytest.mark.django_db
 
-WIDTHS: Final = (360, 1280, 2560)
-SCHEMES: Final = ("light", "dark")
-LOOKS: Final = list(product(SCHEMES, WIDTHS))
-# axe takes most of the time. `make faults` has it look at all.
-AXE_LOOKS: Final = LOOKS if os.environ.get("WEIR_FAULTS") else [("light", 360), ("dark", 1280), ("light", 2560)]
 MOST_BYTES: Final = 150_000
 MOST_SCRIPT_BYTES: Final = 15_000
 PAGES: Final = {
@@ -58,16 +50,14 @@ PAGES: Final = {
 VISITORS: Final = {"sign in": "", "refused link": "", "forbidden": "nobody", "no page": ""}
 ACTS: Final = {name for name in PAGES if name.endswith("-act")}
 SHOW_MARKUP: Final = ("fetches", "fetch", "fetch, done", "site", "emails", "email", "audit", "forbidden")
-LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found"}  # kept up to date by a script
-AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
-    (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
+# Kept up to date by a script. The others have none: they are the same without.
+LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found"}
 # Leaves three rows of each kind: a hundred that differ in their words alone take axe, and the Tab key, seconds.
 OF_EACH_KIND: Final = """() => { for (const body of document.querySelectorAll("tbody")) { const seen = {};
     for (const row of [...body.rows]) {
         const kind = [...row.querySelectorAll("*")].map((each) => `${each.tagName} ${each.className}`).join();
         if ((seen[kind] = (seen[kind] ?? 0) + 1) > 3) row.remove();
     } } }"""
-OVERFLOW: Final = "document.scrollingElement.scrollWidth - innerWidth"
 HEADINGS: Final = """[...document.querySelectorAll("h1, h2, thead th, dt, label")].map(
     (each) => each.textContent.replace(/[0-9]+/g, "").trim())"""
 # What no page of ours has, so that it was made by a stranger's text; and what turns text around.
@@ -102,6 +92,8 @@ class Visit:
     foreign: list[str] = field(default_factory=list)
     headings: list[str] = field(default_factory=list)
     text: str = ""
+    stops: int = 0  # what the Tab key is to reach
+    focused: list[list[Any]] = field(default_factory=list)  # what it has reached: its number, and whether that shows
     witness: Witness
 
 
@@ -134,21 +126,22 @@ def visits(web: Web, browser: Browser) -> Iterator[Visits]:
 
 
 def _look(page: Page, found: Visit, *, script: bool) -> None:
-    for scheme, width in LOOKS if script else LOOKS[: len(WIDTHS)]:
-        _show(page, scheme, width)
-        if (over := page.evaluate(OVERFLOW)) > 0:
-            found.too_wide.append(f"{over} px at {width} px")
+    found.too_wide = too_wide(page, LOOKS if script else LOOKS[: len(WIDTHS)])
     if script:
         page.evaluate(OF_EACH_KIND)
-        page.evaluate(AXE_SCRIPT)
-        for scheme, width in AXE_LOOKS:
-            _show(page, scheme, width)
-            found.axe += [f"{scheme}, {width} px: {each}" for each in page.evaluate(AXE)]
+        _press_tab(page, found)
+        found.axe = axe(page)
 
 
-def _show(page: Page, scheme: str, width: int) -> None:
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    page.set_viewport_size({"width": width, "height": 900})
+def _press_tab(page: Page, found: Visit) -> None:
+    show(page, "light", 1280)
+    found.stops, begun = page.evaluate(NOTES_FOCUS)
+    if not begun:
+        page.keyboard.press("Tab")
+    first = page.evaluate("window.seen[0][0]")
+    for _ in range(first + 1, found.stops):
+        page.keyboard.press("Tab")
+    found.focused = page.evaluate("window.seen")
 
 
 def _session(web: Web, name: str) -> str:
@@ -185,19 +178,19 @@ def test_axe_finds_nothing(visits: Visits) -> None:
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_page_is_as_wide_as_the_window(visits: Visits, *, script: bool) -> None:
     """It does not scroll aside, whatever strangers wrote; a table does, in its frame."""
-    assert _wrong({name: visits(name, script=script).too_wide for name in PAGES}) == {}
+    assert _wrong({name: visits(name, script=script).too_wide for name in (PAGES if script else LIVE)}) == {}
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_nothing_is_logged(visits: Visits, *, script: bool) -> None:
     """No error, no violation of the policy, no dialog, no window."""
-    assert _wrong({name: visits(name, script=script).witness.seen for name in PAGES}) == {}
+    assert _wrong({name: visits(name, script=script).witness.seen for name in (PAGES if script else LIVE)}) == {}
 
 
 def test_page_shows_the_same_without_script(visits: Visits) -> None:
     """All headings and names of fields."""
     headings = {name: visits(name).headings for name in PAGES}
-    assert {name: visits(name, script=False).headings for name in PAGES} == headings
+    assert {name: visits(name, script=False).headings for name in LIVE} == {name: headings[name] for name in LIVE}
     assert [name for name, found in headings.items() if not found] == []
 
 
@@ -221,24 +214,15 @@ def test_page_is_light(visits: Visits) -> None:
     assert max(scripts.values()) <= MOST_SCRIPT_BYTES
 
 
-def test_tab_reaches_everything_in_order(web: Web, browser: Browser) -> None:
+def test_tab_reaches_everything_in_order(visits: Visits) -> None:
     """Tab reaches each link, field and button in the order of the page, and shows where it is."""
     wrong = {}
     for name in PAGES:
-        with visiting(browser, web.base, _session(web, name)) as context:
-            page = context.new_page()
-            page.goto(_path(web, name))
-            page.evaluate(OF_EACH_KIND)
-            stops, begun = page.evaluate(NOTES_FOCUS)
-            if not begun:
-                page.keyboard.press("Tab")
-            first = page.evaluate("window.seen[0][0]")
-            for _ in range(first + 1, stops):
-                page.keyboard.press("Tab")
-            seen = page.evaluate("window.seen")
+        found = visits(name)
+        first = found.focused[0][0]
         is_right = first == 0 or name == "sign in"  # which gives the name the focus
-        if not is_right or seen != [[each, True] for each in range(first, stops)]:
-            wrong[name] = seen
+        if not is_right or found.focused != [[each, True] for each in range(first, found.stops)]:
+            wrong[name] = found.focused
     assert wrong == {}
 
 
