@@ -22,8 +22,10 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 
 # What happens to an installation, for `make deployments` and CI: its servers fail over, go back, are upgraded or full; its
-# operators do what the how-to pages say, and take it out. What somebody types first, README and the like, is in `make test`.
-DEPLOYMENTS = $(addprefix tests/acceptance/,docs/how_to failover faults great_run hardening host/leaving pooler recovery upgrade)
+# operators do what the how-to pages say, measure it, and take it out. What somebody types first, README and the like, is in
+# `make test`.
+DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs/how_to failover faults great_run hardening host/leaving pooler \
+	recovery upgrade)
 
 # What was too late twice is run again when nothing runs beside it (tests/put_off.py).
 LATE = .weir/late
