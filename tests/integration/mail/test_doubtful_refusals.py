@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
-from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, OK, shipped
+from tests.integration.mail.test_refusing_relay import GO_AHEAD, HELLO, MANY, OK, shipped
 from tests.integration.mail.test_sending import due_again
 from tests.waiting import wait_for
 from weir.workers.mail import kinds, resolving
@@ -100,7 +100,7 @@ def all_are_sent() -> bool:
 @pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(
     ("recipient", "number", "after_dot"),
-    [("bad{}@in.example", 1_000, False), ("bad{}@d{}.example", 50, False), ("bad{}@d{}.example", 50, True)],
+    [("bad{}@in.example", MANY, False), ("bad{}@d{}.example", 50, False), ("bad{}@d{}.example", 50, True)],
     ids=["one domain", "many domains", "after the dot"],
 )
 def test_a_relay_that_refuses_all_in_odd_words_costs_no_email(
@@ -121,7 +121,7 @@ def test_a_relay_that_refuses_all_in_odd_words_costs_no_email(
 def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: Settings, asked: list[str]) -> None:
     """While it takes others: each is asked about few times, and no other waits behind them."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 3
-    shipped([f"bad{number}@out.example" for number in range(20)])
+    shipped([f"bad{number}@out.example" for number in range(8)])
     Email.objects.update(key=Concat(Value("bad "), "key"))  # no order's
     goods: list[Email] = []
 
@@ -133,8 +133,8 @@ def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: 
         return not Email.objects.filter(state=State.PENDING).exists()
 
     wait_for(have_ended, 60, "the end of all")
-    assert Email.objects.filter(state=State.FAILED).count() == 20
-    assert len([recipient for recipient in asked if recipient.startswith("bad")]) <= 3 * 20 + refusals.FEW
+    assert Email.objects.filter(state=State.FAILED).count() == 8
+    assert len([recipient for recipient in asked if recipient.startswith("bad")]) <= 3 * 8 + refusals.FEW
 
 
 def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
