@@ -1,2 +1,9 @@
 -- Find the sites of these names. Reads only.
-SELECT id, name FROM weir_ratelimit_site WHERE name = ANY(%(names)s::text[])
+SELECT site.id, site.name
+FROM (SELECT DISTINCT name FROM unnest(%(names)s::text[]) AS t (name)) AS wanted
+CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
+    SELECT id, name FROM weir_ratelimit_site
+    WHERE (name, id) >= (wanted.name, 0) AND name <= wanted.name
+    ORDER BY name DESC
+    LIMIT 1
+) AS site

@@ -2,6 +2,11 @@
 -- only.
 SELECT slot.id
 FROM weir_ratelimit_slot AS slot
-JOIN weir_ratelimit_site AS site ON site.id = slot.site_id
+CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
+    SELECT recalled_slot FROM weir_ratelimit_site
+    WHERE (id, name) >= (slot.site_id, '') AND id <= slot.site_id
+    ORDER BY id DESC
+    LIMIT 1
+) AS site
 WHERE slot.id = ANY(%(slots)s) AND slot.id > site.recalled_slot AND NOT pg_is_in_recovery()
     AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate

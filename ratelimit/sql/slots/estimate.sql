@@ -22,8 +22,9 @@ FROM (
                 recalled_slot,
                 clock_timestamp() AS now
             FROM weir_ratelimit_site
-            WHERE name = %(site)s
-            OFFSET 0  -- one clock
+            WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+            ORDER BY name DESC  -- newest version (docs/explanation/sql.md)
+            LIMIT 1  -- one clock
         ) AS timed
     ) AS opened
 ) AS planned

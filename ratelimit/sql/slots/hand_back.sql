@@ -17,8 +17,21 @@ WITH run AS MATERIALIZED (
     UPDATE weir_ratelimit_site AS site
     SET next_start = least(site.next_start, clock_timestamp() + make_interval(secs => %(after)s::float8))
     FROM run
-    CROSS JOIN LATERAL (SELECT id FROM weir_ratelimit_site WHERE id = run.site_id FOR NO KEY UPDATE) AS locked
-    WHERE site.id = locked.id
+    WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the one that is seen
+        (
+            SELECT ctid FROM weir_ratelimit_site
+            WHERE (id, name) >= ((SELECT site_id FROM run), '') AND id <= (SELECT site_id FROM run)
+            ORDER BY id DESC
+            LIMIT 1
+            FOR NO KEY UPDATE
+        ),
+        (
+            SELECT ctid FROM weir_ratelimit_site
+            WHERE (id, name) >= ((SELECT site_id FROM run), '') AND id <= (SELECT site_id FROM run)
+            ORDER BY id DESC
+            LIMIT 1
+        )
+    ])
         AND site.next_start = run.use_until + site.effective_interval AND run.first_slot > site.recalled_slot
     RETURNING site.id
 ), gone AS (

@@ -1,8 +1,9 @@
 -- Reserve `count` new starts at `site`. `places` is 0, 1, ... count - 1.
--- Promises: the clock is read under the lock of the site's row (locked clock). What is returned is committed. No row is
--- returned, and nothing is written, where the first start is farther away than `max_wait`, where there is no such site,
--- and where a given-back slot should be taken first (take_given_back.sql). The durations `wait_s` and `use_until_s` err
--- on the safe side (safe duration). `added_grace` seconds are added to the site's grace: the round trips of the process.
+-- Promises: the clock is read under the lock of the site's row (locked clock, docs/explanation/sql.md). What is returned is
+-- committed. No row is returned, and nothing is written, where the first start is farther away than `max_wait`, where
+-- there is no such site, and where a given-back slot should be taken first (take_given_back.sql). The durations `wait_s`
+-- and `use_until_s` err on the safe side (safe duration). `added_grace` seconds are added to the site's grace: the round
+-- trips of the process.
 -- Returned is also how long the server took until here, which is no part of the round trip.
 --
 -- reserved  the site, its clock moved
@@ -12,8 +13,21 @@ WITH reserved AS (
     SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
         + (%(count)s::int - 1) * site.spacing + site.effective_interval + site.effective_grace
         + make_interval(secs => %(added_grace)s::float8)
-    FROM (SELECT id FROM weir_ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
-    WHERE site.id = locked.id
+    WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the one that is seen
+        (
+            SELECT ctid FROM weir_ratelimit_site
+            WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+            ORDER BY name DESC
+            LIMIT 1
+            FOR NO KEY UPDATE
+        ),
+        (
+            SELECT ctid FROM weir_ratelimit_site
+            WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+            ORDER BY name DESC
+            LIMIT 1
+        )
+    ])
         AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
         AND greatest(site.next_start - (site.burst - 1) * site.effective_interval, site.paused_until, site.backed_off_until)
             <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)

@@ -3,13 +3,20 @@
 -- of its run, so any process may take its place; one that another process is taking is skipped (skip locked).
 -- The taken slot gets a new id: its former holder may give the old one back a second time, which changes no row.
 --
+-- site     the site's row, locked (newest version, docs/explanation/sql.md)
 -- vacated  the old slot, deleted
 -- taken    the new one
-WITH vacated AS (
+WITH site AS MATERIALIZED (
+    SELECT * FROM weir_ratelimit_site
+    WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+    ORDER BY name DESC
+    LIMIT 1
+    FOR NO KEY UPDATE
+), vacated AS (
     DELETE FROM weir_ratelimit_slot
     WHERE id = (
         SELECT slot.id
-        FROM (SELECT * FROM weir_ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS site
+        FROM site
         JOIN weir_ratelimit_slot AS slot ON slot.site_id = site.id
         WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
@@ -41,4 +48,4 @@ SELECT
     split_until IS NOT NULL AS was_split,
     extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS server_s
 FROM taken
-JOIN weir_ratelimit_site AS site ON site.id = taken.site_id
+JOIN site ON site.id = taken.site_id

@@ -13,7 +13,18 @@
 WITH slow AS MATERIALIZED (
     SELECT site.id, next_start, recalled_slot, effective_interval
     FROM weir_ratelimit_site AS site
-    WHERE site.id = ANY(ARRAY(SELECT site_id FROM weir_ratelimit_slot WHERE id = ANY(%(slots)s) AND run_size = 1))
+    WHERE site.id = ANY(ARRAY(
+        SELECT slot.site_id
+        FROM weir_ratelimit_slot AS slot
+        CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md): the versions of a busy site are not read
+            SELECT effective_interval FROM weir_ratelimit_site
+            WHERE (id, name) >= (slot.site_id, '') AND id <= slot.site_id
+            ORDER BY id DESC
+            LIMIT 1
+        ) AS slotted
+        WHERE slot.id = ANY(%(slots)s) AND slot.run_size = 1
+            AND slotted.effective_interval > make_interval(secs => %(retry)s::float8)
+    ))
         AND effective_interval > make_interval(secs => %(retry)s::float8)
     ORDER BY site.id
     FOR NO KEY UPDATE SKIP LOCKED

@@ -1,23 +1,35 @@
--- Look at these sites (`sites`; NULL: all), at most `most`, after site `after`: activate the backlog flags of those that
--- have something due, and note in `due_at` when it will be at the others, where that is sooner than what is noted.
+-- Look at these sites (`sites`), or, where that is NULL, at the next `most` sites after site `after`: activate the backlog
+-- flags of those that have something due, and note in `due_at` when it will be at the others, where that is sooner than
+-- what is noted.
 -- Run after the commit of what is queued, or of what was deactivated: it has a newer snapshot (backlog.py).
 -- Promises: only inactive sites are changed, and nothing that is noted already becomes later. Returns one row: the sites
 -- that were activated, how many were looked at, and the last of these.
 --
--- looked_at  the sites
+-- looked_at  the sites; those that are named by their newest versions
 -- head       what is first in the queue of each that is inactive, for each priority (index jump)
 -- first      when the first of a site's queued fetches becomes due
 -- changed    the sites at which that is sooner than noted
 WITH RECURSIVE looked_at AS MATERIALIZED (
-    SELECT id, has_backlog
-    FROM weir_ratelimit_site
-    WHERE id > %(after)s AND (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s::bigint[]))
-    ORDER BY id
-    LIMIT %(most)s
+    SELECT site.id, site.has_backlog
+    FROM unnest(%(sites)s::bigint[]) AS named (id)
+    CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
+        SELECT id, has_backlog FROM weir_ratelimit_site
+        WHERE (id, name) >= (named.id, '') AND id <= named.id
+        ORDER BY id DESC
+        LIMIT 1
+    ) AS site
+    UNION ALL
+    (
+        SELECT id, has_backlog
+        FROM weir_ratelimit_site
+        WHERE id > %(after)s AND %(sites)s::bigint[] IS NULL
+        ORDER BY id
+        LIMIT %(most)s
+    )
 ), head AS (
     SELECT looked_at.id, best.priority, best.not_before
     FROM looked_at
-    CROSS JOIN LATERAL (  -- first row (docs/explanation/sql.md)
+    CROSS JOIN LATERAL (  -- first row
         SELECT priority, not_before FROM weir_fetches_fetch AS job
         WHERE job.site_id = looked_at.id AND job.state = 'queued'
         ORDER BY job.priority DESC, job.not_before, job.id

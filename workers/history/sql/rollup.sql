@@ -18,8 +18,11 @@ WITH slot AS MATERIALIZED (
         slot.site_id, slot."interval",
         weir_ratelimit_slot_fate(slot, site.recalled_slot, site.recalled_at, '-infinity', %(minute)s::timestamptz) AS fate
     FROM weir_ratelimit_slot AS slot
-    LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md); the site may be deleted
-        SELECT recalled_slot, recalled_at FROM weir_ratelimit_site WHERE id = slot.site_id OFFSET 0
+    LEFT JOIN LATERAL (  -- newest version (docs/explanation/sql.md); the site may be deleted
+        SELECT recalled_slot, recalled_at FROM weir_ratelimit_site
+        WHERE (id, name) >= (slot.site_id, '') AND id <= slot.site_id
+        ORDER BY id DESC
+        LIMIT 1
     ) AS site ON true
     WHERE slot.start_time >= %(minute)s::timestamptz AND slot.start_time < %(minute)s::timestamptz + interval '1 minute'
 ), at_site AS MATERIALIZED (

@@ -26,8 +26,12 @@ WITH timed AS MATERIALIZED (
         greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
     FROM unnest(%(sites)s::text[]) AS waiting (site)
     CROSS JOIN timed
-    -- Row look-up (docs/explanation/sql.md).
-    CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE name = waiting.site OFFSET 0) AS site
+    CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
+        SELECT * FROM weir_ratelimit_site
+        WHERE (name, id) >= (waiting.site, 0) AND name <= waiting.site
+        ORDER BY name DESC
+        LIMIT 1
+    ) AS site
     CROSS JOIN LATERAL (
         SELECT site.effective_interval + site.effective_grace + make_interval(secs => %(added_grace)s::float8) AS step
     ) AS stepped

@@ -21,6 +21,11 @@ WITH RECURSIVE waiting AS (
 )
 SELECT waiting.site AS name, known.id IS NULL AS is_missing
 FROM waiting
-LEFT JOIN LATERAL (SELECT id FROM weir_ratelimit_site WHERE name = waiting.site OFFSET 0) AS known ON true  -- row look-up
+LEFT JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
+    SELECT id FROM weir_ratelimit_site
+    WHERE (name, id) >= (waiting.site, 0) AND name <= waiting.site
+    ORDER BY name DESC
+    LIMIT 1
+) AS known ON true
 WHERE waiting.site IS NOT NULL
 ORDER BY waiting.place

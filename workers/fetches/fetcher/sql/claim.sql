@@ -54,11 +54,12 @@ WITH found AS MATERIALIZED (
         WHERE id = locked.slot_id
         OFFSET 0
     ) AS slot
-    CROSS JOIN LATERAL (
+    CROSS JOIN LATERAL (  -- newest version
         SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing
         FROM weir_ratelimit_site
-        WHERE id = locked.site_id
-        OFFSET 0
+        WHERE (id, name) >= (locked.site_id, '') AND id <= locked.site_id
+        ORDER BY id DESC
+        LIMIT 1
     ) AS site
     WHERE locked.state = 'reserved' AND locked.slot_id = ANY(%(slots)s)
 ), run AS MATERIALIZED (  -- a message has all slots of its runs

@@ -12,11 +12,13 @@ WITH wanted AS MATERIALIZED (
     SELECT asked.*, site.effective_interval, row_number() OVER (PARTITION BY site_id ORDER BY origin) AS place
     FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[], %(correlation_ids)s::text[])
         AS asked (origin, url, site_id, correlation_id)
-    -- Row look-up (docs/explanation/sql.md).
-    CROSS JOIN LATERAL (
-        SELECT obeys_robots, effective_interval FROM weir_ratelimit_site WHERE id = asked.site_id OFFSET 0
+    CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
+        SELECT obeys_robots, effective_interval FROM weir_ratelimit_site
+        WHERE (id, name) >= (asked.site_id, '') AND id <= asked.site_id
+        ORDER BY id DESC
+        LIMIT 1
     ) AS site
-    LEFT JOIN LATERAL (
+    LEFT JOIN LATERAL (  -- row look-up
         SELECT refresh_at FROM weir_fetches_robotsfile WHERE weir_fetches_robotsfile.origin = asked.origin OFFSET 0
     ) AS known ON true
     WHERE coalesce(site.obeys_robots, %(obey)s::bool) AND coalesce(known.refresh_at <= clock_timestamp(), true)

@@ -19,7 +19,12 @@ WITH counting AS MATERIALIZED (
         WHERE weir_fetches_robotsfile.origin = had.origin
         OFFSET 0
     ) AS file
-    CROSS JOIN LATERAL (SELECT crawl_delay FROM weir_ratelimit_site WHERE id = file.site_id OFFSET 0) AS site
+    CROSS JOIN LATERAL (  -- newest version
+        SELECT crawl_delay FROM weir_ratelimit_site
+        WHERE (id, name) >= (file.site_id, '') AND id <= file.site_id
+        ORDER BY id DESC
+        LIMIT 1
+    ) AS site
     WHERE file.expires_at > clock_timestamp()
 ), measured AS MATERIALIZED (
     SELECT
