@@ -23,7 +23,10 @@
 -- picked    their best fetches, locked: one row a fetch, and one without a fetch for a site that has none
 -- chosen    those that get slots: where a robots.txt is among them, robots.txt files alone, as the fetches wait for it
 -- assigned  the slot and start of each
--- slots, fetches, clocks  what is written
+-- moved     the new clock of each site, and whether this statement sees the version of its row that is locked
+-- slots, fetches  what is written
+-- clocks    the sites' rows, by their places (newest version)
+-- replaced  the rows that other transactions have replaced since the statement began: it sees old versions of them
 WITH clock AS MATERIALIZED (
     SELECT
         now + make_interval(secs => %(refill)s::float8) AS refilled_until,
@@ -33,7 +36,7 @@ WITH clock AS MATERIALIZED (
     FROM clock_timestamp() AS now
 ), due AS MATERIALIZED (
     SELECT
-        id, effective_interval, burst, spacing, next_start, paused_until, backed_off_until, max_concurrency,
+        id, ctid AS place, effective_interval, burst, spacing, next_start, paused_until, backed_off_until, max_concurrency,
         effective_grace + make_interval(secs => %(added_grace)s::float8) AS effective_grace,
         split_until IS NOT NULL AS was_split
     FROM weir_ratelimit_site
@@ -83,7 +86,12 @@ WITH clock AS MATERIALIZED (
     CROSS JOIN LATERAL (  -- what the runs that are not over leave of the site's concurrency; NULL: any number
         SELECT CASE
             WHEN opened.max_concurrency IS NULL THEN NULL
-            WHEN opened.next_start <> (SELECT seen.next_start FROM weir_ratelimit_site AS seen WHERE seen.id = opened.id) THEN 0
+            WHEN opened.next_start <> (
+                SELECT next_start FROM weir_ratelimit_site  -- newest version
+                WHERE (id, name) >= (opened.id, '') AND id <= opened.id
+                ORDER BY id DESC
+                LIMIT 1
+            ) THEN 0
             ELSE opened.max_concurrency - coalesce(sum(least(run.at_once, run.fetches)), 0)
         END::int AS at_once
         FROM (
@@ -167,11 +175,21 @@ WITH clock AS MATERIALIZED (
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
     WHERE weir_fetches_fetch.id = assigned.fetch_id
+), moved AS MATERIALIZED (
+    SELECT first.id, first.place, use_until + effective_interval AS next_start, seen.place IS NOT NULL AS is_seen
+    FROM (SELECT id, place, use_until, effective_interval FROM assigned WHERE k = 0 AND fetch_id IS NOT NULL) AS first
+    LEFT JOIN LATERAL (SELECT ctid AS place FROM weir_ratelimit_site WHERE ctid = first.place OFFSET 0) AS seen ON true
 ), clocks AS (
     UPDATE weir_ratelimit_site
-    SET next_start = assigned.use_until + assigned.effective_interval
-    FROM assigned
-    WHERE weir_ratelimit_site.id = assigned.id AND assigned.k = 0 AND assigned.fetch_id IS NOT NULL
+    SET next_start = moved.next_start
+    FROM (SELECT place, next_start FROM moved WHERE is_seen) AS moved
+    WHERE weir_ratelimit_site.ctid = moved.place
+), replaced AS (
+    UPDATE weir_ratelimit_site
+    SET next_start = moved.next_start
+    FROM (SELECT id, next_start FROM moved WHERE NOT is_seen) AS moved
+    WHERE weir_ratelimit_site.id = moved.id
+        AND weir_ratelimit_site.id = ANY(ARRAY(SELECT id FROM moved WHERE NOT is_seen))  -- array look-up
 )
 SELECT
     id AS site_id,
