@@ -63,10 +63,10 @@ class UnknownSite(LookupError):
 
 def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
     """Return the site of each of these hosts (in their canonical spelling); hosts without a site are left out."""
-    found = _by_name(hosts)
+    found = {site.name: site for site in _named(hosts)}
     if (missing := hosts - found.keys()) and Site.objects.filter(covers_subdomains=True).exists():
         above = {host: site_names.ancestors(host) for host in missing}
-        covering = _by_name({ancestor for of_one in above.values() for ancestor in of_one}, covers_subdomains=True)
+        covering = _covering({ancestor for of_one in above.values() for ancestor in of_one})
         for host, of_one in above.items():
             if nearest := next((ancestor for ancestor in of_one if ancestor in covering), None):
                 found[host] = covering[nearest]
@@ -160,8 +160,12 @@ def unknown_site(name: str) -> UnknownSite:
     return UnknownSite(name, similar=similar_names.most_similar(host))
 
 
-def _by_name(names: AbstractSet[str], **conditions: bool) -> dict[str, KnownSite]:
+def _named(names: AbstractSet[str]) -> list[KnownSite]:
     if not names:
-        return {}
-    rows = Site.objects.filter(name__in=names, **conditions).values_list("pk", "name")
+        return []
+    return statements.run_within("weir.ratelimit", "sites/named", {"names": list(names)}, row=KnownSite)
+
+
+def _covering(names: AbstractSet[str]) -> dict[str, KnownSite]:
+    rows = Site.objects.filter(name__in=names, covers_subdomains=True).values_list("pk", "name")
     return {name: KnownSite(pk, name) for pk, name in rows}

@@ -1,6 +1,6 @@
 -- Find the sites of these names. Reads only.
 SELECT site.id, site.name
-FROM (SELECT DISTINCT name FROM unnest(%(names)s::text[]) AS t (name)) AS wanted
+FROM unnest(%(names)s::text[]) AS wanted (name)
 CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
     SELECT id, name FROM weir_ratelimit_site
     WHERE (name, id) >= (wanted.name, 0) AND name <= wanted.name

@@ -22,7 +22,7 @@ FROM (
                 recalled_slot,
                 clock_timestamp() AS now
             FROM weir_ratelimit_site
-            WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+            WHERE (name, id) >= ((SELECT %(site)s::text), 0) AND name <= (SELECT %(site)s::text)
             ORDER BY name DESC  -- newest version (docs/explanation/sql.md)
             LIMIT 1  -- one clock
         ) AS timed

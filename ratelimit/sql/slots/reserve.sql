@@ -16,14 +16,14 @@ WITH reserved AS (
     WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the one that is seen
         (
             SELECT ctid FROM weir_ratelimit_site
-            WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+            WHERE (name, id) >= ((SELECT %(site)s::text), 0) AND name <= (SELECT %(site)s::text)
             ORDER BY name DESC
             LIMIT 1
             FOR NO KEY UPDATE
         ),
         (
             SELECT ctid FROM weir_ratelimit_site
-            WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+            WHERE (name, id) >= ((SELECT %(site)s::text), 0) AND name <= (SELECT %(site)s::text)
             ORDER BY name DESC
             LIMIT 1
         )

@@ -8,7 +8,7 @@
 -- taken    the new one
 WITH site AS MATERIALIZED (
     SELECT * FROM weir_ratelimit_site
-    WHERE (name, id) >= (%(site)s, 0) AND name <= %(site)s
+    WHERE (name, id) >= ((SELECT %(site)s::text), 0) AND name <= (SELECT %(site)s::text)
     ORDER BY name DESC
     LIMIT 1
     FOR NO KEY UPDATE
