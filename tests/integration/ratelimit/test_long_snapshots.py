@@ -14,12 +14,13 @@ import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from tests.integration.conftest import claim, database_now
-from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take
+from tests.integration.conftest import Eventually, InThreads, WaitersOf, claim, database_now
+from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take, wait_s
 from weir.postgres import planner, statements
 from weir.ratelimit import slots
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.sites import known_sites
+from weir.ratelimit.slots import Reservation
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, RobotsFile
@@ -186,3 +187,33 @@ def test_no_look_up_passes_the_old_versions(other_connection: psycopg.Connection
     read = {statement: blocks_read_by(prepare()) for statement, prepare in PREPARED.items()}
     print(read)
     assert [statement for statement, blocks in read.items() if blocks > FEW] == []
+
+
+def test_a_reservation_that_waited_for_the_lock_finds_the_row(
+    other_connection: psycopg.Connection[Any],
+    waiters: WaitersOf,
+    eventually: Eventually,
+    in_threads: InThreads,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By one statement, though the version that is locked is none that this statement sees."""
+    site_at("1/s")
+    take()
+    query, ran = slots._query, list[str]()
+
+    def noted(name: str, *arguments: Any, **options: Any) -> Any:
+        ran.append(name)
+        return query(name, *arguments, **options)
+
+    monkeypatch.setattr(slots, "_query", noted)
+    other_connection.execute("UPDATE weir_ratelimit_site SET next_start = clock_timestamp() + interval '9 s'")
+
+    def reserve(number: int) -> Reservation | None:
+        if number == 0:
+            return take()
+        eventually(lambda: waiters(other_connection) == 1, "the reservation to wait for the lock")
+        return other_connection.commit()
+
+    reservation, _ = in_threads(2, reserve)
+    assert wait_s(reservation) > 5
+    assert "slots/estimate" not in ran, "it looked again why nothing was reserved"
