@@ -143,7 +143,7 @@ def rolling_up() -> Call:
     return roll_up
 
 
-PREPARED = {
+PREPARED: dict[str, Callable[[], Call]] = {
     "reserve": lambda: partial(slots.reserve, SITE, max_wait=DAY),
     "take_given_back": taking_given_back,
     "estimate": lambda: partial(slots.estimate, SITE),
@@ -212,7 +212,8 @@ def test_a_reservation_that_waited_for_the_lock_finds_the_row(
         if number == 0:
             return take()
         eventually(lambda: waiters(other_connection) == 1, "the reservation to wait for the lock")
-        return other_connection.commit()
+        other_connection.commit()
+        return None
 
     reservation, _ = in_threads(2, reserve)
     assert wait_s(reservation) > 5
