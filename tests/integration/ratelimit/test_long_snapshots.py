@@ -65,7 +65,7 @@ def _blocks_read() -> int:
 
 
 def run(package: str, name: str, **parameters: Any) -> Call:
-    return partial(statements.run, f"weir.{package}", name, parameters)
+    return partial(statements.run, package, name, parameters)
 
 
 def given_back() -> list[int]:
@@ -112,7 +112,7 @@ def asking_what_robots_txt_says() -> Call:
         refresh_at=Now(),
         expires_at=Now() + timedelta(days=1),
     )
-    return run("workers.fetches.robots", "known", origins=[URL[:-1]], fetched_at=[None], most=1)
+    return run("weir.workers.fetches.robots", "known", origins=[URL[:-1]], fetched_at=[None], most=1)
 
 
 def asking_for_robots_txt() -> Call:
@@ -122,12 +122,12 @@ def asking_for_robots_txt() -> Call:
 def publishing() -> Call:
     PostponedTask.objects.create(site=SITE, task="task", signature="{}", max_wait=DAY)
     times = {"lookahead": 2.6, "beside_fetches": 0.5, "added_grace": 0.0, "delivery": 30.0}
-    return run("workers.throttled", "publish", sites=[SITE], most=200, batch=500, **times)
+    return run("weir.workers.throttled", "publish", sites=[SITE], most=200, batch=500, **times)
 
 
 def finding_where_tasks_wait() -> Call:
     PostponedTask.objects.create(site=SITE, task="task", signature="{}", max_wait=DAY)
-    return run("workers.throttled", "waiting_sites", first="", most=10)
+    return run("weir.workers.throttled", "waiting_sites", first="", most=10)
 
 
 def rolling_up() -> Call:
