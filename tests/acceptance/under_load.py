@@ -179,16 +179,18 @@ def run(
     fault: Callable[[], object],
     mend: Callable[[], object] = now,
     *,
+    names: Sequence[str] = NAMES,
     celery: Sequence[str] = CELERY,
 ) -> Run:
     """Have the cluster work under load, and so many faults happen; each is over when `fault` returns.
 
-    `mend` prepares the next one, once all ways have gone on. `celery` is as for the cluster. Prints the figures.
+    `mend` prepares the next one, once all ways have gone on. `names` are those of the processes, and `celery` is as for
+    the cluster. Prints the figures.
     """
     slowest: Counter[str] = Counter()
     with sites.running(SITES, cluster.folder) as running:
         intervals = set_rates(running, {host: RATES[place % len(RATES)] for place, host in enumerate(running.hosts)})
-        cluster.start_together(*NAMES, celery=celery)
+        cluster.start_together(*names, celery=celery)
         wait_for(Reconciliation.objects.filter(trusted=True).exists, 60, "Redis to be trusted")
         web = Web(running=running)
         with web.working():
