@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from celery import Celery
+from celery.concurrency import get_implementation
 from celery.signals import beat_init, celeryd_init, worker_process_shutdown
 from django.core.checks import CheckMessage, Error, register
 
@@ -161,8 +162,8 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
     if app in integrated:
         from weir.workers.beat import embedded  # noqa: PLC0415  of workers only
 
-        if options.get("beat") and options.get("scheduler") not in {None, SCHEDULER}:
-            raise SystemExit(_ANOTHER_SCHEDULER)
+        if options.get("beat"):
+            _refuse_beat_in(instance, options)
         embedded.have_beat_in_a_thread(instance.hostname)
         own = {queue if isinstance(queue, str) else queue.name for queue in app.conf.task_queues or ()}
         app.amqp.queues.deselect([queue for queue in schedule.QUEUES if queue not in own])
@@ -170,6 +171,21 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
         served = own.union(named.split(",") if isinstance(named, str) else named)
         if options.get("beat") or not served.isdisjoint(schedule.QUEUES):
             _refuse_eager(app)
+
+
+def _refuse_beat_in(worker: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401  Celery's
+    """Refuse `--beat` where it would be of another scheduler, or a thread in a process that forks.
+
+    A lock that the thread holds at that moment stays locked in the child.
+    """
+    if options.get("scheduler") not in {None, SCHEDULER}:
+        raise SystemExit(_ANOTHER_SCHEDULER)
+    pool = get_implementation(options.get("pool") or worker.app.conf.worker_pool)
+    if pool.__module__ == "celery.concurrency.prefork":
+        raise SystemExit(
+            "--beat has a thread of the worker tick, whose locks a pool of processes would copy: take --pool threads, "
+            "or leave --beat out and run `celery beat` beside this worker."
+        )
 
 
 def _refuse_to_begin(app: Celery, **_signal: object) -> None:

@@ -87,7 +87,7 @@ def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: H
         assert sentence in ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("words", ["worker --queues celery,weir.fetch", "worker --beat", "beat"])
+@pytest.mark.parametrize("words", ["worker --queues celery,weir.fetch", "worker --beat --pool threads", "beat"])
 def test_tasks_that_run_where_they_are_called_are_refused_where_weirs_would(words: str, host: Host) -> None:
     """A fetcher would run the task of an `on_done` in the thread that stores results, and beat Weir's own tasks."""
     host.write("weir.APPS_FETCHES", more=EAGER)
@@ -96,13 +96,21 @@ def test_tasks_that_run_where_they_are_called_are_refused_where_weirs_would(word
     assert "task_always_eager is on" in ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("words", ["worker --beat", "beat"])
+@pytest.mark.parametrize("words", ["worker --beat --pool threads", "beat"])
 def test_another_scheduler_is_refused(words: str, host: Host) -> None:
     """Beat would never send what Weir relies on; or the option would have no effect, and nobody were told."""
     host.write("weir.APPS_THROTTLE")
     ended = host.run("-m", "celery", "-A", "shop", *words.split(), "--scheduler", "celery.beat:Scheduler", within_s=30)
     assert ended.returncode == 1, ended
     assert "leave out -S, --scheduler" in ended.stdout + ended.stderr
+
+
+def test_beat_in_a_worker_that_forks_is_refused(host: Host) -> None:
+    """A child could wait for good for a lock that the thread had when it was forked."""
+    host.write("weir.APPS_THROTTLE")
+    ended = host.run("-m", "celery", "-A", "shop", "worker", "--beat", within_s=30)
+    assert ended.returncode == 1, ended
+    assert "take --pool threads" in ended.stdout + ended.stderr
 
 
 CHECK = "from django.core.management import execute_from_command_line as e; e(['django', 'check'])"
