@@ -120,7 +120,9 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     shipped, and by the mail server's list no e-mail comes twice, though workers that send them are killed.
     """
     demo = subprocess.run(
-        [*MANAGE, "demo", "--headless", "--duration", "8", "--json", "-", "--home", str(home)],
+        ["make", "demo", f"ARGS=--headless --duration 8 --json - --home {home}"],  # as README says
+        cwd=CHECKOUT,
+        env={name: text for name, text in os.environ.items() if not name.startswith("MAKE")},  # of `make test`
         capture_output=True,
         text=True,
         timeout=60,
@@ -136,8 +138,8 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert figures["used_share"] <= 1
     in_time(figures["used_share"] > 0.8, "the rates were used too little")  # `make bench` holds it to more
     assert 0 < figures["lateness_p50_ms"] <= figures["lateness_p99_ms"]
-    assert figures["notified"] > 300
-    assert figures["marked_read"] > 100
+    in_time(figures["notified"] > 300, "few were notified")
+    in_time(figures["marked_read"] > 100, "few notifications were read")
     assert figures["unread_reads"] > 50
     assert figures["unread_flushes"] >= 1
     assert 0 < figures["unread_rows_written"] < figures["notified"] + figures["marked_read"]
