@@ -33,8 +33,8 @@ AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis s
 # Of a user in one epoch. So 2**32 strange deltas would have to be flushed before a stored number could not hold them.
 MOST_DELTA: Final = 2**31 - 1
 FIRST_STRANGE, MOST_SHOWN = 5, 20  # entries that are logged, and characters of each
-_EPOCH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-_INCARNATION: Final = re.compile(r"[0-9]{1,18}-[0-9a-f]+", re.ASCII)
+_EPOCH: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+_INCARNATION: Final = re.compile(r"[1-9][0-9]{0,17}-[0-9a-f]+", re.ASCII)
 
 log = get_logger(__name__)
 
@@ -161,16 +161,18 @@ def drop(epoch: int) -> bool:
 
 
 def peek(user_ids: Collection[UserKey]) -> Peek:
-    """Return the live deltas of these users, at most 5,000, by one call to Redis."""
+    """Return the live deltas of these users, at most 5,000, by one call to Redis.
+
+    None, where an epoch is no number, or the sealed one is not that before the open one: somebody else wrote that.
+    """
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.open, ours.deltas]
     incarnation, *live = calls.run("peek", of_script, [str(user_id) for user_id in user_ids]) or ("",)
     if not _INCARNATION.fullmatch(incarnation) or not all(_EPOCH.fullmatch(epoch) for epoch, _ in live):
         return Peek(deltas={})
-    return Peek(
-        incarnation=incarnation,
-        deltas={int(epoch): dict(_known(user_ids, scores)) for epoch, scores in live},
-    )
+    deltas = {int(epoch): dict(_known(user_ids, scores)) for epoch, scores in live}
+    opened, *sealed = deltas
+    return Peek(incarnation=incarnation, deltas=deltas) if sealed in ([], [opened - 1]) else Peek(deltas={})
 
 
 def _known(user_ids: Collection[UserKey], scores: Collection[str | None]) -> Iterator[tuple[UserKey, int]]:

@@ -25,11 +25,11 @@ local function read(command, key, ...)
     return answer and answer.err and redis.call(command, key, ...) or answer -- which raises what else is wrong
 end
 
--- Return the text of a key and the number that it begins with; nil, and note the key, where that is not `most` or less.
-local function numbered(key, form, most)
+-- Return the text of a key and the number that it begins with; nil, and note the key, where that is not between these.
+local function numbered(key, form, least, most)
     local text = read('GET', key)
     local number = text and tonumber(string.match(text, form))
-    if text and not (number and number <= most) then
+    if text and not (number and number >= least and number <= most) then
         strange[#strange + 1] = key
         return nil
     end
@@ -37,10 +37,10 @@ local function numbered(key, form, most)
 end
 
 local a_day = 86400 * 1000000 -- by which the server's clock may have been set back since the epoch was opened
-local _, epoch = numbered(KEYS[1], '^([1-9]%d*)$', math.max(floor, now) + a_day)
-numbered(KEYS[3], '^([1-9]%d*)$', (epoch or math.huge) - 1)
+local _, epoch = numbered(KEYS[1], '^([1-9]%d*)$', 1, math.max(floor, now) + a_day)
+numbered(KEYS[3], '^([1-9]%d*)$', (epoch or 2) - 1, (epoch or math.huge) - 1) -- the one before
 -- An incarnation has a name as long as the one that it would get here.
-local incarnation = numbered(KEYS[5], '^([1-9]%d*)%-' .. string.rep('[0-9a-f]', #ARGV[2]) .. '$', epoch or math.huge)
+local incarnation = numbered(KEYS[5], '^([1-9]%d*)%-' .. string.rep('[0-9a-f]', #ARGV[2]) .. '$', 1, epoch or math.huge)
 for _, place in ipairs({2, 4, 6}) do -- sorted sets, where they are there
     read('ZMSCORE', KEYS[place], '')
 end
