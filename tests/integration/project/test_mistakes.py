@@ -139,7 +139,7 @@ TYPED = [
     ("up --port {used}", "): choose another with --port.", 1),
     (
         "up --fetchers many",
-        f"argument --fetchers: must be a whole number, 0 or above, not 'many'. {HELP.format('up')}",
+        f"argument --fetchers: must be a whole number from 0 up, not 'many'. {HELP.format('up')}",
         2,
     ),
     ("up --port 65536", f"argument --port: must be at most 65535, not '65536'. {HELP.format('up')}", 2),
