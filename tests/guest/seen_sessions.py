@@ -33,7 +33,7 @@ class Sessions(TransactionTestCase):
         connection.close()
 
     def leave_signals_as_they_are(self) -> None:
-        signals = (connection_created, task_prerun, celeryd_after_setup, beat_init)
+        signals = (connection_created, task_prerun, celeryd_after_setup)
         before = [(signal, list(signal.receivers)) for signal in signals]
 
         def put_back() -> None:
