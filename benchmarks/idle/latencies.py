@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from statistics import median, quantiles
 from typing import Any
+from uuid import uuid4
 
 from aiosmtpd.controller import Controller
 from django.contrib.auth import get_user_model
@@ -79,25 +80,23 @@ def peers(folder: Path) -> Iterator[Peers]:
 
 def measure(layout: str, peers: Peers) -> Iterator[Figure]:
     """Yield the median and the 99th percentile of each latency."""
-    taken = {"fetch": _fetch, "notify": _notify, "send_once": _send_once}
-    for name, once in taken.items():
-        seconds = list(_repeated(partial(once, layout, peers)))
+    for name, once in {"fetch": _fetch, "notify": _notify, "send_once": _send_once}.items():
+        seconds = list(_repeated(partial(once, peers)))
         yield Figure(name=f"idle_{layout}_{name}_p50", value=1000 * median(seconds), unit="ms")
         yield Figure(name=f"idle_{layout}_{name}_p99", value=1000 * quantiles(seconds, n=100)[98], unit="ms")
 
 
-def _repeated(once: Callable[[int], float]) -> Iterator[float]:
+def _repeated(once: Callable[[], float]) -> Iterator[float]:
     chance = Random(41)  # noqa: S311  phases
-    for number in range(TIMES):
+    for _ in range(TIMES):
         time.sleep(chance.uniform(*APART_S))
-        yield once(number)
+        yield once()
 
 
-def _fetch(layout: str, peers: Peers, number: int) -> float:
+def _fetch(peers: Peers) -> float:
     place = next(peers.unasked)
-    path = f"/ok/{layout}-{number}"
     began = time.time()
-    request_fetch(peers.sites.url(place, path))
+    request_fetch(peers.sites.url(place, "/ok/idle"))
 
     def arrived() -> float | None:
         arrivals, _ = site_log.read_arrivals(peers.sites.log)
@@ -106,8 +105,8 @@ def _fetch(layout: str, peers: Peers, number: int) -> float:
     return _when(arrived) - began
 
 
-def _notify(layout: str, _peers: Peers, number: int) -> float:
-    user = get_user_model().objects.create(username=f"{layout}-{number}")
+def _notify(_peers: Peers) -> float:
+    user = get_user_model().objects.create(username=uuid4().hex)
     began = time.time()
     inbox.notify(user.pk, "idle", "")
 
@@ -117,11 +116,12 @@ def _notify(layout: str, _peers: Peers, number: int) -> float:
     return _when(stored) - began
 
 
-def _send_once(layout: str, peers: Peers, number: int) -> float:
-    recipient = f"{layout}-{number}@example.com"
-    order = Order.objects.create(number=recipient, customer_email=recipient)
+def _send_once(peers: Peers) -> float:
+    number = uuid4().hex
+    recipient = f"{number}@example.com"
+    order = Order.objects.create(number=number, customer_email=recipient)
     began = time.time()
-    outbox.send_once(SHIPPED, f"{layout}-{number}", to=recipient, context={"order_id": order.pk})
+    outbox.send_once(SHIPPED, number, to=recipient, context={"order_id": order.pk})
     return _when(lambda: peers.received.at.get(recipient)) - began
 
 
