@@ -15,7 +15,6 @@ too.
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -74,19 +73,21 @@ def _close(close_all: Callable[[], None], **_signal: object) -> None:
 def _lend() -> None:
     """Have this thread go on with the session that was used last, if it still works; else Django opens one."""
     database: Any = connections[DEFAULT_DB_ALIAS]
-    if not _kept or database.connection is not None:  # a project may have Celery reuse sessions: CELERY_DB_REUSE_MAX
+    if database.connection is not None:  # a project may have Celery reuse sessions: CELERY_DB_REUSE_MAX
         return
-    with suppress(IndexError):  # another thread took it meanwhile
+    try:
         kept = _kept.pop()
-        if not _works(kept):
-            kept.session.close()
-            return
-        # All that Django does with a session that it has opened, but for the opening.
-        database.get_new_connection = lambda _parameters: kept.session
-        try:
-            database.connect()
-        finally:
-            del database.get_new_connection
+    except IndexError:
+        return
+    if not _works(kept):
+        kept.session.close()
+        return
+    # All that Django does with a session that it has opened, but for the opening.
+    database.get_new_connection = lambda _parameters: kept.session
+    try:
+        database.connect()
+    finally:
+        del database.get_new_connection
 
 
 def _works(kept: _Kept) -> bool:
@@ -102,9 +103,8 @@ def _take_back() -> None:
     """Keep the session that this thread has, if another tick may go on with it and there are not too many."""
     database: Any = connections[DEFAULT_DB_ALIAS]
     session = database.connection
-    if (
-        session is None or database.errors_occurred or database.settings_dict["OPTIONS"].get("pool")
-    ):  # a pool keeps them
+    is_of_pool = database.settings_dict["OPTIONS"].get("pool")  # Django's, which keeps them itself
+    if session is None or database.errors_occurred or is_of_pool:
         return
     is_between_transactions = session.autocommit and session.pgconn.transaction_status == TransactionStatus.IDLE
     if is_between_transactions and len(_kept) < MOST_KEPT:  # threads that ask at once may keep a few more
