@@ -16,6 +16,8 @@ from tests.acceptance.conftest import Cluster
 FAULTS = 20 if "WEIR_FAULTS" in os.environ else 2
 GOES_ON_WITHIN_S = 15.0
 NAMES = ("weir-1", "weir-2")
+# So that what a killed process was sending is over within the run: it is `unknown`, after this time.
+MAIL_LIMITS = {"WEIR_MAIL_REPLY_TIMEOUT": "4", "WEIR_MAIL_LEASE": "8", "WEIR_MAIL_UNKNOWN_AFTER": "10"}
 
 
 @pytest.mark.faults
@@ -37,6 +39,7 @@ def test_one_of_two_is_killed_or_frozen(cluster: Cluster) -> None:
             cluster.processes.pop(name).wait()
             cluster.start_together(name)
 
+    cluster.environment |= MAIL_LIMITS
     with (
         own_servers.primary() as server,
         all_jobs.on(cluster, str(server.folder)),
