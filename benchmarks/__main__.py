@@ -86,7 +86,8 @@ def main() -> None:
         call_command("sync_schedule", stdout=sys.stderr)
         failed = [name for name in names if not _is_measured(name, all_[name])]
     if not asked:
-        writing.write(provenance.PAGE, FOLDER)
+        writing.keep(FOLDER, provenance.KEPT)
+        writing.write(provenance.PAGE, provenance.KEPT)
     if failed:
         sys.exit(f"These ended with an error: {', '.join(failed)}.")
 

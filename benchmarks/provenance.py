@@ -27,6 +27,7 @@ PEERS: Final = (
 )
 # What `make bench` itself writes is no change of what was measured.
 PAGE: Final = CHECKOUT / "docs" / "measured.md"
+KEPT: Final = CHECKOUT / "docs" / "measured"  # the figures that the page is made of
 
 
 def note(benchmark: str, folder: Path) -> None:
@@ -56,7 +57,8 @@ def _is_size(name: str) -> bool:
 def _commit() -> str:
     """Return the commit that is checked out, and whether files differ from it."""
     of = _git("rev-parse", "--short=12", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{PAGE.relative_to(CHECKOUT)}")
+    own = (f":!{path.relative_to(CHECKOUT)}" for path in (PAGE, KEPT))
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own)
     return f"{of} with changes" if changed else of
 
 

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.page`: write the tables of docs/measured.md anew, of the figures in `.weir/bench`."""
+"""`python -m benchmarks.page`: keep the figures in `.weir/bench`, and write the tables of docs/measured.md anew."""
 
 from benchmarks.page import writing
-from benchmarks.provenance import PAGE
+from benchmarks.provenance import KEPT, PAGE
 from project.checkout import CHECKOUT
 
 if __name__ == "__main__":
-    writing.write(PAGE, CHECKOUT / ".weir" / "bench")
+    writing.keep(CHECKOUT / ".weir" / "bench", KEPT)
+    writing.write(PAGE, KEPT)

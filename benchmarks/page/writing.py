@@ -1,9 +1,11 @@
 """The tables of docs/measured.md: each stands between two comments of the page, which stay.
 
-A figure that no benchmark has written is left out. A table without any says how it is measured.
+They are made of the figures in docs/measured, so that one benchmark can be measured anew without the others. A figure
+that is not there is left out. A table without any says how it is measured.
 """
 
 import json
+import shutil
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,25 +26,40 @@ class Found(NamedTuple):
     provenance: Mapping[str, Mapping[str, str]]
 
 
-def write(page: Path, folder: Path) -> None:
+def keep(folder: Path, kept: Path) -> None:
+    """Copy the figures of each benchmark that has run with its full sizes, and where they come from."""
+    kept.mkdir(exist_ok=True)
+    said = _provenance_in(kept)
+    for name, came in _provenance_in(folder).items():
+        if not came["sizes"] and (figures := folder / f"{name}.json").exists():
+            shutil.copyfile(figures, kept / figures.name)
+            said[name] = came
+    (kept / FILE).write_text(json.dumps(said, indent=2) + "\n")
+
+
+def write(page: Path, kept: Path) -> None:
     """Put what was measured into the page."""
-    found = read(folder)
+    found = read(kept)
     text = page.read_text()
     for mark, content in _contents(found).items():
         text = _replaced(text, mark, content)
     page.write_text(text)
 
 
-def read(folder: Path) -> Found:
-    """Return the figures of all benchmarks that have run, of which it is known where they come from."""
-    file = folder / FILE
-    provenance = json.loads(file.read_text()) if file.exists() else {}
+def read(kept: Path) -> Found:
+    """Return the figures of which it is known where they come from."""
+    provenance = _provenance_in(kept)
     figures = {
         name: {figure: Number(**said) for figure, said in json.loads(path.read_text()).items()}
         for name in provenance
-        if (path := folder / f"{name}.json").exists()
+        if (path := kept / f"{name}.json").exists()
     }
     return Found(figures, provenance)
+
+
+def _provenance_in(folder: Path) -> dict[str, dict[str, str]]:
+    file = folder / FILE
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def _contents(found: Found) -> dict[str, str]:

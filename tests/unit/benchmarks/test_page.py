@@ -95,6 +95,23 @@ def test_benchmarks_that_ran_alike_share_a_row(folder: Path) -> None:
     assert peers == "The peers: scrapy 2.19.0."
 
 
+def test_figures_of_full_size_are_kept_beside_those_of_other_benchmarks(folder: Path, tmp_path: Path) -> None:
+    """Those that were measured again replace what was kept of them, and those of a developer's sizes do not."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    ran(kept, "unread", {"flush": (9, "rows/s")})
+    ran(kept, "end_to_end", {"end_to_end_weir": (1, "fetches/s")}, commit="before")
+    ran(kept, "once", {"once_send_due": (3, "e-mails/s")})
+    ran(folder, "once", {"once_send_due": (4, "e-mails/s")}, sizes="WEIR_BENCH_ROUNDS=1")
+    writing.keep(folder, kept)
+    found = writing.read(kept)
+    assert found.figures["unread"]["flush"].value == 9
+    assert found.figures["once"]["once_send_due"].value == 3
+    assert found.figures["end_to_end"].keys() == END_TO_END.keys()
+    assert found.provenance["end_to_end"]["commit"] == RAN["commit"]
+    assert not found.provenance["once"]["sizes"]
+
+
 def test_a_page_that_is_written_twice_is_the_same(folder: Path) -> None:
     once = made(folder)
     (folder / "measured.md").write_text(once)
