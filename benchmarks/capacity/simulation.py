@@ -6,6 +6,7 @@ slots' times, by Weir's own functions on a few threads. No process fetches, and 
 """
 
 import os
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -69,6 +70,7 @@ class Driver:
     stored: int = 0
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=count)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, lasts_s: float) -> None:
         """Dispatch once a second, and have threads claim and store what was sent. Raises what they raise.
@@ -100,7 +102,9 @@ class Driver:
 
     def _tick(self) -> None:
         began = time.monotonic()
-        self.sent += dispatch()
+        sent = dispatch()
+        with self._counting:
+            self.sent += sent
         self.ticks_s.append(time.monotonic() - began)
 
     def _claim(self, slot_ids: list[int]) -> None:
@@ -111,7 +115,9 @@ class Driver:
             self._at((place + 2) * PERIOD, partial(self._store, jobs))
 
     def _store(self, jobs: list[Job]) -> None:
-        self.stored += len(store([_outcome(job) for job in jobs]))
+        stored = len(store([_outcome(job) for job in jobs]))  # `+=` would read the sum before it
+        with self._counting:
+            self.stored += stored
 
 
 def _outcome(job: Job) -> Outcome:
