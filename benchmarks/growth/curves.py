@@ -58,6 +58,8 @@ def measure(folder: Path, growth: Growth) -> Iterator[Figure]:
     finally:
         growth.empty()
     for curve, of_curve in points.items():
+        if len(of_curve) < 2:
+            continue  # a search ends where it has found enough: with fewer rows it does not come so far
         yield Figure(name=f"growth_{curve}_exponent", value=exponent(of_curve), unit=EXPONENT)
         yield Figure(name=f"growth_{curve}_exponent_of_last_step", value=exponent(of_curve[-2:]), unit=EXPONENT)
     show(f"ms against {growth.of}", points)
