@@ -12,6 +12,7 @@ INDEXES = """
     SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
     WHERE indrelid = %s::regclass AND NOT indisunique
 """
+SET = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS given (name, value)"
 BUILT = "SET LOCAL maintenance_work_mem = '1GB'"
 
 
@@ -28,10 +29,21 @@ def parameters() -> dict[str, Any]:
 
 def run_at_length(statements: str) -> None:
     """Execute statements without the time limit of Weir's settings."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
+    with set_for_block(statement_timeout="0"), connection.cursor() as cursor:
         cursor.execute(statements)
-        cursor.execute("RESET statement_timeout")
+
+
+@contextmanager
+def set_for_block(**settings: str) -> Iterator[None]:
+    """Set these settings of the session; it has those that it had again afterwards, also after an error."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name", [list(settings)])
+        before = dict(cursor.fetchall())
+        cursor.execute(SET, [list(settings), list(settings.values())])
+        try:
+            yield
+        finally:
+            cursor.execute(SET, [list(before), list(before.values())])
 
 
 def explain(text: str, parameters: dict[str, object], before: Callable[[], object] = lambda: None) -> str:
@@ -52,10 +64,8 @@ def explain(text: str, parameters: dict[str, object], before: Callable[[], objec
 @contextmanager
 def hastily() -> Iterator[None]:
     """Wait for the disk at no commit, and look at no foreign key: what is written is right by itself."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET synchronous_commit = off; SET session_replication_role = replica")
+    with set_for_block(synchronous_commit="off", session_replication_role="replica"):
         yield
-        cursor.execute("RESET synchronous_commit; RESET session_replication_role")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.db import connection
 
-from benchmarks import broker
+from benchmarks import broker, database
 from benchmarks.figures import Figure
 from benchmarks.reservations import limiters
 from benchmarks.reservations.scenarios import Scenario
@@ -51,9 +51,7 @@ def measure(_folder: Path) -> list[Figure]:
     """Return the slots a second of dispatches of 20,000 slots, which begin with all sites due, beside the peer."""
     sent: list[int] = []
     with connection.cursor() as cursor, closing(limiters.ThrottledPy(UNREFUSED)) as peer:
-        cursor.execute("SET statement_timeout = 0")
-        cursor.execute(FILL)
-        cursor.execute("SET statement_timeout = 60000")
+        database.run_at_length(FILL)
         sites = cycle(UNREFUSED.names)
 
         def ours() -> float:

@@ -11,8 +11,6 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
-from django.db import connection
-
 from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
@@ -114,10 +112,8 @@ def _snapshot() -> Iterator[None]:
 
 def _quickly(statement: str) -> None:
     """Execute a statement without waiting for the disk at each commit."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET synchronous_commit = off")
+    with database.set_for_block(synchronous_commit="off"):
         database.run_at_length(statement)
-        cursor.execute("RESET synchronous_commit")
 
 
 def _reserving(names: list[str]) -> Side:
