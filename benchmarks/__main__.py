@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from benchmarks import growth
-from benchmarks.figures import Figure, publish
-from project.checkout import CHECKOUT
+from benchmarks.figures import FOLDER, Figure, publish
 
-FOLDER = CHECKOUT / ".weir" / "bench"
 # The modules whose `measure` returns a benchmark's figures, in the order in which they run.
 MODULES = {
     "reservations": "benchmarks.reservations",
@@ -75,7 +73,6 @@ def main() -> None:
     import django  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415
 
-    from benchmarks import provenance  # noqa: PLC0415
     from benchmarks.page import writing  # noqa: PLC0415
     from project import embedded  # noqa: PLC0415
 
@@ -86,8 +83,7 @@ def main() -> None:
         call_command("sync_schedule", stdout=sys.stderr)
         failed = [name for name in names if not _is_measured(name, all_[name])]
     if not asked:
-        writing.keep(FOLDER, provenance.KEPT)
-        writing.write(provenance.PAGE, provenance.KEPT)
+        writing.renew()
     if failed:
         sys.exit(f"These ended with an error: {', '.join(failed)}.")
 

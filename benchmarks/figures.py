@@ -4,9 +4,16 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
+
+from project.checkout import CHECKOUT
+
+FOLDER: Final = CHECKOUT / ".weir" / "bench"  # what was measured here
+KEPT: Final = CHECKOUT / "docs" / "measured"  # what is kept of it, and
+PAGE: Final = CHECKOUT / "docs" / "measured.md"  # the page that is made of that
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ import psutil
 from django.db import connection
 
 from benchmarks import broker
+from benchmarks.figures import KEPT, PAGE
 from project.checkout import CHECKOUT
 
 FILE: Final = "provenance.json"
@@ -25,9 +26,6 @@ PEERS: Final = (
     "django-mailer",
     "django-post_office",
 )
-# What `make bench` itself writes is no change of what was measured.
-PAGE: Final = CHECKOUT / "docs" / "measured.md"
-KEPT: Final = CHECKOUT / "docs" / "measured"  # the figures that the page is made of
 
 
 def note(benchmark: str, folder: Path) -> None:
@@ -55,7 +53,7 @@ def _is_size(name: str) -> bool:
 
 
 def _commit() -> str:
-    """Return the commit that is checked out, and whether files differ from it."""
+    """Return the commit that is checked out, and whether files differ from it that no benchmark writes."""
     of = _git("rev-parse", "--short=12", "HEAD")
     own = (f":!{path.relative_to(CHECKOUT)}" for path in (PAGE, KEPT))
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own)

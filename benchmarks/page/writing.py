@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.figures import FOLDER, KEPT, PAGE
 from benchmarks.page import capacity, groups
 from benchmarks.page.lines import TABLES, Line, Table
 from benchmarks.page.numbers import Number, cell, written
@@ -24,6 +25,12 @@ class Found(NamedTuple):
 
     figures: Mapping[str, Figures]
     provenance: Mapping[str, Mapping[str, str]]
+
+
+def renew() -> None:
+    """Keep what was measured here, and make the page of all that is kept."""
+    keep(FOLDER, KEPT)
+    write(PAGE, KEPT)
 
 
 def keep(folder: Path, kept: Path) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import PAGE
 from benchmarks.page import capacity, groups, writing
 from benchmarks.page.numbers import Number, written
-from benchmarks.provenance import FILE, PAGE
+from benchmarks.provenance import FILE
 
 RAN = {
     "day": "2026-11-28",
