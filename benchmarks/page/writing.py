@@ -114,23 +114,22 @@ def _ratio(ours: Number, theirs: Number) -> float | None:
 
 
 def _provenance(found: Found) -> str:
-    """Return a row for each day, commit, machine and size, with the benchmarks that ran so."""
+    """Return a row for each day, commit, machine and version, with the benchmarks that ran so."""
     alike: dict[tuple[str, ...], list[str]] = {}
-    names = ("day", "commit", "machine", "python", "postgresql", "valkey", "sizes", "peers")
+    names = ("day", "commit", "machine", "python", "postgresql", "valkey", "peers")
     for benchmark in found.figures:
         alike.setdefault(tuple(found.provenance[benchmark][name] for name in names), []).append(benchmark)
     if not alike:
         return "Not measured yet: `make bench` does."
     rows = [_provenance_row(benchmarks, values) for values, benchmarks in alike.items()]
-    header = f"| Benchmarks | Day | Commit | Machine | Python | PostgreSQL | Valkey | Sizes |\n{'|---' * 8}|\n"
+    header = f"| Benchmarks | Day | Commit | Machine | Python | PostgreSQL | Valkey |\n{'|---' * 7}|\n"
     peers = ". ".join(dict.fromkeys(values[-1] for values in alike))
     return f"{header}{chr(10).join(rows)}\n\nThe peers: {peers}."
 
 
 def _provenance_row(benchmarks: Iterable[str], values: tuple[str, ...]) -> str:
-    day, commit, machine, python, postgresql, valkey, sizes, _ = values
-    size = f"`{sizes}`" if sizes else "full"
-    return f"| {', '.join(benchmarks)} | {day} | `{commit}` | {machine} | {python} | {postgresql} | {valkey} | {size} |"
+    day, commit, machine, python, postgresql, valkey, _ = values
+    return f"| {', '.join(benchmarks)} | {day} | `{commit}` | {machine} | {python} | {postgresql} | {valkey} |"
 
 
 def _replaced(text: str, mark: str, content: str) -> str:

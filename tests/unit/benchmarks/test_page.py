@@ -86,13 +86,11 @@ def test_figures_of_which_nobody_knows_where_they_come_from_are_left_out(folder:
 
 def test_benchmarks_that_ran_alike_share_a_row(folder: Path) -> None:
     ran(folder, "unread", {})
-    ran(folder, "once", {}, commit="ba9876543210 with changes", sizes="WEIR_BENCH_ROUNDS=1")
+    ran(folder, "once", {}, commit="ba9876543210 with changes")
     header, _, alike, other, _, peers = between(made(folder), "provenance")
     assert header.startswith("| Benchmarks | Day | Commit |")
     assert alike.startswith("| end_to_end, unread | 2026-11-28 | `0123456789ab` | 2 cores")
-    assert alike.endswith("| full |")
     assert other.startswith("| once | 2026-11-28 | `ba9876543210 with changes` |")
-    assert other.endswith("| `WEIR_BENCH_ROUNDS=1` |")
     assert peers == "The peers: scrapy 2.19.0."
 
 
