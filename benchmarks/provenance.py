@@ -5,6 +5,8 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -43,7 +45,7 @@ def _now() -> dict[str, str]:
         "python": platform.python_version(),
         "postgresql": _postgresql(),
         "valkey": _valkey(),
-        "peers": ", ".join(f"{name} {_version(name)}" for name in PEERS),
+        "peers": ", ".join(_installed()),
         "sizes": " ".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if _is_size(name)),
     }
 
@@ -77,8 +79,8 @@ def _valkey() -> str:
     return str(said["valkey_version"])
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "(not installed)"
+def _installed() -> Iterator[str]:
+    """Yield the peers that are here, which `make bench` installs, with their versions."""
+    for name in PEERS:
+        with suppress(PackageNotFoundError):
+            yield f"{name} {version(name)}"

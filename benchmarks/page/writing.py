@@ -7,9 +7,9 @@ that is not there is left out. A table without any says how it is measured.
 import json
 import shutil
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from benchmarks.figures import FOLDER, KEPT, PAGE
 from benchmarks.page import capacity, groups
@@ -18,6 +18,14 @@ from benchmarks.page.numbers import Number, cell, written
 from benchmarks.provenance import FILE
 
 Figures = Mapping[str, Number]
+_CAME_FROM: Final = {
+    "day": "Day",
+    "commit": "Commit",
+    "machine": "Machine",
+    "python": "Python",
+    "postgresql": "PostgreSQL",
+    "valkey": "Valkey",
+}
 
 
 class Found(NamedTuple):
@@ -114,22 +122,16 @@ def _ratio(ours: Number, theirs: Number) -> float | None:
 
 
 def _provenance(found: Found) -> str:
-    """Return a row for each day, commit, machine and version, with the benchmarks that ran so."""
+    """Return a row for each day, commit, machine and version, with the benchmarks that ran so; and the peers of all."""
     alike: dict[tuple[str, ...], list[str]] = {}
-    names = ("day", "commit", "machine", "python", "postgresql", "valkey", "peers")
     for benchmark in found.figures:
-        alike.setdefault(tuple(found.provenance[benchmark][name] for name in names), []).append(benchmark)
+        alike.setdefault(tuple(found.provenance[benchmark][name] for name in _CAME_FROM), []).append(benchmark)
     if not alike:
         return "Not measured yet: `make bench` does."
-    rows = [_provenance_row(benchmarks, values) for values, benchmarks in alike.items()]
-    header = f"| Benchmarks | Day | Commit | Machine | Python | PostgreSQL | Valkey |\n{'|---' * 7}|\n"
-    peers = ". ".join(dict.fromkeys(values[-1] for values in alike))
-    return f"{header}{chr(10).join(rows)}\n\nThe peers: {peers}."
-
-
-def _provenance_row(benchmarks: Iterable[str], values: tuple[str, ...]) -> str:
-    day, commit, machine, python, postgresql, valkey, _ = values
-    return f"| {', '.join(benchmarks)} | {day} | `{commit}` | {machine} | {python} | {postgresql} | {valkey} |"
+    header = f"| Benchmarks | {' | '.join(_CAME_FROM.values())} |\n{'|---' * (1 + len(_CAME_FROM))}|"
+    rows = [f"| {', '.join(benchmarks)} | {' | '.join(values)} |" for values, benchmarks in alike.items()]
+    peers = dict.fromkeys(peer for name in found.figures for peer in found.provenance[name]["peers"].split(", "))
+    return "\n".join([header, *rows, "", f"The peers: {', '.join(peers)}."])
 
 
 def _replaced(text: str, mark: str, content: str) -> str:

@@ -85,13 +85,15 @@ def test_figures_of_which_nobody_knows_where_they_come_from_are_left_out(folder:
 
 
 def test_benchmarks_that_ran_alike_share_a_row(folder: Path) -> None:
+    """Whichever peers were installed: those of all stand in one list."""
     ran(folder, "unread", {})
-    ran(folder, "once", {}, commit="ba9876543210 with changes")
+    ran(folder, "idle", {}, peers="scrapy 2.19.0, limits 5.8.0")
+    ran(folder, "once", {}, commit="ba9876543210 with changes", peers="celery 5.7.0")
     header, _, alike, other, _, peers = between(made(folder), "provenance")
     assert header.startswith("| Benchmarks | Day | Commit |")
-    assert alike.startswith("| end_to_end, unread | 2026-11-28 | `0123456789ab` | 2 cores")
-    assert other.startswith("| once | 2026-11-28 | `ba9876543210 with changes` |")
-    assert peers == "The peers: scrapy 2.19.0."
+    assert alike.startswith("| end_to_end, unread, idle | 2026-11-28 | 0123456789ab | 2 cores")
+    assert other.startswith("| once | 2026-11-28 | ba9876543210 with changes |")
+    assert peers == "The peers: scrapy 2.19.0, limits 5.8.0, celery 5.7.0."
 
 
 def test_figures_of_full_size_are_kept_beside_those_of_other_benchmarks(folder: Path, tmp_path: Path) -> None:
