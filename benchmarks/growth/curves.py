@@ -95,7 +95,7 @@ def show(title: str, curves: Mapping[str, Sequence[Point]]) -> None:
         if len(points) > 1:
             cells = (f"{cost:.3g}" if (cost := dict(points).get(size)) else "" for size in sizes)
             slope = exponent(points)
-            rows.append((curve, *cells, f"{slope:.2f}", f"{exponent(points[-2:]):.2f}", in_words(slope)))
+            rows.append((curve, *cells, f"{slope:z.2f}", f"{exponent(points[-2:]):z.2f}", in_words(slope)))
     print_table(title, ("curve", *(f"{size:,}" for size in sizes), "exponent", "last step", "that is"), rows)
 
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from benchmarks.page.numbers import Number, cell, written
+from benchmarks.page.numbers import Number, cell
 
 _AT = re.compile(r"^growth_(?P<curve>.+)_at_(?P<size>\d+)$")
+_EXPONENTS = ("exponent", "exponent_of_last_step")
 _LAYOUTS = {"procfile": "Procfile", "split": "Procfile.split"}
 _IDLE = {
     "processor": "Processor, servers included",
@@ -26,10 +27,13 @@ def growth(figures: Mapping[str, Number]) -> str:
         if at := _AT.match(name):
             curves.setdefault(at["curve"], {})[int(at["size"])] = number
     rows = [
-        f"| {curve.replace('_', ' ')} | {_points(points)} | {_exponent(figures.get(f'growth_{curve}_exponent'))} |"
+        f"| {curve.replace('_', ' ')} | {_points(points)} | "
+        + " | ".join(_exponent(figures.get(f"growth_{curve}_{name}")) for name in _EXPONENTS)
+        + " |"
         for curve, points in curves.items()
     ]
-    return "\n".join(["| Curve | At the sizes | Exponent |", "|---|---|---|", *rows]) if rows else ""
+    header = ["| Curve | At the sizes | Exponent | Of the last step |", "|---|---|---|---|"]
+    return "\n".join([*header, *rows]) if rows else ""
 
 
 def _points(points: Mapping[int, Number]) -> str:
@@ -37,7 +41,7 @@ def _points(points: Mapping[int, Number]) -> str:
 
 
 def _exponent(number: Number | None) -> str:
-    return "not fitted" if number is None else written(number.value)
+    return "not fitted" if number is None else f"{number.value:z.2f}"
 
 
 def idle(figures: Mapping[str, Number]) -> str:

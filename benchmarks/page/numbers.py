@@ -1,4 +1,4 @@
-"""Numbers as readers see them: four digits at most, with their units."""
+"""Numbers as readers see them, with their units."""
 
 from typing import NamedTuple
 

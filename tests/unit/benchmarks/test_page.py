@@ -124,13 +124,14 @@ def test_curves_have_their_points_in_order_and_their_exponents() -> None:
     of = {
         "growth_dispatch_tick_at_100000": Number(9.1, "ms"),
         "growth_dispatch_tick_at_1000": Number(3.24, "ms"),
-        "growth_dispatch_tick_exponent": Number(0.051, ""),
+        "growth_dispatch_tick_exponent": Number(-0.00001, ""),
+        "growth_dispatch_tick_exponent_of_last_step": Number(1.26, ""),
         "growth_flush_at_1000": Number(5, "ms"),
         "growth_took": Number(7, "s"),
     }
     assert groups.growth(of).splitlines()[2:] == [
-        "| dispatch tick | 1,000: 3.24 ms; 100,000: 9.1 ms | 0.051 |",
-        "| flush | 1,000: 5 ms | not fitted |",
+        "| dispatch tick | 1,000: 3.24 ms; 100,000: 9.1 ms | 0.00 | 1.26 |",
+        "| flush | 1,000: 5 ms | not fitted | not fitted |",
     ]
 
 
