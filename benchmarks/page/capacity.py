@@ -9,7 +9,7 @@ from benchmarks.page.numbers import Number, cell, written
 _PARTS: Final = {"commits": "Commits", "wal": "Write-ahead log", "postgresql": "PostgreSQL's processor"}
 _OF: Final = ("a_fetch", "a_fetcher", "of_others")
 _SIMULATED: Final = {
-    "asked_in_time": "Questions answered in time",
+    "asked_in_time": "Queries answered in time",
     "latency": "Their latency, mean",
     "fetches": "Fetches claimed and stored",
     "tick_p50": "A tick of dispatch, p50",
@@ -20,8 +20,8 @@ _SIMULATED: Final = {
     "commits": "Commits",
     "wal": "Write-ahead log",
 }
-IN_TIME: Final = 99.0  # per cent of the questions, and
-ENOUGH: Final = 0.95  # of the demand: with less, a wall is reached
+IN_TIME: Final = 99.0  # per cent of the queries, and
+ENOUGH: Final = 0.95  # of the demand: with less, a bottleneck is reached
 _FETCHERS = re.compile(r"^capacity_(\d+)_fetchers_")
 RESERVED: Final = 3  # of PostgreSQL's connections, for superusers (superuser_reserved_connections)
 FETCHERS: Final = (2, 10, 50, 200, 1_000)
@@ -55,8 +55,8 @@ def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
 
 def measured(figures: Mapping[str, Number]) -> str:
     """Return the parts that a running Weir was measured to take, and what was simulated; nothing without either."""
-    parts = (_parts(figures), _simulated(figures), _first_wall(figures))
-    return "\n\n".join(text for part in parts if (text := "\n".join(part)))
+    texts = ("\n".join(lines) for lines in (_parts(figures), _simulated(figures), _bottleneck(figures)))
+    return "\n\n".join(text for text in texts if text)
 
 
 def _parts(figures: Mapping[str, Number]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _numbers(figures: Mapping[str, Number]) -> list[int]:
     return sorted({int(match[1]) for name in figures if (match := _FETCHERS.match(name))})
 
 
-def _first_wall(figures: Mapping[str, Number]) -> Iterator[str]:
+def _bottleneck(figures: Mapping[str, Number]) -> Iterator[str]:
     """Yield a sentence about the fewest fetchers with whom something was late, or that there were none."""
     numbers = [number for number in _numbers(figures) if f"capacity_{number}_fetchers_fetches" in figures]
     late = [number for number in numbers if _is_late(figures, f"capacity_{number}_fetchers")]
@@ -92,11 +92,11 @@ def _first_wall(figures: Mapping[str, Number]) -> Iterator[str]:
         names = ("asked_in_time", "fetches", "postgresql", "machine")
         asked, fetches, cores, machine = (_cell(figures, f"capacity_{late[0]}_fetchers_{name}") for name in names)
         yield (
-            f"The first wall of the simulation came with {late[0]:,} fetchers: {asked} of their questions were answered"
+            f"The simulation reached its bottleneck with {late[0]:,} fetchers: {asked} of their queries were answered"
             f" in time, and {fetches} were stored. PostgreSQL used {cores}, and all together {machine} of the machine."
         )
     elif numbers:
-        yield f"The simulation came to no wall with {numbers[-1]:,} fetchers."
+        yield f"The simulation reached no bottleneck with {numbers[-1]:,} fetchers."
 
 
 def _is_late(figures: Mapping[str, Number], prefix: str) -> bool:
@@ -109,14 +109,14 @@ def _cell(figures: Mapping[str, Number], name: str) -> str:
 
 
 def reckoned(figures: Mapping[str, Number]) -> str:
-    """Return the walls in the order in which they come, and what fetchers need; nothing where a part is missing."""
+    """Return what limits fetchers, the first limit first, and what they need; nothing where a part is missing."""
     try:
-        return "\n".join([*_walls(figures), "", *_needs(figures)])
+        return "\n".join([*_limits(figures), "", *_needs(figures)])
     except KeyError:
         return ""
 
 
-def _walls(figures: Mapping[str, Number]) -> Iterator[str]:
+def _limits(figures: Mapping[str, Number]) -> Iterator[str]:
     """Yield how many fetchers each thing stops, the fewest first; and what stops fetches."""
     found = [_by_connections(figures)]
     if (a_fetcher := figures["capacity_postgresql_a_fetcher"].value / 1e2) > 0:

@@ -165,7 +165,7 @@ def test_what_fetchers_need_is_the_sum_of_the_parts() -> None:
     assert capacity.needed(CAPACITY, 10, 1_000) == pytest.approx((37, 0.01 + 0.05 + 0.2, 8 + 220 + 500, 4.0))
 
 
-def test_the_walls_come_in_the_order_in_which_fetchers_meet_them() -> None:
+def test_limits_come_in_the_order_in_which_fetchers_meet_them() -> None:
     """63 fetchers use all connections, and 200 a core. With cheaper sessions, the processor is first."""
     first, second, third, *_ = capacity.reckoned(CAPACITY).splitlines()
     assert first.startswith("1. **Connections**: the 200 of")
@@ -185,13 +185,13 @@ SIMULATED = {
 }
 
 
-def test_the_first_wall_is_where_the_fewest_fetchers_are_late() -> None:
-    """By their questions, or by what is stored of the demand."""
-    assert "The first wall of the simulation came with 1,000 fetchers: 40 %" in capacity.measured(CAPACITY | SIMULATED)
+def test_the_bottleneck_is_reached_where_the_fewest_fetchers_are_late() -> None:
+    """By their queries, or by what is stored of the demand."""
+    assert "The simulation reached its bottleneck with 1,000 fetchers: 40 %" in capacity.measured(CAPACITY | SIMULATED)
     slow = {"capacity_10_fetchers_fetches": Number(949, "fetches/s")}
-    assert "came with 10 fetchers: 100 %" in capacity.measured(CAPACITY | SIMULATED | slow)
+    assert "reached its bottleneck with 10 fetchers: 100 %" in capacity.measured(CAPACITY | SIMULATED | slow)
     fast = {"capacity_1000_fetchers_asked_in_time": Number(99.5, "%")}
-    assert "no wall with 1,000 fetchers" in capacity.measured(CAPACITY | SIMULATED | fast)
+    assert "no bottleneck with 1,000 fetchers" in capacity.measured(CAPACITY | SIMULATED | fast)
 
 
 def test_nothing_is_reckoned_of_parts_that_are_missing() -> None:
@@ -199,7 +199,7 @@ def test_nothing_is_reckoned_of_parts_that_are_missing() -> None:
     table = capacity.measured(CAPACITY)
     assert "| Commits | 0.5 commits | 22 commits/s | 8 commits/s |" in table
     assert "| PostgreSQL's processor | 0.3 cores | 1.6 cores |" in table
-    assert "wall" not in table
+    assert "bottleneck" not in table
     assert capacity.measured({}) == ""
 
 
