@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.conf import settings
-
-from benchmarks.capacity.usage import Meter, Usage, most_sessions, sessions
+from benchmarks.capacity.usage import Meter, Usage, most_sessions, running_postgresql, sessions
 from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from demo.fakes import judge, site_log, sites
-from project import embedded
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 
@@ -93,14 +90,9 @@ def _turn(folder: Path, fetchers: int, number: int) -> Turn:
             site_settings.set_rate(f"{host}:{running.port}", f"{PER_S}/s")
         each = int(PER_S * (WARM_UP_S + MEASURED_S + 20))
         request_fetches([running.url(place, f"/ok/{page}") for page in range(each) for place in range(number)])
-        with (
-            embedded.servers(settings.EMBEDDED_HOME) as servers,
-            own_processes.running(folder / "weir.log", fetchers),
-        ):
-            if servers.postgres_pid is None:
-                raise RuntimeError("The benchmark's PostgreSQL does not run.")
+        with running_postgresql() as postgresql, own_processes.running(folder / "weir.log", fetchers):
             time.sleep(WARM_UP_S)
-            return _measured(running, fetchers, Meter(servers.postgres_pid))
+            return _measured(running, fetchers, Meter(postgresql))
 
 
 def _measured(running: sites.Sites, fetchers: int, meter: Meter) -> Turn:

@@ -20,15 +20,13 @@ from statistics import median
 from unittest import mock
 
 import psutil
-from django.conf import settings
 from django.db import connection
 
 from benchmarks import database
 from benchmarks.capacity import pgbench
-from benchmarks.capacity.usage import Meter, Usage
+from benchmarks.capacity.usage import Meter, Usage, running_postgresql
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
-from project import embedded
 from project.celery import app
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import Confirmation
@@ -135,12 +133,10 @@ def _outcome(job: Job) -> Outcome:
 
 def measure(folder: Path) -> Iterator[Figure]:
     """Yield what so many fetchers take, for each number of them."""
-    with embedded.servers(settings.EMBEDDED_HOME) as servers:
-        if servers.postgres_pid is None:
-            raise RuntimeError("The benchmark's PostgreSQL does not run.")
+    with running_postgresql() as postgresql:
         yield Figure(name="capacity_demand", value=SITES, unit="fetches/s")
         for fetchers in FETCHERS:
-            yield from _turn(folder, servers.postgres_pid, fetchers)
+            yield from _turn(folder, postgresql, fetchers)
     tables.empty()
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE weir_processes_process")

@@ -1,11 +1,15 @@
 """What PostgreSQL counts of itself: commits, write-ahead log, sessions, and the processor that it used."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import connection
 
 from benchmarks.fetches import cpu
+from project import embedded
 
 _SEEN = """
     SELECT xact_commit, pg_current_wal_insert_lsn() - '0/0'::pg_lsn
@@ -14,6 +18,15 @@ _SEEN = """
 _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
+
+
+@contextmanager
+def running_postgresql() -> Iterator[int]:
+    """Yield the id of the process of the benchmark's PostgreSQL; RuntimeError where it does not run."""
+    with embedded.servers(settings.EMBEDDED_HOME) as servers:
+        if servers.postgres_pid is None:
+            raise RuntimeError("The benchmark's PostgreSQL does not run.")
+        yield servers.postgres_pid
 
 
 class Usage(NamedTuple):
