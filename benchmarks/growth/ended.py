@@ -26,7 +26,7 @@ FILL = f"""
         'http://site-' || n % {SITES} + 1 || '.bench/' || n, '', 0, n % {SITES} + 1,
         CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'done' END, n % 3, 1, 5, '[]', '', '',
         CASE WHEN n % 50 = 0 THEN 'the site answered 503' ELSE '' END, '', n, 200, 1, 100,
-        now() - interval '60 days' * (1 - n / {{largest}}::float8)
+        now() - interval '60 days' * (1 - n / {{size}}::float8)
     FROM generate_series({{before}} + 1, {{size}}) AS n
 """
 
@@ -36,7 +36,7 @@ def _fill(before: int, size: int) -> None:
         if not before:
             database.run_at_length(fetching.SITES.format(before=0, size=SITES))
         with database.without_indexes("weir_fetches_fetch"):
-            database.run_at_length(FILL.format(before=before, size=size, largest=size))
+            database.run_at_length(FILL.format(before=before, size=size))
     tables.vacuum()
 
 
