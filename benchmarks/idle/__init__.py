@@ -20,13 +20,13 @@ LAYOUTS: Mapping[str, tuple[str, ...]] = {
 
 def measure(folder: Path) -> Iterator[Figure]:
     """Yield the costs and the latencies of each layout."""
-    with latencies.peers(folder) as peers:
+    with latencies.fakes(folder) as fakes:
         for layout, kinds in LAYOUTS.items():
-            with layouts.running(kinds, folder / f"{layout}.log", peers.environment) as weir:
+            with layouts.running(kinds, folder / f"{layout}.log", fakes.environment) as weir:
                 costs = weir.costs()
                 _print(layout, costs)
                 yield from _figures(layout, costs)
-                yield from latencies.measure(layout, peers)
+                yield from latencies.measure(layout, fakes)
 
 
 def _print(layout: str, costs: Mapping[str, Cost]) -> None:

@@ -53,7 +53,7 @@ class _Received:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peers:
+class Fakes:
     """Fake sites, and a mail server; and the variables by which processes find it."""
 
     sites: sites.Sites
@@ -63,7 +63,7 @@ class Peers:
 
 
 @contextmanager
-def peers(folder: Path) -> Iterator[Peers]:
+def fakes(folder: Path) -> Iterator[Fakes]:
     """Run them."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
@@ -73,7 +73,7 @@ def peers(folder: Path) -> Iterator[Peers]:
     with sites.running(SITES, folder) as running:
         server.start()
         try:
-            yield Peers(
+            yield Fakes(
                 sites=running,
                 unasked=iter(range(SITES)),
                 received=received,
@@ -83,12 +83,12 @@ def peers(folder: Path) -> Iterator[Peers]:
             server.stop()
 
 
-def measure(layout: str, peers: Peers) -> Iterator[Figure]:
+def measure(layout: str, fakes: Fakes) -> Iterator[Figure]:
     """Yield the median and the 99th percentile of each latency."""
     for name, taken in {
-        "fetch": _repeated(partial(_fetch, peers)),
+        "fetch": _repeated(partial(_fetch, fakes)),
         "notify": _notified(),
-        "send_once": _repeated(partial(_send_once, peers)),
+        "send_once": _repeated(partial(_send_once, fakes)),
     }.items():
         seconds = list(taken)
         yield Figure(name=f"idle_{layout}_{name}_p50", value=1000 * median(seconds), unit="ms")
@@ -102,14 +102,14 @@ def _repeated(once: Callable[[], float]) -> Iterator[float]:
         yield once()
 
 
-def _fetch(peers: Peers) -> float:
-    place = next(peers.unasked)
+def _fetch(fakes: Fakes) -> float:
+    place = next(fakes.unasked)
     began = time.time()
-    request_fetch(peers.sites.url(place, "/ok/idle"))
+    request_fetch(fakes.sites.url(place, "/ok/idle"))
 
     def arrived() -> float | None:
-        arrivals, _ = site_log.read_arrivals(peers.sites.log)
-        return next((one.at_ns / 1e9 for one in arrivals if one.host == peers.sites.hosts[place]), None)
+        arrivals, _ = site_log.read_arrivals(fakes.sites.log)
+        return next((one.at_ns / 1e9 for one in arrivals if one.host == fakes.sites.hosts[place]), None)
 
     return _when(arrived) - began
 
@@ -137,13 +137,13 @@ def _stored(began: dict[int, float]) -> Iterator[float]:
     time.sleep(LOOKED_AT_EVERY_S)
 
 
-def _send_once(peers: Peers) -> float:
+def _send_once(fakes: Fakes) -> float:
     number = uuid4().hex
     recipient = f"{number}@example.com"
     order = Order.objects.create(number=number, customer_email=recipient)
     began = time.time()
     outbox.send_once(SHIPPED, number, to=recipient, context={"order_id": order.pk})
-    return _when(lambda: peers.received.at.get(recipient)) - began
+    return _when(lambda: fakes.received.at.get(recipient)) - began
 
 
 def _when(told: Callable[[], float | None]) -> float:
