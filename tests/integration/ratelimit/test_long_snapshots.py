@@ -14,6 +14,8 @@ import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from project.checkout import CHECKOUT
+from tests.conftest import ROOMS
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, claim, database_now
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take, wait_s
 from weir.postgres import planner, statements
@@ -159,6 +161,12 @@ PREPARED: dict[str, Callable[[], Call]] = {
     "waiting_sites": finding_where_tasks_wait,
     "rollup": rolling_up,
 }
+
+
+def test_each_statement_that_looks_for_the_newest_version_is_measured() -> None:
+    """All but dispatch's, which does so only at sites whose fetches in flight are limited."""
+    sources = (file for room in ROOMS for file in (CHECKOUT / room).rglob("*.sql"))
+    assert {file.stem for file in sources if "newest version" in file.read_text()} - {"dispatch"} == {*PREPARED}
 
 
 STATISTICS = {
