@@ -15,6 +15,7 @@ from benchmarks import database
 from benchmarks.growth import curves
 from benchmarks.growth.curves import takes_ms
 from benchmarks.scale import explained, tables
+from weir.conf import settings
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import Confirmation
 from weir.workers import publish, task_names
@@ -47,9 +48,9 @@ DUE = f"""
     UPDATE weir_ratelimit_site SET next_start = clock_timestamp(), has_backlog = true, due_at = NULL
     WHERE id <= {DUE_SITES}
 """
-# The statements of a tick whose plans are written, with parameters that differ from those of the measured tick.
+# The statements of a tick whose plans are written, with parameters that are not recorded, or differ from the tick's.
 EXPLAINED: dict[str, dict[str, object]] = {
-    "in_hand": {"delivery": DELIVERY, "horizon": LONGEST_EXTRA},
+    "in_hand": {"delivery": DELIVERY, "horizon": settings.WEIR_LOOKAHEAD + LONGEST_EXTRA},
     "dispatch": {"after": 0},
 }
 Times = dict[str, list[float]]
