@@ -76,6 +76,14 @@ def test_a_file_holds_what_it_is_named_for() -> None:
     assert [f"{module.__name__}: {name}" for module, name in modules if not hasattr(module, name)] == []
 
 
+def test_what_is_installed_by_hand_is_what_ci_installs() -> None:
+    """But Exim, which is unpacked, and the older servers of `make matrix`, in whose place it takes others."""
+    of_ci = re.findall(r"^\t([\w-]+):/", (CHECKOUT / ".ci" / "programs").read_text(), re.MULTILINE)
+    [by_hand] = re.findall(r"`apt-get install --no-install-recommends (.+)`", TEXT)
+
+    assert by_hand.split() == [package for package in of_ci if package not in {"postgresql-15", "redis-server"}]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_no_stage_is_entered_twice_without_a_reason(way: str) -> None:
     """Each folder that a way comes by again is named below it, with the reason, and no other is."""
