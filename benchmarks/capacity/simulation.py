@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 from statistics import median
-from unittest import mock
+from typing import Any
 
 import psutil
 from django.db import connection
@@ -27,10 +27,9 @@ from benchmarks.capacity import pgbench
 from benchmarks.capacity.usage import Meter, Usage, running_postgresql
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
-from project.celery import app
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import Confirmation
-from weir.workers import task_names
+from weir.workers import publish, task_names
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.fetcher.results.store import store
@@ -78,7 +77,7 @@ class Driver:
         self.ticks_s, self.sent, self.stored = [], 0, 0
         until, next_tick = clock.now() + lasts_s, clock.now()
         begun: list[Future[None]] = []
-        with mock.patch.object(app, "send_task", self._send_task), ThreadPoolExecutor(THREADS) as threads:
+        with publish.taken_by(self._take), ThreadPoolExecutor(THREADS) as threads:
             while (now := clock.now()) < until:
                 if now >= next_tick:
                     next_tick = now + 1.0
@@ -91,9 +90,9 @@ class Driver:
         for done in begun:
             done.result()
 
-    def _send_task(self, name: str, args: tuple[list[int], ...] = (), **_options: object) -> None:
+    def _take(self, name: str, arguments: Sequence[Any], _options: object) -> None:
         if name == task_names.FETCH_BATCH:
-            self._at(0.0, partial(self._claim, *args))
+            self._at(0.0, partial(self._claim, *arguments))
 
     def _at(self, when: float, do: Callable[[], None]) -> None:
         heappush(self._due, (when, next(self._number), do))
