@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.figures import PAGE
+from benchmarks.figures import KEPT, PAGE
 from benchmarks.page import capacity, groups, writing
+from benchmarks.page.lines import TABLES
 from benchmarks.page.numbers import Number, written
 from benchmarks.provenance import FILE
 
@@ -201,6 +202,32 @@ def test_nothing_is_reckoned_of_parts_that_are_missing() -> None:
     assert "| PostgreSQL's processor | 0.3 cores | 1.6 cores |" in table
     assert "bottleneck" not in table
     assert capacity.measured({}) == ""
+
+
+of_kept = pytest.mark.skipif(not KEPT.exists(), reason="no figures are kept yet")
+
+
+@of_kept
+def test_the_page_is_made_of_the_figures_that_are_kept(tmp_path: Path) -> None:
+    """A line that was changed, or a figure that was measured anew, is on the page."""
+    copy = tmp_path / PAGE.name
+    copy.write_text(PAGE.read_text())
+    writing.write(copy, KEPT)
+    assert copy.read_text() == PAGE.read_text()
+
+
+@of_kept
+def test_each_figure_of_a_line_is_one_that_its_benchmark_has() -> None:
+    """A name that no benchmark writes would leave its line out, and nobody would see that."""
+    kept = writing.read(KEPT).figures
+    named = [
+        (table.benchmark, figure)
+        for table in TABLES.values()
+        if table.benchmark in kept
+        for line in table.lines
+        for figure in (line.figure, *(name for peer in line.peers for name in (peer.figure, peer.ratio) if name))
+    ]
+    assert [figure for benchmark, figure in named if figure not in kept[benchmark]] == []
 
 
 def test_numbers_have_three_digits_or_all_of_their_whole_ones() -> None:
