@@ -6,7 +6,6 @@ that is not there is left out. A table without any says how it is measured.
 
 import json
 import shutil
-from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -80,11 +79,16 @@ def _provenance_in(folder: Path) -> dict[str, dict[str, str]]:
 def _contents(found: Found) -> dict[str, str]:
     tables = {mark: _table(table, found.figures.get(table.benchmark, {})) for mark, table in TABLES.items()}
     of_capacity = found.figures.get("capacity", {})
-    grown = [of for benchmark, of in found.figures.items() if benchmark.startswith("growth")]
+    grown = {
+        name: number
+        for benchmark, of in found.figures.items()
+        if benchmark.startswith("growth")
+        for name, number in of.items()
+    }
     return {
         "provenance": _provenance(found),
         **tables,
-        "growth": groups.growth(dict(ChainMap(*map(dict, grown)))) or _not_measured("growth"),
+        "growth": groups.growth(grown) or _not_measured("growth"),
         "idle": groups.idle(found.figures.get("idle", {})) or _not_measured("idle"),
         "capacity measured": capacity.measured(of_capacity) or _not_measured("capacity"),
         "capacity reckoned": capacity.reckoned(of_capacity) or _not_measured("capacity"),

@@ -123,17 +123,18 @@ def test_a_page_that_is_written_twice_is_the_same(folder: Path) -> None:
 
 def test_curves_have_their_points_in_order_and_their_exponents() -> None:
     of = {
-        "growth_dispatch_tick_at_100000": Number(9.1, "ms"),
-        "growth_dispatch_tick_at_1000": Number(3.24, "ms"),
-        "growth_dispatch_tick_exponent": Number(-0.00001, ""),
-        "growth_dispatch_tick_exponent_of_last_step": Number(1.26, ""),
-        "growth_flush_at_1000": Number(5, "ms"),
-        "growth_took": Number(7, "s"),
+        "growth_queued_claim_1000_at_1000": Number(5, "ms"),
+        "growth_queued_tick_at_100000": Number(9.1, "ms"),
+        "growth_queued_tick_at_1000": Number(3.24, "ms"),
+        "growth_queued_tick_exponent": Number(-0.00001, ""),
+        "growth_queued_tick_exponent_of_last_step": Number(1.26, ""),
+        "growth_queued_other_at_1000": Number(7, "ms"),
+        "queued_filled_at_1000": Number(7, "s"),
     }
-    assert groups.growth(of).splitlines()[2:] == [
-        "| dispatch tick | 1,000: 3.24 ms; 100,000: 9.1 ms | 0.00 | 1.26 |",
-        "| flush | 1,000: 5 ms | not fitted | not fitted |",
-    ]
+    _, _, tick, claims = groups.growth(of).splitlines()
+    assert tick.startswith("| Queued fetches | A tick of dispatch that finds nothing to reserve | 1,000: 3.24 ms; 100,")
+    assert tick.endswith("; 100,000: 9.1 ms | 0.00 | 1.26 |")
+    assert claims == "|  | Claims of 1,000 | 1,000: 5 ms | not fitted | not fitted |"
 
 
 def test_idle_has_the_layouts_that_were_measured() -> None:
