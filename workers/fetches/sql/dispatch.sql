@@ -14,7 +14,7 @@
 -- A site with `max_concurrency` gets runs that may have as many fetches in flight as earlier runs leave over; their
 -- holders keep to it. A site that was reserved since this statement began gets none: the next statement sees all runs.
 --
--- clock     the clock, read once for all sites: for a site that is looked at later, it says that less has passed
+-- clock     the clock, read once for all sites (one clock): for a site that is looked at later, it is a little slow
 -- due       the sites that are due, locked
 -- timed     the clock, read under the locks
 -- opened    the soonest start of each
