@@ -180,7 +180,7 @@ def test_a_page_of_the_admin_counts_no_further_than_its_bound(query: dict[str, s
 
 
 @pytest.mark.usefixtures("_many")
-@pytest.mark.parametrize(("name", "most"), [("states", 3 * counts.MOST), ("kinds", 3 * counts.MOST + LOOKED_UP)])
+@pytest.mark.parametrize(("name", "most"), [("states", 2 * counts.MOST), ("kinds", 2 * counts.MOST + LOOKED_UP)])
 @pytest.mark.parametrize("is_stale", [False, True])
 def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int, is_stale: bool) -> None:
     """Also where PostgreSQL believes that a state is common that has no e-mail any more."""

@@ -1,11 +1,11 @@
 -- Count what waits, is unknown and failed of each kind, each up to `most`: of the `registered` kinds, of those that are
--- paused, and of those of which there are e-mails. Reads only, by indexes: the cost does not grow with the table. Run
--- after by_index.sql.
+-- paused, and of those of which there are e-mails. Reads only, by indexes: the cost does not grow with the table, nor with
+-- what waits. Run with planner.by_indexes.
 --
 -- stored: the kinds of which there are e-mails: one look into the index weir_email_kind for each
 -- known:  all kinds
--- A kind is compared and ordered so that no other index than weir_email_unsent_by_kind serves: one without the kind would pass
--- by the e-mails of all others.
+-- A kind is compared and ordered so that one index serves, and the reading ends with `most`: weir_email_queues for what
+-- waits, weir_email_unsent_by_kind for the others. One without the kind would pass by the e-mails of all others.
 WITH RECURSIVE stored AS (
     (SELECT kind FROM weir_mail_email ORDER BY kind LIMIT 1)
     UNION ALL
@@ -31,7 +31,7 @@ SELECT
         FROM (
             SELECT FROM weir_mail_email AS e
             WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'pending'
-            ORDER BY e.kind, e.created_at, e.id
+            ORDER BY e.kind, e.priority, e.next_attempt_at, e.id
             LIMIT %(most)s
         ) AS few
     ) AS waiting,
