@@ -21,11 +21,12 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 # A file is run by one process: what a module sets up is set up once. Those that take long wait; others fill their time.
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 
-# What happens to an installation, for `make deployments` and CI: its servers fail over, go back, are upgraded or full; its
-# operators do what the how-to pages say, measure it, and take it out. What somebody types first, README and the like, is in
-# `make test`.
-DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs/how_to failover faults great_run hardening host/leaving pooler \
-	recovery upgrade)
+# What happens to an installation, for `make deployments` and CI: somebody types what README and the how-to pages say, a
+# project that is not ours takes Weir up, tests with it and takes it out; operators measure it; its servers fail over, go
+# back, are upgraded or full.
+DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs failover faults great_run hardening host pooler \
+	project/test_up_and_demo.py recovery upgrade) \
+	$(addprefix tests/integration/,benchmarks docs examples guest integrate project/test_own_app.py)
 
 # What was too late twice is run again when nothing runs beside it (tests/put_off.py).
 LATE = .weir/late
@@ -42,7 +43,7 @@ else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
-deployments: install ## run all jobs on servers that fail over, go back, are upgraded or full, and all that the how-to pages say
+deployments: install ## run what the pages say, projects that take Weir up, and all jobs on servers that fail, go back or are upgraded
 	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) $(PUT_OFF) $(or $(ARGS),$(DEPLOYMENTS))
 	$(RUN_LATE)
 

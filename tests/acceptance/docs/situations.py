@@ -75,7 +75,7 @@ NOT_RUN += [
     NotRun("docs/how-to/monitor.md", "livenessProbe:", "There is no Kubernetes."),
 ]
 
-BY_PYTEST = "tests/integration/testing/test_hosts.py runs tests by pytest."
+BY_PYTEST = "tests/integration/integrate/test_hosts.py runs tests by pytest."
 NOT_RUN += [NotRun("docs/how-to/test-your-app.md", "from shop.tasks import ask_for_price", BY_PYTEST)]
 
 API = "docs/how-to/use-the-api.md"

@@ -1,6 +1,6 @@
 """Weir's tables are taken out by what docs/add-to-your-project.md says, here in one process.
 
-`make deployments` has a project do it by the page, and looks at the schedule, too: tests/acceptance/host/leaving.
+tests/acceptance/host has a project do it by the page, and looks at the schedule, too.
 """
 
 from tests.integration.conftest import StartPython
