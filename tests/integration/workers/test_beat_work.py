@@ -18,7 +18,6 @@ from weir.notifications import flush, forgetting, inbox
 from weir.notifications.inbox import writing
 from weir.notifications.link import calls
 from weir.notifications.models import Excess, Notification
-from weir.postgres import statements
 from weir.ratelimit.models import Site
 from weir.workers import task_names
 from weir.workers.beat import work
@@ -230,22 +229,3 @@ def test_a_tick_that_cannot_be_asked_about_is_due_still(scheduler: Any, monkeypa
     with pytest.raises(OperationalError):
         scheduler.apply_entry(entry)
     assert entry.model.last_run_at == entry.last_run_at
-
-
-def test_questions_read_indexes_alone() -> None:
-    """Their time does not grow with the tables."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET enable_seqscan = off")
-        try:
-            for package, names in {
-                "weir.workers.fetches": ("dispatch", "sweep"),
-                "weir.workers.mail": ("send",),
-                "weir.notifications": ("expire",),
-            }.items():
-                for name in names:
-                    cursor.execute(f"EXPLAIN {statements._load(package, f'work/{name}')}")
-                    plan = "\n".join(row for (row,) in cursor.fetchall())
-                    tables = [line for line in plan.splitlines() if "Seq Scan" in line and "excess" not in line]
-                    assert not tables, plan
-        finally:
-            cursor.execute("RESET enable_seqscan")

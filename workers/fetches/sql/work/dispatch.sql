@@ -1,3 +1,9 @@
--- Whether dispatch has anything to do: a site has a backlog, or something becomes due at one.
-SELECT EXISTS (SELECT FROM weir_ratelimit_site WHERE has_backlog)
-    OR EXISTS (SELECT FROM weir_ratelimit_site WHERE due_at BETWEEN '-infinity' AND statement_timestamp()) AS has_work
+-- Whether dispatch has anything to do: a site has a backlog, or something becomes due at one. First row
+-- (docs/explanation/sql.md).
+SELECT (SELECT id FROM weir_ratelimit_site WHERE has_backlog ORDER BY id LIMIT 1) IS NOT NULL
+    OR (
+        SELECT id FROM weir_ratelimit_site
+        WHERE due_at BETWEEN '-infinity' AND statement_timestamp()
+        ORDER BY due_at
+        LIMIT 1
+    ) IS NOT NULL AS has_work

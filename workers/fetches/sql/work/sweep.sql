@@ -1,7 +1,17 @@
--- Whether sweep has anything to do: a fetch has not ended, or a call of `on_done` was not made.
-SELECT EXISTS (SELECT FROM weir_fetches_fetch WHERE state = 'queued')
-    OR EXISTS (SELECT FROM weir_fetches_fetch WHERE state IN ('reserved', 'running'))
-    OR EXISTS (
-        SELECT FROM weir_fetches_fetch
+-- Whether sweep has anything to do: a fetch has not ended, or a call of `on_done` was not made. First row
+-- (docs/explanation/sql.md).
+SELECT (
+        SELECT id FROM weir_fetches_fetch
+        WHERE state = 'queued'
+        ORDER BY site_id, priority DESC, not_before, id
+        LIMIT 1
+    ) IS NOT NULL
+    OR (
+        SELECT id FROM weir_fetches_fetch WHERE state IN ('reserved', 'running') ORDER BY site_id, lease_until LIMIT 1
+    ) IS NOT NULL
+    OR (
+        SELECT id FROM weir_fetches_fetch
         WHERE finished_at IS NOT NULL AND on_done_called_at IS NULL AND on_done <> ''
-    ) AS has_work
+        ORDER BY finished_at
+        LIMIT 1
+    ) IS NOT NULL AS has_work

@@ -1,8 +1,17 @@
--- Whether mailers have anything to do: an e-mail is due, or held by one, or its time is over.
-SELECT EXISTS (
-        SELECT FROM weir_mail_email WHERE state = 'pending' AND next_attempt_at <= statement_timestamp()
-    )
-    OR EXISTS (SELECT FROM weir_mail_email WHERE state IN ('claimed', 'sending'))
-    OR EXISTS (
-        SELECT FROM weir_mail_email WHERE state IN ('pending', 'claimed') AND expires_at <= statement_timestamp()
-    ) AS has_work
+-- Whether mailers have anything to do: an e-mail is due, or held by one, or its time is over. First row
+-- (docs/explanation/sql.md).
+SELECT (
+        SELECT id FROM weir_mail_email
+        WHERE state = 'pending' AND next_attempt_at <= statement_timestamp()
+        ORDER BY next_attempt_at, id
+        LIMIT 1
+    ) IS NOT NULL
+    OR (
+        SELECT id FROM weir_mail_email WHERE state IN ('claimed', 'sending') ORDER BY state, sending_since LIMIT 1
+    ) IS NOT NULL
+    OR (
+        SELECT id FROM weir_mail_email
+        WHERE state IN ('pending', 'claimed') AND expires_at <= statement_timestamp()
+        ORDER BY expires_at
+        LIMIT 1
+    ) IS NOT NULL AS has_work

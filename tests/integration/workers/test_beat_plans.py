@@ -1,0 +1,69 @@
+"""What beat asks before ticks is answered by index entries, whatever PostgreSQL has counted."""
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+
+from tests.integration.plans import explain
+from weir.postgres import statements
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TABLES = {
+    "weir_ratelimit_site",
+    "weir_fetches_fetch",
+    "weir_mail_email",
+    "weir_notifications_notification",
+}
+QUESTIONS = (
+    ("weir.workers.fetches", "dispatch"),
+    ("weir.workers.fetches", "sweep"),
+    ("weir.workers.mail", "send"),
+    ("weir.notifications", "expire"),
+)
+ROWS = 2_000
+# All of it is to be done, and counted; and then is done.
+FILL = f"""
+    INSERT INTO weir_ratelimit_site (name, "interval", burst, has_backlog, due_at, covers_subdomains)
+    SELECT n || '.example', '1 s', 1, n % 2 = 0, CASE WHEN n % 2 = 1 THEN now() END, false
+    FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO weir_fetches_fetch (
+        url, hop_url, redirects, site_id, priority, attempts, max_attempts, headers, etag, last_modified, error,
+        on_done, state, not_before
+    )
+    SELECT 'http://one.example/' || n, '', 0, n, 1, 0, 5, '[]', '', '', '', 'shop.done', 'queued', now()
+    FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO weir_mail_email (
+        kind, key, recipient, context, expires_at, state, attempts, content_size, message_id, claimed_by, phase,
+        last_reply
+    )
+    SELECT 'test', n, 'a@b.example', '{{}}', now(), 'pending', 0, 0, '', '', '', ''
+    FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, expires_at)
+    SELECT (SELECT max(id) FROM auth_user), 'test', 'text', '', '', now() FROM generate_series(1, {ROWS}) AS n;
+    ANALYZE {", ".join(sorted(TABLES))};
+    UPDATE weir_ratelimit_site SET has_backlog = false, due_at = NULL;
+    UPDATE weir_fetches_fetch SET state = 'done', finished_at = now(), status_code = 200, on_done_called_at = now();
+    UPDATE weir_mail_email SET state = 'sent', sent_at = now(), ended_at = now();
+    UPDATE weir_notifications_notification SET expires_at = NULL
+"""
+
+
+@pytest.fixture
+def _done(shared_rows: None, transactional_db: None) -> None:  # noqa: ARG001  autovacuum is off
+    get_user_model().objects.create(username="reader")
+    with connection.cursor() as cursor:
+        for statement in FILL.split(";"):
+            cursor.execute(statement)
+
+
+@pytest.mark.usefixtures("_done")
+def test_questions_read_no_table_where_statistics_are_old() -> None:
+    """They say that the first row will do, which is true no more."""
+    read = {
+        (name, node["Relation Name"])
+        for package, name in QUESTIONS
+        for node in explain(statements._load(package, f"work/{name}"))
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in TABLES
+    }
+    assert not read
