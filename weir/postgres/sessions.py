@@ -22,6 +22,7 @@ SILENCE_S: Final = 5
 PROBE_AFTER_S, PROBE_EVERY_S = 3, 1
 PROBES: Final = (SILENCE_S - PROBE_AFTER_S) // PROBE_EVERY_S
 LONGEST_MS: Final = 2**31 - 1  # that PostgreSQL knows
+PLANNED_FOR_S: Final = 30.0  # a session that stays open plans its statements anew, after this time
 
 # For libpq, on this side.
 CLIENT: Final[Mapping[str, int]] = {
@@ -91,6 +92,15 @@ def set_values(session: psycopg.Connection[Any], values: Mapping[str, str]) -> N
     """Have the session keep these values of all that `configure` sets. Raises psycopg.Error."""
     with psycopg.Cursor(session) as cursor:
         cursor.execute(_SET, values, prepare=False)
+
+
+def plan_anew(session: psycopg.Connection[Any]) -> None:
+    """Have each prepared statement of the session be planned anew when it is executed next. Raises psycopg.Error.
+
+    PostgreSQL keeps a plan until statistics are gathered anew, whatever the table has grown to since.
+    """
+    with psycopg.Cursor(session) as cursor:
+        cursor.execute("DISCARD PLANS", prepare=False)
 
 
 def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:

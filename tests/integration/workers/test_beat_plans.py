@@ -1,11 +1,13 @@
-"""What beat asks before ticks is answered by index entries, whatever PostgreSQL has counted."""
+"""What beat asks before ticks is answered by index entries, whatever PostgreSQL has counted and planned."""
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from tests.integration.plans import explain
-from weir.postgres import statements
+from tests.integration.plans import believe_empty, explain
+from weir.postgres import sessions, statements
+from weir.workers import task_names
+from weir.workers.beat import work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,6 +51,12 @@ FILL = f"""
 """
 
 
+MANY_TASKS = """
+    INSERT INTO weir_throttled_postponedtask (site, task, signature, max_wait, publications)
+    SELECT 'one.example', 'shop.ask', '{}', 1, 0 FROM generate_series(1, 3000)
+"""
+
+
 @pytest.fixture
 def _done(shared_rows: None, transactional_db: None) -> None:  # noqa: ARG001  autovacuum is off
     get_user_model().objects.create(username="reader")
@@ -67,3 +75,26 @@ def test_questions_read_no_table_where_statistics_are_old() -> None:
         if node["Node Type"] == "Seq Scan" and node["Relation Name"] in TABLES
     }
     assert not read
+
+
+def test_questions_are_planned_anew_for_tables_that_have_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beat's session stays open; a plan for an empty table reads all of it until statistics are gathered."""
+    monkeypatch.setattr(sessions, "PLANNED_FOR_S", 0.0)
+    believe_empty("weir_throttled_postponedtask")
+    plans, ticks = [], work.SentTicks()
+
+    def ask() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("EXPLAIN EXECUTE asked")
+            plans.append(cursor.fetchone()[0])
+        return False
+
+    monkeypatch.setitem(work._questions, task_names.SWEEP, work.Question(has_work=ask, sent_every_s=3600.0))
+    ticks.note("sweep")
+    with connection.cursor() as cursor:
+        cursor.execute("PREPARE asked AS SELECT id FROM weir_throttled_postponedtask WHERE id = 1")
+        assert ticks.is_needless("sweep", task_names.SWEEP)
+        cursor.execute(MANY_TASKS)
+    assert ticks.is_needless("sweep", task_names.SWEEP)
+    assert "Seq Scan" in plans[0]
+    assert "Index" in plans[1]
