@@ -13,18 +13,24 @@ inactive in step 1. If a process dies in between, `find_overlooked` (part of swe
 all sites.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from weir.postgres import statements
+from django.db import OperationalError
+from psycopg.errors import LockNotAvailable
+
+from weir.logs.loggers import get_logger
+from weir.postgres import bounded, statements
 from weir.workers import task_names
 from weir.workers.publish import publish
 
 _query = partial(statements.run, "weir.workers.fetches")
+log = get_logger(__name__)
 
 SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
 SITES_AT_ONCE = 2_000  # that are activated in one transaction, as their rows are locked meanwhile
+PATIENCE_S = 0.5  # a sweep has more to do than to wait for who holds a site
 MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated at once, dispatch looks at all
 _looked_up_to = 0  # the id of a site
 
@@ -90,16 +96,31 @@ def activate_due() -> int:
 def find_overlooked() -> int:
     """Look at the next SITES_A_LOOK sites; returns how many were activated, as something is due there.
 
-    Each call goes on after the last site that this process looked at, and begins anew after the last of all.
+    Each call goes on after the last site that this process looked at, and begins anew after the last of all. Where
+    another transaction holds one that was overlooked for longer than PATIENCE_S, none of them is activated.
     """
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
-    look = _look(after=_looked_up_to, most=SITES_A_LOOK)
+    try:
+        with bounded.not_waiting_for_locks(PATIENCE_S):
+            look = _look(statements.run_within, after=_looked_up_to, most=SITES_A_LOOK)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
+        log.warning("overlooked_sites_wait_for_others")
+        return 0
     _looked_up_to = (look.last or 0) if look.looked_at == SITES_A_LOOK else 0
     return len(look.activated)
 
 
-def _look(*, sites: list[int] | None = None, after: int = 0, most: int | None = None) -> Look:
-    [look] = _query("activate", {"sites": sites, "after": after, "most": most}, row=Look)
+def _look(
+    run: Callable[..., list[Look]] = statements.run,
+    *,
+    sites: list[int] | None = None,
+    after: int = 0,
+    most: int | None = None,
+) -> Look:
+    parameters = {"sites": sites, "after": after, "most": most}
+    [look] = run("weir.workers.fetches", "activate", parameters, row=Look)
     return look
 
 

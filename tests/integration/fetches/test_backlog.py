@@ -284,6 +284,17 @@ def test_finding_overlooked_sites_goes_round_through_all_of_them(monkeypatch: py
     assert [backlog.find_overlooked() for _ in range(3)] == [2, 1, 2]
 
 
+def test_looking_for_overlooked_sites_waits_for_nobody(other_connection: psycopg.Connection[Any]) -> None:
+    """Sweep has more to do; who holds a site may hold it for long."""
+    request_fetch(URL)
+    Site.objects.update(has_backlog=False)
+    other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
+    with waiting_for_nobody():
+        assert backlog.find_overlooked() == 0
+    other_connection.rollback()
+    assert backlog.find_overlooked() == 1
+
+
 def test_activating_an_active_site_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
     """Web code that adds to a busy site does not wait for reservations."""
     request_fetch(URL)

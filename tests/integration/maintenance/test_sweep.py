@@ -18,6 +18,7 @@ from tests.integration.conftest import (
     claim,  # a message that is newer than all slots
     database_now,
     dispatch_message,
+    waiting_for_nobody,
 )
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site, Slot
@@ -222,3 +223,14 @@ def test_a_fetch_without_on_done_calls_nothing(messages: list[Message]) -> None:
     messages.clear()
     sweep()
     assert messages == []
+
+
+def test_a_fetch_that_others_hold_stops_no_sweep(other_connection: psycopg.Connection[Any]) -> None:
+    """However long: the next sweep after that takes it back, and all others are taken back now."""
+    held, *_ = running(3)
+    expire()
+    other_connection.execute("SELECT 1 FROM weir_fetches_fetch WHERE id = %s FOR UPDATE", [held])
+    with waiting_for_nobody():
+        assert sweep() == 2
+    other_connection.rollback()
+    assert sweep() == 1

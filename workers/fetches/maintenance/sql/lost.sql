@@ -1,4 +1,5 @@
--- Find held fetches whose lease ran out: their message was lost, or their fetcher died. Reads only.
+-- Find held fetches whose lease ran out: their message was lost, or their fetcher died. One that another transaction has
+-- locked is left to the next sweep (skip locked, docs/explanation/sql.md): who waits for it would hold up all others.
 -- Of those that a fetcher had in hand, that is noted (fetcher/results/sql/take_in_hand.sql). What was beside one is
 -- explained by it, and lost for no fault of its own. So that this is known of all that the fetcher held, what it had in
 -- hand is found last.
@@ -13,6 +14,7 @@ WITH lost AS MATERIALIZED (
     WHERE state IN ('reserved', 'running') AND lease_until < (SELECT clock_timestamp())
     ORDER BY site_id, lease_until
     LIMIT %(most)s
+    FOR NO KEY UPDATE SKIP LOCKED
 ), holders AS MATERIALIZED (
     SELECT claimed_by, bool_or(in_hand) AS has_one_in_hand, bool_or(NOT in_hand) AS has_others
     FROM (
