@@ -34,6 +34,7 @@ def fetch_batch(slot_ids: list[int]) -> None:
 
 
 @shared_task(name=task_names.SWEEP, **task_names.OPTIONS)
+@serial.run_in(serial.SWEEP)
 def sweep() -> None:
     """Find what was lost on the way, and queue it again; safe to run twice or together."""
     sweeping.sweep()

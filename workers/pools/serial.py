@@ -1,10 +1,13 @@
-"""Serial queues: in a pool of threads, mail and maintenance take a thread each, and leave the others to ticks.
+"""Serial queues: in a pool of threads, mail and maintenance take a thread each, and so does each tick.
 
 What is in `weir.maintenance` may take half a minute, and a mail server may keep an e-mail waiting for ten. Ticks of
 both come meanwhile. In processes of their own they have children of their own (`Procfile.split`); where a few threads
 serve several queues, they would soon hold all of them. So a tick that finds its serial queue busy leaves its function
 there, once, and ends. The thread that is busy runs it next, within its own task: logs, spans and an error are of that
 one. Ticks of the same function that came before that are done by the same run, as each does all that is due.
+
+A tick that keeps Weir going has a queue of its own, and waits for no other. Where it waits for a lock, as somebody
+holds a row for long, those of its name that come meanwhile would wait beside it, each in a thread, with a session.
 
 A process of a pool runs one task at a time, and never finds its serial queue busy.
 """
@@ -54,6 +57,9 @@ class SerialQueue:
 
 MAIL: Final = SerialQueue()
 MAINTENANCE: Final = SerialQueue()
+SWEEP: Final = SerialQueue()
+PUBLISH: Final = SerialQueue()
+FLUSH: Final = SerialQueue()
 
 
 def run_in(queue: SerialQueue) -> Callable[[Callable[[], None]], Callable[[], None]]:

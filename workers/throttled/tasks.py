@@ -8,10 +8,12 @@ from celery.signals import task_revoked, task_unknown
 from kombu import Message
 
 from weir.workers import task_names
+from weir.workers.pools import serial
 from weir.workers.throttled import postponing, publishing
 
 
 @shared_task(name=task_names.PUBLISH_POSTPONED, **task_names.OPTIONS)
+@serial.run_in(serial.PUBLISH)
 def publish_postponed() -> None:
     """Publish the throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, at once, or late."""
     publishing.publish_due()

@@ -16,6 +16,7 @@ PURGING_S = 20.0  # for notifications, and for notes of epochs: reconciliation m
 
 
 @shared_task(name=task_names.FLUSH_UNREAD, **task_names.OPTIONS)
+@serial.run_in(serial.FLUSH)
 def flush_unread() -> None:
     """Move sealed deltas from Redis to PostgreSQL; safe to run twice, at once, or killed anywhere."""
     with spans.span("flush unread"), outages.waited_out("unread_not_flushed"):
