@@ -109,3 +109,16 @@ def test_what_others_hold_is_left_for_the_next_time(site: Site, other_connection
     assert FetchBody.objects.get().pk == held.pk
     other_connection.rollback()
     assert purge() == 1
+
+
+def test_a_site_that_others_hold_stops_no_purge(site: Site, other_connection: psycopg.Connection[Any]) -> None:
+    """Its Crawl-delay, which counts no more, is removed the next time; all else goes now."""
+    Site.objects.update(crawl_delay=timedelta(seconds=5))
+    ended(site, 31 * DAY)
+    other_connection.execute("SELECT 1 FROM weir_ratelimit_site FOR UPDATE")
+    with waiting_for_nobody():
+        assert purge() == 1
+    assert Site.objects.get().crawl_delay
+    other_connection.rollback()
+    assert purge() == 0
+    assert Site.objects.get().crawl_delay is None

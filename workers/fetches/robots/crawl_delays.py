@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
+from django.db import transaction
+
 from weir.conf import settings
 from weir.postgres import statements
 from weir.ratelimit import site_settings
@@ -23,14 +25,26 @@ def settle(site_ids: Iterable[int]) -> None:
     Where two processes do so at once, the one that has read less recently may write last. A Crawl-delay that counts no
     more then stays until `settle_all` runs; one that is missing is set when a fetcher looks that robots.txt up again.
     """
-    parameters = {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
-    for row in statements.run("weir.workers.fetches.robots", "crawl_delays", parameters, row=UnsettledSite):
+    for row in _unsettled(site_ids):
         site_settings.set_crawl_delay(row.site_id, row.crawl_delay)
 
 
 def settle_all() -> None:
     """Remove the Crawl-delays that count no more: their robots.txt has expired, or is no longer obeyed.
 
-    A site that is to obey again gets its Crawl-delay when a fetcher looks its robots.txt up.
+    A site that is to obey again gets its Crawl-delay when a fetcher looks its robots.txt up. One that another
+    transaction has locked is left to the next call.
     """
-    settle(Site.objects.filter(crawl_delay__isnull=False).values_list("pk", flat=True))
+    for row in _unsettled(Site.objects.filter(crawl_delay__isnull=False).values_list("pk", flat=True)):
+        if _is_free(row.site_id):
+            site_settings.set_crawl_delay(row.site_id, row.crawl_delay)
+
+
+def _unsettled(site_ids: Iterable[int]) -> list[UnsettledSite]:
+    parameters = {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
+    return statements.run("weir.workers.fetches.robots", "crawl_delays", parameters, row=UnsettledSite)
+
+
+def _is_free(site_id: int) -> bool:
+    with transaction.atomic():
+        return Site.objects.filter(pk=site_id).select_for_update(skip_locked=True, no_key=True).exists()
