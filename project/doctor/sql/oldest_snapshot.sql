@@ -1,8 +1,25 @@
--- Return the session whose snapshot is the oldest, if there is one beside this session's. Reads only.
+-- Return what keeps PostgreSQL from removing dead rows for longest, one row of each kind: sessions, which
+-- have a `pid`; prepared transactions; replication slots; and standbys without one. `name` is what an operator knows it
+-- by. Of transactions it is known for how many seconds, of the others how many `transactions` ago they began. Reads only.
+-- A transaction that has written keeps rows by its own id, also between two statements, when it has no snapshot.
 -- Sessions of others show as such to a role that may see them (pg_read_all_stats).
-SELECT pid, application_name, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
-FROM pg_stat_activity
-WHERE backend_xmin IS NOT NULL AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
-    AND backend_type <> 'autovacuum worker'
-ORDER BY xact_start
-LIMIT 1
+SELECT DISTINCT ON (kind) kind, pid, name, seconds, transactions
+FROM (
+    SELECT
+        CASE WHEN xact_start IS NULL THEN 'standby' ELSE 'session' END AS kind,
+        pid,
+        application_name AS name,
+        extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
+        greatest(age(backend_xmin), age(backend_xid)) AS transactions
+    FROM pg_stat_activity
+    WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid()
+        AND backend_type <> 'autovacuum worker'
+    UNION ALL
+    SELECT 'prepared', NULL, gid, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
+    FROM pg_prepared_xacts
+    UNION ALL
+    SELECT 'slot', NULL, slot_name::text, NULL, age(xmin)
+    FROM pg_replication_slots
+    WHERE xmin IS NOT NULL
+) AS holder
+ORDER BY kind, seconds DESC, transactions DESC

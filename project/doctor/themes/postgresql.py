@@ -27,8 +27,22 @@ OLDEST = 150_000  # as server_version_num writes 15.0
 FEWEST_SESSIONS = 40  # one process of each kind, as Procfile.split starts them, and WEIR_WEB_REQUESTS of the web's
 CROWDED = 0.8  # the part of the sessions that may be in use
 LONG_S = 300.0  # of a snapshot: dead rows of busy sites add up
+MANY_TRANSACTIONS = 100_000  # where nothing tells the age: a busy Weir's own of five minutes
 CLOCK_OFF_S = 2.0
 ROUND_TRIPS = 5
+# For each kind of what may keep dead rows: what it is called, and how it is ended.
+_HOLDERS = {
+    "session": (
+        "The transaction of pid {pid} ({name})",
+        "end it, by SELECT pg_terminate_backend(pid) where need be",
+    ),
+    "prepared": ("The prepared transaction {name!r}", "end it by COMMIT PREPARED or ROLLBACK PREPARED"),
+    "slot": (
+        "The replication slot {name}",
+        "end long queries on its standby, or drop the slot by pg_drop_replication_slot where none will come back",
+    ),
+    "standby": ("The standby of pid {pid} ({name})", "end long queries there, or its hot_standby_feedback"),
+}
 
 _query = partial(statements.run, "project.doctor")
 
@@ -48,11 +62,13 @@ class Server(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The session with the oldest snapshot."""
+    """What keeps dead rows, the oldest of its kind."""
 
-    pid: int
-    application_name: str
-    seconds: float
+    kind: str  # a key of _HOLDERS
+    pid: int | None
+    name: str
+    seconds: float | None  # of a transaction
+    transactions: int
 
 
 class Clock(NamedTuple):
@@ -115,15 +131,15 @@ def clock(ahead_s: float) -> Verdict:
     return warning(f"{text}: sites are paced right, but logs are not comparable: run NTP (chrony) on both.")
 
 
-def snapshots(oldest: Snapshot | None) -> Verdict:
-    """Judge the oldest snapshot."""
-    if oldest is None or oldest.seconds < LONG_S:
-        return good(f"No snapshot is older than {LONG_S / 60:.0f} minutes.")
-    who = f"pid {oldest.pid} ({oldest.application_name or 'without a name'})"
-    return warning(
-        f"The transaction of {who} is open for {oldest.seconds / 60:.0f} minutes, which makes busy sites slow: end it, "
-        "by SELECT pg_terminate_backend(pid) where need be."
-    )
+def snapshots(oldest: Sequence[Snapshot]) -> Verdict:
+    """Judge the oldest snapshots, one of each kind."""
+    for one in oldest:
+        if one.transactions >= MANY_TRANSACTIONS if one.seconds is None else one.seconds >= LONG_S:
+            who, end = _HOLDERS[one.kind]
+            name = who.format(pid=one.pid, name=one.name or "without a name")
+            since = f"{one.transactions:,} transactions" if one.seconds is None else f"{one.seconds / 60:.0f} minutes"
+            return warning(f"{name} keeps the dead rows of {since}, which makes busy sites slow: {end}.")
+    return good(f"No snapshot is older than {LONG_S / 60:.0f} minutes.")
 
 
 def migrations(missing: int, foreign: int) -> Verdict:
@@ -195,10 +211,6 @@ def _ahead_s() -> float:
     return (before + time.time()) / 2 - theirs
 
 
-def _oldest_snapshot() -> Snapshot | None:
-    return next(iter(_query("oldest_snapshot", {}, row=Snapshot)), None)
-
-
 def _migrations() -> Verdict:
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -230,7 +242,7 @@ def checks() -> list[Check]:
         Check(name="pooler", ask=pooling.ask, needs=(SERVER,)),
         Check(name="distance", ask=lambda: distance(_round_trip_s()), needs=(SERVER,)),
         Check(name="clock", ask=lambda: clock(_ahead_s()), needs=(SERVER,)),
-        Check(name="snapshots", ask=lambda: snapshots(_oldest_snapshot()), needs=(SERVER,)),
+        Check(name="snapshots", ask=lambda: snapshots(_query("oldest_snapshot", {}, row=Snapshot)), needs=(SERVER,)),
         Check(name="migrations", ask=_migrations, needs=(SERVER,), provides=TABLES, within_s=5),
         Check(name="sequences", ask=lambda: ids(sequences.behind()), needs=(SERVER, TABLES)),
         Check(name="users' keys", ask=_user_keys, needs=(SERVER,)),

@@ -231,6 +231,13 @@ def test_an_old_snapshot_and_the_connections_are_told(other_connection: psycopg.
     assert 2 <= found["weir_database_connections", ()] <= found["weir_database_connections_max", ()]
 
 
+def test_a_transaction_that_wrote_keeps_dead_rows_without_a_snapshot(other_connection: psycopg.Connection[Any]) -> None:
+    """Between two statements, as of a client that has been forgotten."""
+    other_connection.execute("SELECT pg_current_xact_id()")
+    time.sleep(0.05)
+    assert series()["weir_database_oldest_snapshot_seconds", ()] >= 0.05
+
+
 def test_a_closed_gate_and_a_recovery_are_told() -> None:
     """Nothing is sent meanwhile, and afterwards a person has to look."""
     assert ("weir_recovery_age_seconds", ()) not in series()

@@ -24,6 +24,7 @@ from project.doctor.themes import (
     themes,
     variables,
 )
+from project.doctor.themes.postgresql import Snapshot
 from weir.workers.processes.status import ProcessStatus
 from weir.workers.schedule import SCHEDULE, entries
 from weir.workers.schedule import queues as all_queues
@@ -110,9 +111,30 @@ ALL = [process(kind) for kind in processes.KINDS]
         (postgresql.distance(0.06), "warning", "60.0 ms, so that fast sites cannot use all of their rate"),
         (postgresql.clock(0.1), "good", "0.1 s ahead of"),
         (postgresql.clock(-3.0), "warning", "3.0 s behind PostgreSQL's"),
-        (postgresql.snapshots(None), "good", "No snapshot"),
-        (postgresql.snapshots(postgresql.Snapshot(4, "psql", 10.0)), "good", "No snapshot"),
-        (postgresql.snapshots(postgresql.Snapshot(4, "psql", 900.0)), "warning", "pid 4 (psql) is open for 15 minutes"),
+        (postgresql.snapshots([]), "good", "No snapshot"),
+        (postgresql.snapshots([Snapshot("session", 4, "psql", 10.0, 10**6)]), "good", "No snapshot"),
+        (
+            postgresql.snapshots(
+                [Snapshot("slot", None, "old", None, 10**4), Snapshot("session", 4, "psql", 900.0, 1)]
+            ),
+            "warning",
+            "The transaction of pid 4 (psql) keeps the dead rows of 15 minutes",
+        ),
+        (
+            postgresql.snapshots([Snapshot("prepared", None, "x", 900.0, 1)]),
+            "warning",
+            "The prepared transaction 'x' keeps the dead rows of 15 minutes",
+        ),
+        (
+            postgresql.snapshots([Snapshot("slot", None, "old", None, 10**6)]),
+            "warning",
+            "The replication slot old keeps the dead rows of 1,000,000 transactions",
+        ),
+        (
+            postgresql.snapshots([Snapshot("standby", 4, "", None, 10**6)]),
+            "warning",
+            "The standby of pid 4 (without a name) keeps the dead rows of 1,000,000 transactions",
+        ),
         (postgresql.migrations(0, 0), "good", "All migrations"),
         (postgresql.migrations(1, 0), "wrong", "1 migration is not applied: run `python manage.py migrate`"),
         (postgresql.migrations(2, 0), "wrong", "2 migrations are not applied"),

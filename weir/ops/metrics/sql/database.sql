@@ -1,11 +1,19 @@
--- Read the age of the oldest snapshot of another session, how many sessions there are, and how many there may be. Reads
--- only. Sessions of others show their snapshots to a role that may see them (pg_read_all_stats).
+-- Read the age of the oldest transaction of another session, or of a prepared one, that keeps dead rows; how many sessions
+-- there are, and how many there may be. Reads only. A transaction that has written keeps them by its own id, also between
+-- two statements, when it has no snapshot. Sessions of others show as such to a role that may see them
+-- (pg_read_all_stats).
 SELECT
     coalesce(
-        (
-            SELECT extract(epoch FROM clock_timestamp() - min(xact_start))
-            FROM pg_stat_activity
-            WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type <> 'autovacuum worker'
+        extract(
+            epoch FROM clock_timestamp() - least(
+                (
+                    SELECT min(xact_start)
+                    FROM pg_stat_activity
+                    WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid()
+                        AND backend_type <> 'autovacuum worker'
+                ),
+                (SELECT min(prepared) FROM pg_prepared_xacts)
+            )
         ),
         0
     )::float8 AS oldest_snapshot_s,
