@@ -3,25 +3,44 @@
 A process would have copies of the worker's connections, and take a third of a worker's memory. Beat waits nearly all
 the time. Where it ends by an error, as without PostgreSQL when it begins, it begins anew; the worker goes on meanwhile.
 
+Where it hangs, as behind a proxy that has lost PostgreSQL and says nothing, so do all other sessions of the process,
+and nobody would say a word. So the process ends then, as where a part of its fetcher hangs; whoever runs it starts
+another.
+
 It has a row of its own in the table of processes, `beat-in-` and the worker's name, and a file of that name in
 WEIR_LIVENESS_DIR: each of the two loops tells of itself alone.
 """
 
+import logging
+import os
+import signal
 import threading
+import time
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from celery import beat
 from django.db import connection
 
+from weir.conf import settings
 from weir.logs.loggers import get_logger
+from weir.postgres import statements
 from weir.workers.beat.scheduler import LeasedScheduler
 from weir.workers.processes.kinds import BEAT
 
 BEGINS_AGAIN_S: Final = 2.0
 STOPS_WITHIN_S: Final = 5.0  # then a worker that stops waits no more: the lease ends by itself
+SPARE_S: Final = 8.0
+LOOK_EVERY_S: Final = 1.0
+LAST_WORDS_S: Final = 2.0  # for which the end of the process waits for the log
+EX_SOFTWARE: Final = 70  # the exit status, as in BSD's sysexits.h
 
 log = get_logger(__name__)
+
+
+def patience_s() -> float:
+    """Return how long beat may go without a turn: PostgreSQL ends each of its statements, and the next, before that."""
+    return 2 * settings.WEIR_STATEMENT_TIMEOUT + SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
 
 
 def have_beat_in_a_thread(worker_name: str) -> None:
@@ -40,10 +59,14 @@ class Beat(threading.Thread):
         self._row_name = f"{BEAT}-in-{worker_name}"
         self._is_to_stop = threading.Event()
         self._service: Any = None
+        self._turned_at = time.monotonic()
 
     def run(self) -> None:
         """Run beat until it is told to stop."""
         self._app.set_current()
+        statements.before_each(self._turn)
+        self._turn()
+        threading.Thread(target=self._watch, name="beat-watchdog", daemon=True).start()
         while not self._is_to_stop.is_set():
             try:
                 self._service = self._new()
@@ -64,9 +87,29 @@ class Beat(threading.Thread):
 
     terminate = stop  # where a worker is to end at once
 
+    def _turn(self) -> None:
+        self._turned_at = time.monotonic()
+
+    def _watch(self) -> None:
+        looked_at = time.monotonic()
+        while not self._is_to_stop.wait(LOOK_EVERY_S):
+            stood_still_s = time.monotonic() - looked_at - LOOK_EVERY_S  # the whole process did: stopped, or suspended
+            looked_at = time.monotonic()
+            self._turned_at = min(looked_at, self._turned_at + max(0.0, stood_still_s))
+            if looked_at - self._turned_at > patience_s():
+                _end_process(f"it has made no turn for {looked_at - self._turned_at:.1f} s")
+
     def _new(self) -> Any:  # noqa: ANN401  as above
         """Return Celery's loop of beat. The worker answers remote control, so its beat does not."""
-        made = partial(LeasedScheduler, name=self._row_name)
+        made = partial(LeasedScheduler, name=self._row_name, each_tick=self._turn)
         service: Any = beat.Service(self._app, **{**self._options, "scheduler_cls": made})
         service.remote_control = False  # which Celery 5.7 asks; up to 5.6, no beat answers
         return service
+
+
+def _end_process(reason: str) -> NoReturn:
+    """End this process at once. Where the log takes nothing, the kernel ends it without the last words."""
+    signal.setitimer(signal.ITIMER_REAL, LAST_WORDS_S)
+    log.critical("beat_ends", reason=reason)
+    logging.shutdown()
+    os._exit(EX_SOFTWARE)

@@ -6,7 +6,7 @@ What is due goes by PostgreSQL's clock, which is told with each renewal of the l
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -72,8 +72,9 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     _got_on_at = 0.0  # sent a task, or found that it need not be, or taken the lease
     _shortest_s = math.inf  # of the intervals of the schedule
 
-    def __init__(self, *args: Any, name: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, name: str = "", each_tick: Callable[[], None] = lambda: None, **kwargs: Any) -> None:
         """Begin as a standby. `name` is that of its row in the table of processes; by default, that of a process."""
+        self._each_tick = each_tick
         beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
@@ -91,6 +92,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         Celery's tick sends one of them. Each would cost a look at the lease and at the schedule, for which a beat
         that is far from PostgreSQL has no time.
         """
+        self._each_tick()
         if not self._is_stuck:
             self._presence.show_life()
             self._presence.turn(holds=int(self._has_lease))

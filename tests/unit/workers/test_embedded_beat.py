@@ -1,11 +1,13 @@
 """Beat in a worker: it begins again where it ended by an error, and ends with its worker."""
 
+import math
 import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.test import override_settings
 from structlog.testing import capture_logs
 
 from tests.waiting import wait_for
@@ -69,3 +71,37 @@ def test_one_that_is_stopped_while_it_begins_does_not_go_on(monkeypatch: pytest.
     beat.join(WITHIN_S)
     assert not beat.is_alive()
     assert not started
+
+
+def test_one_that_hangs_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the process hangs then, and would do so for good, without a word."""
+    may_go_on, ended = threading.Event(), threading.Event()
+
+    class Service:
+        def __init__(self, _app: Any, **_options: Any) -> None:
+            pass
+
+        def start(self) -> None:
+            assert may_go_on.wait(WITHIN_S)
+
+        def stop(self) -> None:
+            may_go_on.set()
+
+    def end(_reason: str) -> None:
+        ended.set()
+
+    monkeypatch.setattr("celery.beat.Service", Service)
+    monkeypatch.setattr(embedded, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(embedded, "SPARE_S", 0.0)
+    monkeypatch.setattr(embedded, "_end_process", end)
+    beat = embedded.Beat("weir@here", APP, **OPTIONS)
+    with override_settings(WEIR_STATEMENT_TIMEOUT=0.001):
+        beat.start()
+        assert ended.wait(WITHIN_S)
+    beat.stop()
+    assert not beat.is_alive()
+
+
+@override_settings(WEIR_STATEMENT_TIMEOUT=0.0)
+def test_one_whose_statements_have_no_end_may_take_any_time() -> None:
+    assert embedded.patience_s() == math.inf
