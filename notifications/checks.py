@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Tags
+from django.core.checks import CheckMessage, Error, Tags, Warning  # noqa: A004  Django's name
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from weir.conf import settings
 from weir.conf.checks import register
 from weir.notifications import user_keys
 from weir.notifications.models import Notification
+from weir.postgres import weir_apps
 
 # What PostgreSQL calls the columns' types. A foreign key has that of the user model's own key.
 NAMES = {
@@ -43,6 +44,21 @@ def tables_have_the_chosen_key(databases: Sequence[str] | None = None, **_kwargs
         "`manage.py migrate weir_notifications zero --skip-checks` with any."
     )
     return [Error(message, hint=hint, id="weir.E015")]
+
+
+@register()
+def notifications_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W034: no foreign key of a project's own may keep notifications that a purge is to delete."""
+    return [
+        Warning(
+            f"{holder} has a foreign key to notifications. While it refers to an old one, no purge deletes that, nor "
+            "what else was read, or has expired, as long ago: the table grows for good.",
+            hint="Set db_constraint=False, on_delete=models.DO_NOTHING; or delete what refers to a notification sooner "
+            "than WEIR_NOTIFICATION_RETENTION after it was read, and silence this check.",
+            id="weir.W034",
+        )
+        for holder in weir_apps.holders(Notification)
+    ]
 
 
 def _made() -> tuple[str, bool] | None:

@@ -76,6 +76,20 @@ def is_weirs(label: str) -> bool:
     return label in labels()
 
 
+def holders(model: type[Model]) -> list[str]:
+    """Return the fields of other apps, such as `shop.Page.fetch`, whose foreign keys keep this model's rows.
+
+    Weir deletes old rows by statements of its own, so that Django does not do what `on_delete` says.
+    """
+    relations: Any = model._meta.get_fields(include_hidden=True)  # noqa: SLF001  documented
+    return sorted(
+        f"{relation.related_model._meta.label}.{relation.field.name}"  # noqa: SLF001  as above
+        for relation in relations
+        if relation.auto_created and (relation.one_to_many or relation.one_to_one)
+        if getattr(relation.field, "db_constraint", False) and not is_weirs(relation.related_model._meta.app_label)  # noqa: SLF001
+    )
+
+
 def ask_first() -> None:
     """Have WeirRouter asked before all of DATABASE_ROUTERS: no setting can leave it out, also not one of a single test.
 

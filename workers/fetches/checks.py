@@ -6,6 +6,8 @@ from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Djang
 
 from weir.conf import settings
 from weir.conf.checks import register
+from weir.postgres import weir_apps
+from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.robots.user_agent import has_contact
 
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
@@ -42,3 +44,18 @@ def user_agent_has_contact(**_kwargs: Any) -> list[CheckMessage]:
     message = f"WEIR_FETCH_USER_AGENT names no contact: {settings.WEIR_FETCH_USER_AGENT!r}."
     hint = "Write a name, and a web page or an e-mail address: ShopBot/1.0 (+https://shop.example/bot)."
     return [Warning(message, hint=hint, id="weir.W002")]
+
+
+@register()
+def fetches_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W033: no foreign key of a project's own may keep fetches that a purge is to delete."""
+    return [
+        Warning(
+            f"{holder} has a foreign key to fetches. While it refers to an old one, no purge deletes that, nor what "
+            "else has ended as long ago: the table grows for good.",
+            hint="Set db_constraint=False, on_delete=models.DO_NOTHING; or delete what refers to a fetch sooner than "
+            "WEIR_FETCH_RETENTION after its end, and silence this check.",
+            id="weir.W033",
+        )
+        for holder in weir_apps.holders(Fetch)
+    ]
