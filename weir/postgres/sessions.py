@@ -7,8 +7,10 @@ Behind a pooler that gives each transaction another session, nothing is kept: th
 (docs/how-to/use-a-pooler.md), and `doctor` looks whether it does.
 """
 
+import time
 from collections.abc import Mapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,6 +34,7 @@ CLIENT: Final[Mapping[str, int]] = {
     "keepalives_count": PROBES,
     "tcp_user_timeout": SILENCE_S * 1000,
 }
+_planned_at: WeakKeyDictionary[psycopg.Connection[Any], float] = WeakKeyDictionary()  # of time.monotonic()
 _NAMES: Final = (
     "statement_timeout",
     "idle_in_transaction_session_timeout",
@@ -95,12 +98,16 @@ def set_values(session: psycopg.Connection[Any], values: Mapping[str, str]) -> N
 
 
 def plan_anew(session: psycopg.Connection[Any]) -> None:
-    """Have each prepared statement of the session be planned anew when it is executed next. Raises psycopg.Error.
+    """Have each prepared statement of the session be planned anew, if they were not for PLANNED_FOR_S.
 
-    PostgreSQL keeps a plan until statistics are gathered anew, whatever the table has grown to since.
+    PostgreSQL keeps a plan until statistics are gathered, whatever the table has grown to since. For who is about to
+    execute such a statement; one round trip, now and then. Raises psycopg.Error.
     """
-    with psycopg.Cursor(session) as cursor:
-        cursor.execute("DISCARD PLANS", prepare=False)
+    now = time.monotonic()
+    if now >= _planned_at.setdefault(session, now) + PLANNED_FOR_S:
+        with psycopg.Cursor(session) as cursor:
+            cursor.execute("DISCARD PLANS", prepare=False)
+        _planned_at[session] = now
 
 
 def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:

@@ -169,6 +169,8 @@ def run_within(
     database = database or connections[DEFAULT_DB_ALIAS]
     getattr(_thread, "before_each", _nothing)()
     statement = _load(package, name)
+    if prepare:
+        _plan_anew(database)  # before the clock is read, as it may take a round trip
     clock = _gate[0].clock() if _CLOCK in statement else None
     database.ensure_connection()
     factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
@@ -204,6 +206,12 @@ def own_transaction(package: str) -> Iterator[Query]:
     finally:
         if database is not callers:
             database.close()
+
+
+def _plan_anew(database: BaseDatabaseWrapper) -> None:
+    database.ensure_connection()
+    with _closed_if_interrupted(database), database.wrap_database_errors:
+        sessions.plan_anew(_raw(database))
 
 
 def _came_late(error: OperationalError) -> bool:

@@ -5,15 +5,14 @@ to Redis. A tick for which there is nothing is sent all the same every SENT_EVER
 the question overlooks comes late, and is not lost.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from django.db import ProgrammingError, connection
+from django.db import ProgrammingError
 
-from weir.postgres import sessions, statements
+from weir.postgres import statements
 
 SENT_EVERY_S: Final = 30.0
 
@@ -59,9 +58,7 @@ def statement(package: str, name: str) -> Callable[[], bool]:
 class SentTicks:
     """When one beat has sent each tick last, by the name of its entry. Not thread-safe: a beat has one thread."""
 
-    # Of time.monotonic():
-    _sent_at: dict[str, float] = field(default_factory=dict)
-    _planned_at: float = -math.inf  # what is asked
+    _sent_at: dict[str, float] = field(default_factory=dict)  # of time.monotonic()
 
     def is_needless(self, entry: str, task_name: str) -> bool:
         """Tell whether this tick was sent lately, and would find nothing to do now.
@@ -73,18 +70,9 @@ class SentTicks:
         if question is None or sent_at is None or time.monotonic() >= sent_at + question.sent_every_s:
             return False
         try:
-            self._plan_anew()
             return not question.has_work()
         except ProgrammingError:  # a table is missing, or a right: the tick logs it, and others go on
             return False
-
-    def _plan_anew(self) -> None:
-        """Have PostgreSQL plan the questions for what the tables have grown to, now and then."""
-        if time.monotonic() >= self._planned_at + sessions.PLANNED_FOR_S:
-            connection.ensure_connection()
-            with connection.wrap_database_errors:
-                sessions.plan_anew(connection.connection)
-            self._planned_at = time.monotonic()
 
     def note(self, entry: str) -> None:
         """Note that the entry's tick is sent."""

@@ -9,8 +9,7 @@ databases.
 
 A session is asked whether it still works, where it has not been used for a while. It is closed where a tick has met an
 error, or where a transaction was left open in it: by receivers of Celery's signals, a project's own code runs there,
-too. Its statements are planned anew now and then: a plan for an empty table stays, however the table grows, until
-autovacuum gathers statistics.
+too.
 """
 
 import threading
@@ -18,7 +17,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 import psycopg
 from celery import current_task
@@ -27,7 +25,6 @@ from celery.signals import celeryd_after_setup
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg.pq import TransactionStatus
 
-from weir.postgres import sessions
 from weir.workers import task_names
 from weir.workers.schedule import QUEUES
 
@@ -41,7 +38,6 @@ class _Kept(NamedTuple):
 
 
 _kept: list[_Kept] = []  # that no tick has now; the one that was used last is the last. Its methods are atomic
-_planned_at: WeakKeyDictionary[Any, float] = WeakKeyDictionary()  # by session, of time.monotonic()
 _thread = threading.local()  # tick: the id of the tick that runs in this thread
 
 
@@ -95,15 +91,11 @@ def _lend() -> None:
 
 
 def _works(kept: _Kept) -> bool:
-    now = time.monotonic()
-    try:
-        if now >= _planned_at[kept.session] + sessions.PLANNED_FOR_S:
-            sessions.plan_anew(kept.session)
-            _planned_at[kept.session] = now
-        elif now >= kept.used_at + ASKED_AFTER_S:
+    if time.monotonic() >= kept.used_at + ASKED_AFTER_S:
+        try:
             kept.session.execute("SELECT 1")
-    except psycopg.Error:
-        return False
+        except psycopg.Error:
+            return False
     return True
 
 
@@ -117,5 +109,4 @@ def _take_back() -> None:
     is_between_transactions = session.autocommit and session.pgconn.transaction_status == TransactionStatus.IDLE
     if is_between_transactions and len(_kept) < MOST_KEPT:  # threads that ask at once may keep a few more
         database.connection = None
-        _planned_at.setdefault(session, time.monotonic())
         _kept.append(_Kept(session, time.monotonic()))

@@ -12,18 +12,12 @@ from celery.fixups.django import DjangoFixup
 from django.db import DatabaseError, connection, connections
 
 from project.celery import app
-from tests.integration.plans import believe_empty
 from tests.set_up import needs_own_sessions
-from weir.postgres import sessions
 from weir.workers import task_names
 from weir.workers.pools import kept_sessions
 
 pytestmark = [pytest.mark.django_db(transaction=True), needs_own_sessions]
 
-FILL = """
-    INSERT INTO weir_throttled_postponedtask (site, task, signature, max_wait, publications)
-    SELECT 'one.example', 'shop.ask', '{}', 1, 0 FROM generate_series(1, 3000)
-"""
 celerys: Any = app
 
 
@@ -119,30 +113,6 @@ def test_one_that_was_cut_is_found_out(tick: Callable[..., int], monkeypatch: py
         cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [before])
     other.close()
     assert tick() != before
-
-
-def test_one_plans_anew_for_tables_that_have_grown(tick: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan for an empty table reads all of it, as long as nobody has gathered statistics."""
-    monkeypatch.setattr(sessions, "PLANNED_FOR_S", 0.0)
-    believe_empty("weir_throttled_postponedtask")
-    plans = []
-
-    def ask() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("EXPLAIN EXECUTE asked")
-            plans.append(cursor.fetchone()[0])
-
-    def prepare_and_ask() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("PREPARE asked AS SELECT id FROM weir_throttled_postponedtask WHERE id = 1")
-        ask()
-
-    had = tick(prepare_and_ask)
-    with connection.cursor() as cursor:
-        cursor.execute(FILL)
-    assert tick(ask) == had
-    assert "Seq Scan" in plans[0]
-    assert "Index" in plans[1]
 
 
 def switch_autocommit_off() -> None:
