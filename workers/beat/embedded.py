@@ -75,6 +75,8 @@ class Beat(threading.Thread):
             except Exception:
                 log.exception("beat_begins_again")
                 self._is_to_stop.wait(BEGINS_AGAIN_S)
+            except SystemExit as refusal:  # of a receiver of a signal; in a thread, nobody would hear of it
+                _end_process(str(refusal))
             finally:
                 connection.close()
 

@@ -102,6 +102,26 @@ def test_one_that_hangs_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not beat.is_alive()
 
 
+def test_one_that_is_refused_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a beat that is a process ends: nothing would tick, and nobody would know."""
+    ended: list[str] = []
+
+    class Service:
+        def __init__(self, _app: Any, **_options: Any) -> None:
+            raise SystemExit("There is no such schedule.")
+
+    def end(reason: str) -> None:
+        ended.append(reason)
+        beat._is_to_stop.set()
+
+    monkeypatch.setattr("celery.beat.Service", Service)
+    monkeypatch.setattr(embedded, "_end_process", end)
+    beat = embedded.Beat("weir@here", APP, **OPTIONS)
+    beat.start()
+    beat.join(WITHIN_S)
+    assert ended == ["There is no such schedule."]
+
+
 @override_settings(WEIR_STATEMENT_TIMEOUT=0.0)
 def test_one_whose_statements_have_no_end_may_take_any_time() -> None:
     assert embedded.patience_s() == math.inf
