@@ -11,13 +11,10 @@ It has a row of its own in the table of processes, `beat-in-` and the worker's n
 WEIR_LIVENESS_DIR: each of the two loops tells of itself alone.
 """
 
-import logging
-import os
-import signal
 import threading
 import time
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from celery import beat
 from django.db import connection
@@ -26,21 +23,19 @@ from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres import statements
 from weir.workers.beat.scheduler import LeasedScheduler
+from weir.workers.processes import ending
 from weir.workers.processes.kinds import BEAT
 
 BEGINS_AGAIN_S: Final = 2.0
+ENDS: Final = "beat_ends"
 STOPS_WITHIN_S: Final = 5.0  # then a worker that stops waits no more: the lease ends by itself
-SPARE_S: Final = 8.0
-LOOK_EVERY_S: Final = 1.0
-LAST_WORDS_S: Final = 2.0  # for which the end of the process waits for the log
-EX_SOFTWARE: Final = 70  # the exit status, as in BSD's sysexits.h
 
 log = get_logger(__name__)
 
 
 def patience_s() -> float:
     """Return how long beat may go without a turn: PostgreSQL ends each of its statements, and the next, before that."""
-    return 2 * settings.WEIR_STATEMENT_TIMEOUT + SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
+    return 2 * settings.WEIR_STATEMENT_TIMEOUT + ending.SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
 
 
 def have_beat_in_a_thread(worker_name: str) -> None:
@@ -76,7 +71,7 @@ class Beat(threading.Thread):
                 log.exception("beat_begins_again")
                 self._is_to_stop.wait(BEGINS_AGAIN_S)
             except SystemExit as refusal:  # of a receiver of a signal; in a thread, nobody would hear of it
-                _end_process(str(refusal))
+                ending.end_process(ENDS, reason=str(refusal))
             finally:
                 connection.close()
 
@@ -93,13 +88,11 @@ class Beat(threading.Thread):
         self._turned_at = time.monotonic()
 
     def _watch(self) -> None:
-        looked_at = time.monotonic()
-        while not self._is_to_stop.wait(LOOK_EVERY_S):
-            stood_still_s = time.monotonic() - looked_at - LOOK_EVERY_S  # the whole process did: stopped, or suspended
-            looked_at = time.monotonic()
-            self._turned_at = min(looked_at, self._turned_at + max(0.0, stood_still_s))
-            if looked_at - self._turned_at > patience_s():
-                _end_process(f"it has made no turn for {looked_at - self._turned_at:.1f} s")
+        for stood_still_s in ending.looks(self._is_to_stop):
+            now = time.monotonic()
+            self._turned_at = min(now, self._turned_at + stood_still_s)
+            if now - self._turned_at > patience_s():
+                ending.end_process(ENDS, reason=f"it has made no turn for {now - self._turned_at:.1f} s")
 
     def _new(self) -> Any:  # noqa: ANN401  as above
         """Return Celery's loop of beat. The worker answers remote control, so its beat does not."""
@@ -107,11 +100,3 @@ class Beat(threading.Thread):
         service: Any = beat.Service(self._app, **{**self._options, "scheduler_cls": made})
         service.remote_control = False  # which Celery 5.7 asks; up to 5.6, no beat answers
         return service
-
-
-def _end_process(reason: str) -> NoReturn:
-    """End this process at once. Where the log takes nothing, the kernel ends it without the last words."""
-    signal.setitimer(signal.ITIMER_REAL, LAST_WORDS_S)
-    log.critical("beat_ends", reason=reason)
-    logging.shutdown()
-    os._exit(EX_SOFTWARE)

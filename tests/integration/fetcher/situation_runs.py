@@ -46,7 +46,6 @@ from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.http import lookup_shares, openings, reachability, session
 from weir.workers.fetches.fetcher.http.attempt import Attempt
 from weir.workers.fetches.fetcher.http.session import Session
-from weir.workers.fetches.fetcher.parts import EX_SOFTWARE
 from weir.workers.fetches.fetcher.results import outcomes, writer
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import Connection
@@ -55,6 +54,7 @@ from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, State
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
+from weir.workers.processes.ending import EX_SOFTWARE
 from weir.workers.processes.models import Process
 from weir.workers.processes.status import SILENT_AFTER_S
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.conftest import Eventually, Process, StartPython
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.fetcher.parts import EX_SOFTWARE
+from weir.workers.processes.ending import EX_SOFTWARE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,6 +19,7 @@ RUN = """
 import time
 os.dup2(1, 2)
 from weir.workers.fetches.fetcher import parts
+from weir.workers.processes import ending
 {patience}
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.results.writer import Writer
@@ -50,9 +51,9 @@ def run(start_python: StartPython, *, patience: str = "", before: str = "", afte
         ("recall-watcher", {"before": "RecallWatcher._wait = out_of_memory"}),
         ("loop", {"after": "fetcher._on_loop(out_of_memory)"}),
         ("loop", {"after": "fetcher._on_loop(hang)"}),
-        ("claimer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._claimer.submit(hang)"}),
+        ("claimer", {"patience": "ending.SPARE_S = 2", "after": "fetcher._claimer.submit(hang)"}),
         ("claimer", {"after": "fetcher._claimer.leave(out_of_memory)"}),
-        ("writer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._writer._judge_what_came = hang"}),
+        ("writer", {"patience": "ending.SPARE_S = 2", "after": "fetcher._writer._judge_what_came = hang"}),
     ],
 )
 def test_a_part_that_fails_or_hangs_ends_the_process(
@@ -89,14 +90,14 @@ def sleep():
 fetcher._claimer.submit(reconnecting, sleep).exception()
 print("tried twice", flush=True)
 """
-    process = run(start_python, patience="parts.SPARE_S = 0.5\nparts.LOOK_EVERY_S = 0.1", after=sleep)
+    process = run(start_python, patience="ending.SPARE_S = 0.5\nending.LOOK_EVERY_S = 0.1", after=sleep)
     eventually(lambda: process.stdout and process.stdout.readline() == "runs\n", "the fetcher to run")
     eventually(lambda: process.stdout and "tried twice" in process.stdout.readline(), "the second attempt")
 
 
 def test_a_process_that_stood_still_goes_on(start_python: StartPython, eventually: Eventually) -> None:
     """A process that was stopped, or a machine that was suspended, for longer than any patience has no hanging part."""
-    process = run(start_python, patience="parts.LOOP_PATIENCE_S = parts.SPARE_S = 1.5")
+    process = run(start_python, patience="parts.LOOP_PATIENCE_S = ending.SPARE_S = 1.5")
     eventually(lambda: process.stdout and process.stdout.readline() == "runs\n", "the fetcher to run")
     os.kill(process.pid, signal.SIGSTOP)
     stopped_at = time.monotonic()

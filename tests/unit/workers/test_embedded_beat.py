@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.waiting import wait_for
 from weir.workers.beat import embedded
+from weir.workers.processes import ending
 
 WITHIN_S = 10.0
 APP = SimpleNamespace(set_current=lambda: None)
@@ -87,13 +88,13 @@ def test_one_that_hangs_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> Non
         def stop(self) -> None:
             may_go_on.set()
 
-    def end(_reason: str) -> None:
+    def end(_event: str, **_said: str) -> None:
         ended.set()
 
     monkeypatch.setattr("celery.beat.Service", Service)
-    monkeypatch.setattr(embedded, "LOOK_EVERY_S", 0.001)
-    monkeypatch.setattr(embedded, "SPARE_S", 0.0)
-    monkeypatch.setattr(embedded, "_end_process", end)
+    monkeypatch.setattr(ending, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(ending, "SPARE_S", 0.0)
+    monkeypatch.setattr(ending, "end_process", end)
     beat = embedded.Beat("weir@here", APP, **OPTIONS)
     with override_settings(WEIR_STATEMENT_TIMEOUT=0.001):
         beat.start()
@@ -110,12 +111,12 @@ def test_one_that_is_refused_ends_its_process(monkeypatch: pytest.MonkeyPatch) -
         def __init__(self, _app: Any, **_options: Any) -> None:
             raise SystemExit("There is no such schedule.")
 
-    def end(reason: str) -> None:
+    def end(_event: str, reason: str) -> None:
         ended.append(reason)
         beat._is_to_stop.set()
 
     monkeypatch.setattr("celery.beat.Service", Service)
-    monkeypatch.setattr(embedded, "_end_process", end)
+    monkeypatch.setattr(ending, "end_process", end)
     beat = embedded.Beat("weir@here", APP, **OPTIONS)
     beat.start()
     beat.join(WITHIN_S)

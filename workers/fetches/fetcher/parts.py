@@ -5,35 +5,24 @@ longer than its patience, within a second after that. The log says which part, a
 another one. What this one held goes back to the queue when its leases run out (maintenance/sweep.py).
 """
 
-import logging
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
 from typing import NoReturn
 
 from weir.conf import settings
-from weir.logs.loggers import get_logger
 from weir.postgres import statements
-
-log = get_logger(__name__)
+from weir.workers.processes import ending
 
 TURN_S = 1.0  # a part that has nothing to do takes a turn as often as this
 LOOP_PATIENCE_S = 8.0  # of the event loop, in which nothing blocks
-SPARE_S = (
-    8.0  # a part that talks to PostgreSQL may take this much longer than PostgreSQL's own time-out for a statement
-)
-LOOK_EVERY_S = 1.0
-LAST_WORDS_S = 2.0  # for which the end of the process waits for the log
-EX_SOFTWARE = 70  # the exit status, as in BSD's sysexits.h
 
 _current = threading.local()
 
 
 def database_patience_s() -> float:
     """Return how long a part that talks to PostgreSQL may take for a turn; infinite where no statement is ended."""
-    return settings.WEIR_STATEMENT_TIMEOUT + SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
+    return settings.WEIR_STATEMENT_TIMEOUT + ending.SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
 
 
 def take_turn() -> None:
@@ -44,14 +33,8 @@ def take_turn() -> None:
 
 
 def end_process(name: str, reason: str, error: BaseException | None = None) -> NoReturn:
-    """End this process at once: a part of its fetcher does not work any more. From any thread.
-
-    Where the log takes nothing, as nobody reads it, the kernel ends the process without the last words.
-    """
-    signal.setitimer(signal.ITIMER_REAL, LAST_WORDS_S)
-    log.critical("fetcher_ends", part=name, reason=reason, exc_info=error)
-    logging.shutdown()
-    os._exit(EX_SOFTWARE)
+    """End this process at once: a part of its fetcher does not work any more. From any thread."""
+    ending.end_process("fetcher_ends", error, part=name, reason=reason)
 
 
 class Part:
@@ -108,12 +91,10 @@ class Watchdog:
             end_process("watchdog", "it failed", error)
 
     def _look_until_closed(self) -> None:
-        looked_at = time.monotonic()
-        while not self._closed.wait(LOOK_EVERY_S):
-            stood_still_s = time.monotonic() - looked_at - LOOK_EVERY_S  # the whole process did: stopped, or suspended
-            looked_at = time.monotonic()
+        for stood_still_s in ending.looks(self._closed):
             self._each_look()
+            now = time.monotonic()
             for part in self._parts:
-                part.turned_at = min(looked_at, part.turned_at + max(0.0, stood_still_s))
+                part.turned_at = min(now, part.turned_at + stood_still_s)
                 if part.hangs():
-                    end_process(part.name, f"it has made no turn for {looked_at - part.turned_at:.1f} s")
+                    end_process(part.name, f"it has made no turn for {now - part.turned_at:.1f} s")
