@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.acceptance import web_process
 from tests.acceptance.ops import browser as browsers
-from tests.acceptance.ops.browser import Witness, visiting
+from tests.acceptance.ops.browser import Tabs, Witness
 from tests.acceptance.processes import Processes
 from weir.notifications import reconcile
 from weir.notifications.link import calls
@@ -49,6 +49,14 @@ def browser(base: str) -> Iterator[Browser]:  # noqa: ARG001  it is needed by no
         connection.close()  # which this thread has while its loop runs; afterwards it has another
 
 
+@pytest.fixture(scope="module")
+def kept(base: str, browser: Browser) -> Iterator[Tabs]:
+    """Tabs of the browser that one test after the other uses."""
+    made = Tabs(browser, base)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  # noqa: ARG001  asked for its effect
     """Processes that are killed; Redis is empty, and trusted, before they begin."""
@@ -63,31 +71,34 @@ def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  #
 
 
 @dataclass(kw_only=True)
-class Tabs:
+class Bells:
     """A user, and tabs of a browser that show the user's bell."""
 
     user: int
     session: str
-    pages: list[Page] = field(default_factory=list)
-    witness: Witness = field(default_factory=Witness)
-    open: Callable[..., Page]
+    witnesses: list[Witness] = field(default_factory=list)
+    open: Callable[[], Page]
+
+    @property
+    def seen(self) -> list[str]:
+        """What a tab did that no page may do."""
+        return [each for witness in self.witnesses for each in witness.seen]
 
 
 @pytest.fixture
-def tabs(base: str, browser: Browser, processes: Processes) -> Iterator[Tabs]:  # noqa: ARG001  Redis is empty first
+def bells(kept: Tabs, processes: Processes) -> Iterator[Bells]:  # noqa: ARG001  Redis is empty first
     """A user who is signed in; each tab asks five times a second."""
     person = get_user_model().objects.create_user("kim")
     with ExitStack() as stack:
 
-        def opened(**options: Any) -> Page:
-            page = stack.enter_context(visiting(browser, base, made.session, **options)).new_page()
-            made.witness.watch(page)
-            page.route(re.compile(r"/demo/(\?.*)?$"), _hurry)
-            page.goto("/demo/")
-            made.pages.append(page)
-            return page
+        def opened() -> Page:
+            tab = stack.enter_context(kept.opened(made.session))
+            made.witnesses.append(tab.witness)
+            tab.page.route(re.compile(r"/demo/(\?.*)?$"), _hurry)
+            tab.page.goto("/demo/")
+            return tab.page
 
-        made = Tabs(user=person.pk, session=_session(person), open=opened)
+        made = Bells(user=person.pk, session=_session(person), open=opened)
         yield made
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.acceptance.bell.conftest import EVERY_S, Tabs, shows
+from tests.acceptance.bell.conftest import EVERY_S, Bells, shows
 from tests.acceptance.notifications.unread_processes import FLUSH_STEPS, keep_flushing, keep_reconciling
-from tests.acceptance.ops.browser import axe, too_wide, visiting
+from tests.acceptance.ops.browser import Tabs, axe, too_wide
 from tests.acceptance.ops.strangers import MARKUP
 from tests.acceptance.processes import Processes
 from tests.waiting import wait_for
@@ -47,30 +47,30 @@ ACTS: Final[list[Callable[[int, random.Random], object]]] = [
 ]
 
 
-def test_two_tabs_show_the_count_of_the_rows(tabs: Tabs, processes: Processes) -> None:
+def test_two_tabs_show_the_count_of_the_rows(bells: Bells, processes: Processes) -> None:
     """Within one poll of each change; web code notifies and marks, and flushers are killed at each of their steps."""
-    pages, chance = [tabs.open(), tabs.open()], random.Random(7)  # noqa: S311  not for secrets
+    pages, chance = [bells.open(), bells.open()], random.Random(7)  # noqa: S311  not for secrets
     processes.start(keep_reconciling, processes.stop)
     for step in (*FLUSH_STEPS, ""):
         flusher = processes.start(keep_flushing, processes.stop, step)
         for _ in range(3):
             for _ in range(chance.randrange(1, 12)):
-                chance.choice(ACTS)(tabs.user, chance)
-            inbox.notify(tabs.user, "news", "So that there is something to flush")
-            expected = rows(tabs.user)
+                chance.choice(ACTS)(bells.user, chance)
+            inbox.notify(bells.user, "news", "So that there is something to flush")
+            expected = rows(bells.user)
             for page in pages:
                 shows(page, expected)
         if step:
             processes.gone(flusher)
     processes.finish()
-    assert tabs.witness.seen == []
+    assert bells.seen == []
 
 
-def test_what_is_marked_in_one_tab_is_read_in_the_other(tabs: Tabs) -> None:
+def test_what_is_marked_in_one_tab_is_read_in_the_other(bells: Bells) -> None:
     """The number falls at once here, and with the next poll there; the list there, which is open, follows."""
     for number in range(3):
-        inbox.notify(tabs.user, "news", f"Number {number}", url="/demo/")
-    first, second = tabs.open(), tabs.open()
+        inbox.notify(bells.user, "news", f"Number {number}", url="/demo/")
+    first, second = bells.open(), bells.open()
     for page in (first, second):
         page.locator("weir-bell [part=button]").click()
         expect(page.get_by_role("listitem")).to_have_count(3)
@@ -82,28 +82,28 @@ def test_what_is_marked_in_one_tab_is_read_in_the_other(tabs: Tabs) -> None:
     shows(second, 0)
     shows(first, 0)
     expect(first.get_by_role("button", name=re.compile("^Mark"))).to_have_count(0)
-    inbox.notify(tabs.user, "news", "Number 3")
+    inbox.notify(bells.user, "news", "Number 3")
     expect(first.get_by_role("listitem").first).to_contain_text("Number 3")
     expect(first.get_by_role("listitem")).to_have_count(4)
-    assert rows(tabs.user) == 1
-    assert tabs.witness.seen == []
+    assert rows(bells.user) == 1
+    assert bells.seen == []
 
 
-def test_a_link_marks_what_it_leads_to(tabs: Tabs) -> None:
+def test_a_link_marks_what_it_leads_to(bells: Bells) -> None:
     """A click goes there, and the notification is read."""
-    inbox.notify(tabs.user, "news", "Your order", url="/demo/?order=7")
-    page = tabs.open()
+    inbox.notify(bells.user, "news", "Your order", url="/demo/?order=7")
+    page = bells.open()
     page.locator("weir-bell [part=button]").click()
     page.get_by_role("link", name="Your order").click()
     page.wait_for_url("**/demo/?order=7")
     shows(page, 0)
-    assert rows(tabs.user) == 0
+    assert rows(bells.user) == 0
 
 
-def test_by_keyboard_alone(tabs: Tabs) -> None:
+def test_by_keyboard_alone(bells: Bells) -> None:
     """Open, mark, close: the focus stays where a person expects it, and changes are announced."""
-    inbox.notify(tabs.user, "news", "Hello")
-    page = tabs.open()
+    inbox.notify(bells.user, "news", "Hello")
+    page = bells.open()
     page.locator("weir-bell [part=button]").focus()
     page.keyboard.press("Enter")
     expect(page.locator("weir-bell [part=button]")).to_have_attribute("aria-expanded", "true")
@@ -119,7 +119,7 @@ def test_by_keyboard_alone(tabs: Tabs) -> None:
     page.keyboard.press("Escape")
     assert page.evaluate(FOCUSED + "part.value") == "button"
     expect(page.locator("weir-bell [part=panel]")).to_be_hidden()
-    inbox.notify(tabs.user, "news", "One more")
+    inbox.notify(bells.user, "news", "One more")
     expect(page.get_by_role("status")).to_have_text("1 unread notification")
 
 
@@ -128,17 +128,17 @@ def findings(page: Page) -> list[str]:
 
 
 @pytest.mark.faults
-def test_axe_finds_nothing(tabs: Tabs) -> None:
+def test_axe_finds_nothing(bells: Bells) -> None:
     """In both tabs, closed, open, and cut off; narrow and wide, in both colour schemes."""
     for number in range(25):
-        inbox.notify(tabs.user, "news", f"Number {number} {MARKUP}", body=MARKUP, url="/demo/")
-    closed, opened = tabs.open(), tabs.open()
+        inbox.notify(bells.user, "news", f"Number {number} {MARKUP}", body=MARKUP, url="/demo/")
+    closed, opened = bells.open(), bells.open()
     opened.locator("weir-bell [part=button]").click()
     expect(opened.get_by_role("listitem")).to_have_count(20)
     opened.get_by_role("button", name="Older").click()
     expect(opened.get_by_role("listitem")).to_have_count(25)
     expect(opened.get_by_role("button", name="Older")).to_have_count(0)
-    assert tabs.witness.seen == []  # axe writes styles, which the page's policy forbids
+    assert bells.seen == []  # axe writes styles, which the page's policy forbids
     assert findings(closed) == []
     assert findings(opened) == []
     opened.context.set_offline(True)
@@ -160,11 +160,11 @@ STRANGE: Final = {
 }
 
 
-def test_what_strangers_wrote_is_text(tabs: Tabs) -> None:
+def test_what_strangers_wrote_is_text(bells: Bells) -> None:
     """It makes no element, and no link but to a page."""
     for url in STRANGE:
-        inbox.notify(tabs.user, "news", MARKUP, body=MARKUP, url=url)
-    page = tabs.open()
+        inbox.notify(bells.user, "news", MARKUP, body=MARKUP, url=url)
+    page = bells.open()
     page.locator("weir-bell [part=button]").click()
     expect(page.get_by_role("listitem")).to_have_count(len(STRANGE))
     inside = """document.querySelector("weir-bell").shadowRoot.querySelectorAll"""
@@ -175,7 +175,7 @@ def test_what_strangers_wrote_is_text(tabs: Tabs) -> None:
         """document.querySelector("weir-bell").shadowRoot.querySelectorAll("img, script, iframe").length"""
     )
     assert made == 0
-    assert tabs.witness.seen == []
+    assert bells.seen == []
 
 
 def asks(page: Page) -> list[str]:
@@ -189,47 +189,47 @@ HIDE: Final = """(hidden) => { Object.defineProperty(document, "hidden", {get: (
     document.dispatchEvent(new Event("visibilitychange")); }"""
 
 
-def test_a_hidden_tab_does_not_ask(tabs: Tabs) -> None:
+def test_a_hidden_tab_does_not_ask(bells: Bells) -> None:
     """It asks at once when it is shown again."""
-    page = tabs.open()
+    page = bells.open()
     page.evaluate(HIDE, True)
     asked = asks(page)
     page.wait_for_timeout(5_000 * EVERY_S)
     assert [url for url in asked if not url.endswith(".js")] == []
-    inbox.notify(tabs.user, "news", "Hello")
+    inbox.notify(bells.user, "news", "Hello")
     with page.expect_response("**/bell/"):
         page.evaluate(HIDE, False)
     shows(page, 1)
 
 
-def test_what_has_not_changed_is_not_sent(tabs: Tabs, processes: Processes) -> None:
+def test_what_has_not_changed_is_not_sent(bells: Bells, processes: Processes) -> None:
     """The first poll of a page, too, is answered 304; a change by 200."""
     processes.start(keep_flushing, processes.stop)
-    page = tabs.open()
+    page = bells.open()
     for _ in range(3):
         with page.expect_response("**/bell/") as told:
             pass
         assert told.value.status == 304
-    inbox.notify(tabs.user, "news", "Hello")
+    inbox.notify(bells.user, "news", "Hello")
     with page.expect_response(lambda response: response.url.endswith("/bell/") and response.status == 200):
         shows(page, 1)
     processes.finish()
 
 
-def test_a_server_that_is_away(tabs: Tabs) -> None:
+def test_a_server_that_is_away(bells: Bells) -> None:
     """The bell says so, and goes on by itself."""
-    page = tabs.open()
+    page = bells.open()
     page.context.set_offline(True)
     expect(page.get_by_role("status")).to_contain_text("does not answer", timeout=15_000)
-    inbox.notify(tabs.user, "news", "Hello")
+    inbox.notify(bells.user, "news", "Hello")
     page.context.set_offline(False)
     expect(page.locator("weir-bell [part=button]")).to_have_text("🔔 1", timeout=20_000)
     expect(page.locator("weir-bell [part=button]")).to_have_attribute("title", "")
 
 
-def test_who_is_signed_out_is_told_so(tabs: Tabs) -> None:
+def test_who_is_signed_out_is_told_so(bells: Bells) -> None:
     """And no more is asked."""
-    page = tabs.open()
+    page = bells.open()
     page.context.clear_cookies()
     expect(page.get_by_role("status")).to_contain_text("You are signed out", timeout=15_000)
     asked = asks(page)
@@ -237,10 +237,9 @@ def test_who_is_signed_out_is_told_so(tabs: Tabs) -> None:
     assert asked == []
 
 
-def test_without_script_the_number_is_there(tabs: Tabs, base: str, browser: Browser) -> None:
+def test_without_script_the_number_is_there(bells: Bells, kept: Tabs) -> None:
     """As it was when the page was made."""
-    inbox.notify(tabs.user, "news", "Hello")
-    with visiting(browser, base, tabs.session, java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto("/demo/")
-        expect(page.locator("weir-bell")).to_have_text("1 unread")
+    inbox.notify(bells.user, "news", "Hello")
+    with kept.opened(bells.session, script=False) as tab:
+        tab.page.goto("/demo/")
+        expect(tab.page.locator("weir-bell")).to_have_text("1 unread")

@@ -5,7 +5,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
@@ -17,10 +17,12 @@ NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM: Final = next(filter(None, map(shutil.which, NAMES)), None)
 WHY_NOT: Final = "" if CHROMIUM else "no Chromium is installed: apt-get install --no-install-recommends chromium"
 LONGEST_MS: Final = 15_000  # of one step
-WIDTHS: Final = (360, 1280, 2560)
-LOOKS: Final = list(product(("light", "dark"), WIDTHS))
-# axe takes most of the time: it looks at each scheme, and at two widths. `make faults` has it look at all.
-AXE_LOOKS: Final = LOOKS if os.environ.get("WEIR_FAULTS") else [("light", 360), ("dark", 1280)]
+ALL_LOOKS: Final = list(product(("light", "dark"), (360, 1280, 2560)))
+FIRST_LOOK: Final = ("light", 1280)  # a page is loaded so
+AT_LENGTH: Final = "WEIR_FAULTS" in os.environ  # `make faults` looks at everything in all ways
+# The schemes differ in colours alone: both are seen where a page has least room. Little changes from one to the next.
+LOOKS: Final = ALL_LOOKS if AT_LENGTH else [FIRST_LOOK, ("light", 2560), ("light", 360), ("dark", 360)]
+AXE_LOOKS: Final = ALL_LOOKS if AT_LENGTH else [("dark", 360), FIRST_LOOK]  # axe takes most of the time
 LATER: Final = "Fetch"  # what a page's script asks for once the page is there
 AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
     (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
@@ -53,6 +55,10 @@ class Witness:
         protocol.send("Network.enable")
         protocol.send("Network.setCacheDisabled", {"cacheDisabled": True})
 
+    def begin(self) -> None:
+        """Have seen nothing; what was seen before stays with whoever has it."""
+        self.seen, self.bytes = [], Counter()
+
     def _note(self, kind: str, text: str) -> None:
         is_the_status_asked_for = re.search(r"status of (403|404) ", text)
         if kind in {"error", "warning"} and not is_the_status_asked_for:
@@ -70,6 +76,62 @@ class Witness:
     def _finished(self, request: dict[str, Any]) -> None:
         if self._kinds.get(request["requestId"]) != LATER:
             self.bytes["transferred"] += int(request["encodedDataLength"])
+
+
+@dataclass(kw_only=True)
+class Tab:
+    """A tab of a context of its own, with its witness."""
+
+    page: Page
+    witness: Witness
+
+
+class Tabs:
+    """Tabs that are used one time after the other: to make one takes the browser four times as long as to load a page.
+
+    Whoever gets one finds it as if it were new, but for scripts that were added to all its pages: close the page then.
+    """
+
+    def __init__(self, browser: Browser, base: str) -> None:
+        self._browser, self._base = browser, base
+        self._free: dict[bool, list[Tab]] = {True: [], False: []}
+        self._contexts = ExitStack()
+
+    @contextmanager
+    def opened(self, session: str = "", *, script: bool = True) -> Iterator[Tab]:
+        """A tab with this session; "" for a visitor who has none."""
+        tab = self._free[script].pop() if self._free[script] else self._made(script=script)
+        if session:
+            _sign_in(tab.page.context, self._base, session)
+        tab.witness.begin()
+        try:
+            yield tab
+        except BaseException:
+            tab.page.close()
+            raise
+        if not tab.page.is_closed():
+            self._clear(tab)
+            self._free[script].append(tab)
+
+    def close(self) -> None:
+        """Close all contexts."""
+        self._contexts.close()
+
+    def _made(self, *, script: bool) -> Tab:
+        context = visiting(self._browser, self._base, java_script_enabled=script)
+        tab = Tab(page=self._contexts.enter_context(context).new_page(), witness=Witness())
+        tab.witness.watch(tab.page)
+        show(tab.page, *FIRST_LOOK)
+        return tab
+
+    def _clear(self, tab: Tab) -> None:
+        page = tab.page
+        tab.witness.begin()
+        page.unroute_all()
+        page.context.set_offline(False)
+        page.goto("/livez")  # no page asks for anything any more; one of another site would take another process
+        page.context.clear_cookies()
+        show(page, *FIRST_LOOK)
 
 
 @contextmanager
@@ -92,11 +154,15 @@ def visiting(browser: Browser, base: str, session: str = "", **options: Any) -> 
     context = browser.new_context(base_url=base, reduced_motion="reduce", **options)
     context.set_default_timeout(LONGEST_MS)
     if session:
-        context.add_cookies([{"name": "sessionid", "value": session, "url": base}])
+        _sign_in(context, base, session)
     try:
         yield context
     finally:
         context.close()
+
+
+def _sign_in(context: BrowserContext, base: str, session: str) -> None:
+    context.add_cookies([{"name": "sessionid", "value": session, "url": base}])
 
 
 def axe(page: Page) -> list[str]:

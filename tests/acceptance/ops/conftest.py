@@ -18,6 +18,7 @@ from project.logins import links
 from tests.acceptance import web_process
 from tests.acceptance.ops import browser as browsers
 from tests.acceptance.ops import strangers
+from tests.acceptance.ops.browser import Tabs
 from tests.servers import database_url
 
 NAME, PASSWORD = "kim", "open sesame, twice"
@@ -53,6 +54,14 @@ def browser(web: Web) -> Iterator[Browser]:  # noqa: ARG001  it begins after all
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield running
         connection.close()  # which this thread has while its loop runs; afterwards it has another
+
+
+@pytest.fixture(scope="module")
+def tabs(web: Web, browser: Browser) -> Iterator[Tabs]:
+    """Tabs of the browser, which show the pages of the web process."""
+    made = Tabs(browser, web.base)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")

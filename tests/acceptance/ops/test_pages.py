@@ -3,17 +3,17 @@
 All that they show was written by strangers.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.acceptance.ops.browser import LOOKS, WIDTHS, Witness, axe, show, too_wide, visiting
+from tests.acceptance.ops.browser import LOOKS, Tabs, axe, too_wide
 from tests.acceptance.ops.conftest import NAME, PASSWORD, Web
 from tests.acceptance.ops.strangers import MARKUP, SITE
 from tests.waiting import wait_for
@@ -94,47 +94,41 @@ class Visit:
     text: str = ""
     stops: int = 0  # what the Tab key is to reach
     focused: list[list[Any]] = field(default_factory=list)  # what it has reached: its number, and whether that shows
-    witness: Witness
+    seen: list[str]  # by the witness
+    bytes: Counter[str]
 
 
 Visits = Callable[..., Visit]
 
 
 @pytest.fixture(scope="module")
-def visits(web: Web, browser: Browser) -> Iterator[Visits]:
+def visits(web: Web, tabs: Tabs) -> Visits:
     """Return a function that visits a page; it is loaded once, with script and without, for all tests."""
-    with ExitStack() as stack:
 
-        @cache
-        def context(session: str, script: bool) -> BrowserContext:
-            return stack.enter_context(visiting(browser, web.base, session, java_script_enabled=script))
-
-        @cache
-        def visit(name: str, script: bool) -> Visit:
-            if name in LIVE:  # a part that takes longer than a second says so, on a machine that is busy
-                wait_for(lambda: b'class="failed"' not in _asked(web, name), 60, "all parts of the page")
-            page, found = context(_session(web, name), script).new_page(), Visit(witness=Witness())
-            found.witness.watch(page)
+    @cache
+    def visit(name: str, script: bool) -> Visit:
+        if name in LIVE:  # a part that takes longer than a second says so, on a machine that is busy
+            wait_for(lambda: b'class="failed"' not in _asked(web, name), 60, "all parts of the page")
+        with tabs.opened(_session(web, name), script=script) as tab:
+            page, found = tab.page, Visit(seen=tab.witness.seen, bytes=tab.witness.bytes)
             page.goto(_path(web, name))
             found.headings, found.foreign = page.evaluate(HEADINGS), page.evaluate(FOREIGN)
             found.text = page.inner_text("body")
             _look(page, found, script=script)
-            page.close()
-            return found
+        return found
 
-        yield lambda name, *, script=True: visit(name, script)
+    return lambda name, *, script=True: visit(name, script)
 
 
 def _look(page: Page, found: Visit, *, script: bool) -> None:
-    found.too_wide = too_wide(page, LOOKS if script else LOOKS[: len(WIDTHS)])
+    found.too_wide = too_wide(page, LOOKS if script else [look for look in LOOKS if look[0] == "light"])
     if script:
         page.evaluate(OF_EACH_KIND)
-        _press_tab(page, found)
         found.axe = axe(page)
+        _press_tab(page, found)
 
 
 def _press_tab(page: Page, found: Visit) -> None:
-    show(page, "light", 1280)
     found.stops, begun = page.evaluate(NOTES_FOCUS)
     if not begun:
         page.keyboard.press("Tab")
@@ -184,7 +178,7 @@ def test_page_is_as_wide_as_the_window(visits: Visits, *, script: bool) -> None:
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_nothing_is_logged(visits: Visits, *, script: bool) -> None:
     """No error, no violation of the policy, no dialog, no window."""
-    assert _wrong({name: visits(name, script=script).witness.seen for name in (PAGES if script else LIVE)}) == {}
+    assert _wrong({name: visits(name, script=script).seen for name in (PAGES if script else LIVE)}) == {}
 
 
 def test_page_shows_the_same_without_script(visits: Visits) -> None:
@@ -206,7 +200,7 @@ def test_markup_is_shown_as_it_was_written(visits: Visits) -> None:
 
 def test_page_is_light(visits: Visits) -> None:
     """With all that it loads, not compressed, and also where each text is as long as it can be."""
-    weighed = {name: visits(name).witness.bytes for name in PAGES}
+    weighed = {name: visits(name).bytes for name in PAGES}
     print(weighed)
     assert [name for name, each in weighed.items() if not 0 < each["all"] <= MOST_BYTES >= each["transferred"]] == []
     scripts = {name: each["Script"] for name, each in weighed.items()}
@@ -226,10 +220,10 @@ def test_tab_reaches_everything_in_order(visits: Visits) -> None:
     assert wrong == {}
 
 
-def test_sites_by_keyboard_alone(web: Web, browser: Browser) -> None:
+def test_sites_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
     """Sign in, open Sites, search, sort, open a site, ask what if."""
-    with visiting(browser, web.base) as context:
-        page = context.new_page()
+    with tabs.opened() as tab:
+        page = tab.page
         page.goto("/sites/")
         _type(page, "Name", NAME)
         _type(page, "Password", PASSWORD, "Enter")
@@ -249,10 +243,10 @@ def test_sites_by_keyboard_alone(web: Web, browser: Browser) -> None:
         expect(page.get_by_text("with 500 more")).to_be_visible()
 
 
-def test_fetches_by_keyboard_alone(web: Web, browser: Browser) -> None:
+def test_fetches_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
     """Skip to the content, page onwards, filter, open a fetch."""
-    with visiting(browser, web.base, web.operator) as context:
-        page = context.new_page()
+    with tabs.opened(web.operator) as tab:
+        page = tab.page
         page.goto("/fetches/")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
