@@ -1,4 +1,4 @@
-"""Web processes, by the line of the Procfile and by uvicorn's own parsers: the tests of a module share them."""
+"""Web processes, by the line of the Procfile and by uvicorn's own parsers: the tests of this folder share them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ PARSERS = {"the Procfile's": "", "httptools": "--http httptools", "h11": "--http
 StartWeb = Callable[..., Shared]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def begin_web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartWeb]:  # noqa: ARG001
     """Return a function that starts a web process on the database of the tests; it ends with the last test."""
     folder = tmp_path_factory.mktemp("webs")
@@ -35,7 +35,7 @@ def begin_web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -
         yield begin
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def begun() -> dict[tuple[str, ...], Shared]:
     """Return the web processes that the tests share, by their options and variables."""
     return {}

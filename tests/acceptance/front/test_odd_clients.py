@@ -29,8 +29,8 @@ def process_of(web: Shared) -> psutil.Process:
     return psutil.Process(clients.listens(web.url))
 
 
-def open_connections(web: Shared) -> int:
-    return len([one for one in process_of(web).net_connections("tcp") if one.status != "LISTEN"])
+def open_connections(process: psutil.Process) -> int:
+    return len([one for one in process.net_connections("tcp") if one.status != "LISTEN"])
 
 
 def said_by_uvicorn(web: Shared) -> list[str]:
@@ -87,11 +87,12 @@ def test_an_upgrade_is_not_talked_about(start_web: StartWeb) -> None:
 def test_connections_end_whose_answers_are_not_read(start_fresh: StartWeb) -> None:
     """Also those that uvicorn has closed: it waits until all that it has is read."""
     web = start_fresh()
+    process = process_of(web)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(connected(web.url, receives=4_096)).sendall(head(f"GET {BUNDLE}") * 5)
-        wait_for(lambda: open_connections(web) == 20, 10, "connections")
-        wait_for(lambda: open_connections(web) == 0, 25, "their end")
+        wait_for(lambda: open_connections(process) == 20, 10, "connections")
+        wait_for(lambda: open_connections(process) == 0, 25, "their end")
     assert not said_by_uvicorn(web)
 
 
@@ -112,7 +113,7 @@ def test_idle_connections_are_few_however_many_come_at_once(start_fresh: StartWe
         began_at = monotonic()
         process.send_signal(signal.SIGCONT)
         wait_for(lambda: status(ask(web.url, "/livez")) == 200, 10, "an answer beside them")
-        assert comes_true(lambda: open_connections(web) <= 500 + 10, 5), open_connections(web)
+        assert comes_true(lambda: open_connections(process) <= 500 + 10, 5), open_connections(process)
         in_time(monotonic() - began_at < MOST_S, "connections may have been closed as they had no head")
 
 
