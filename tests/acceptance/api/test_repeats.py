@@ -27,8 +27,8 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, State
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
-KEYS, REPEATS, KILLS = (200, 8, 20) if AT_LENGTH else (24, 8, 3)
-WRITERS, CHANGES = 8, 10 if AT_LENGTH else 3
+KEYS, REPEATS, KILLS = (200, 8, 20) if AT_LENGTH else (12, 6, 2)
+WRITERS, CHANGES = (8, 10) if AT_LENGTH else (4, 3)
 RETRIERS = 8
 
 
