@@ -53,7 +53,7 @@ def test_two_tabs_show_the_count_of_the_rows(bells: Bells, processes: Processes)
     processes.start(keep_reconciling, processes.stop)
     for step in (*FLUSH_STEPS, ""):
         flusher = processes.start(keep_flushing, processes.stop, step)
-        for _ in range(3):
+        for _ in range(2):
             for _ in range(chance.randrange(1, 12)):
                 chance.choice(ACTS)(bells.user, chance)
             inbox.notify(bells.user, "news", "So that there is something to flush")
