@@ -16,7 +16,7 @@ from project import embedded
 from tests import byte_code
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
-from tests.waiting import once_more_if_too_late
+from tests.waiting import count_reruns_here, once_more_if_too_late
 from weir.postgres import weir_apps
 
 ROOMS = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
@@ -43,6 +43,11 @@ BEGIN
 END
 $$
 """
+
+
+@pytest.hookimpl(trylast=True)  # after the plugin that asks
+def pytest_configure(config: pytest.Config) -> None:
+    count_reruns_here(config)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

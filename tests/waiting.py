@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from pytest_rerunfailures import StatusDB  # type: ignore[import-untyped]  # it ships none
 
 LONG_S = 60.0
 
@@ -51,6 +52,16 @@ def in_time(condition: object, what: str) -> None:
 def once_more_if_too_late(item: pytest.Item) -> None:
     """Have a test that was too late run once more."""
     item.add_marker(pytest.mark.flaky(reruns=1, condition=is_too_late))
+
+
+def count_reruns_here(config: pytest.Config) -> None:
+    """Have a process that runs tests for another count by itself how often each was run; called by `pytest_configure`.
+
+    pytest-rerunfailures has it ask the other one before each test, over TCP, and what it tells it next is acknowledged
+    after 40 ms only: all tests would wait for that. It would know, too, which ended a process. That one fails.
+    """
+    if hasattr(config, "workerinput"):
+        config.failures_db = StatusDB()  # type: ignore[attr-defined]  # its plugin's own
 
 
 def is_too_late(error: BaseException | None) -> bool:

@@ -13,11 +13,26 @@ from project.checkout import CHECKOUT
 
 RunPytest = Callable[..., subprocess.CompletedProcess[str]]
 RUNS = """
-from tests.waiting import in_time, once_more_if_too_late, wait_for
+import pytest
+
+from tests.waiting import count_reruns_here, once_more_if_too_late
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    count_reruns_here(config)
 
 def pytest_collection_modifyitems(items):
     for item in items:
         once_more_if_too_late(item)
+"""
+ASKS_NOBODY = """
+import os
+
+def test_asks_nobody(pytestconfig):
+    assert not hasattr(pytestconfig.failures_db, "sock")
+
+def test_ends_its_process():
+    os._exit(1)
 """
 TESTS = """
 from tests.waiting import comes_true, in_time, wait_for
@@ -94,3 +109,11 @@ def test_late_tests_alone_are_no_failure(run: RunPytest, tmp_path: Path) -> None
     late, test = tmp_path / "late", f"{tmp_path}/test_runs.py::test_late_twice"
     assert run("-p", "tests.put_off", "--put-off", str(late), test).returncode == 0
     assert run(test).returncode == 1
+
+
+def test_no_process_is_asked_before_each_test(run: RunPytest, tmp_path: Path) -> None:
+    """What ends the process that runs it is not run again."""
+    (tmp_path / "test_runs.py").write_text(ASKS_NOBODY)
+    ended = run("--numprocesses", "1", str(tmp_path))
+    assert failed_in(ended.stdout) == ["test_ends_its_process"]
+    assert "1 failed, 1 passed in" in ended.stdout, ended.stdout
