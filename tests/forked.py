@@ -27,49 +27,14 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import IO
+from zoneinfo import ZoneInfo, available_timezones
+
+from tests.fork_imports import IMPORTS
 
 CHECKOUT = Path(__file__).parents[1]
-# What processes import of others: most of their start. Nothing of ours: `project` makes Celery's app by the settings.
-IMPORTS = (
-    "aiohappyeyeballs",
-    "celery.app.amqp",
-    "celery.apps.beat",
-    "celery.apps.worker",
-    "celery.backends.redis",
-    "celery.bin.celery",
-    "celery.concurrency.prefork",
-    "celery.concurrency.solo",
-    "celery.concurrency.thread",
-    "celery.contrib.django.task",
-    "cron_descriptor",
-    "crontab",
-    "django.conf.urls",
-    "django.contrib.admin",
-    "django.contrib.postgres.apps",
-    "django.contrib.postgres.fields",
-    "django.contrib.postgres.indexes",
-    "django.core.management.commands.check",
-    "django.core.handlers.asgi",
-    "django.core.management.commands.makemigrations",
-    "django.core.management.commands.showmigrations",
-    "django.db.backends.postgresql.base",
-    "django.db.models",
-    "django.test",
-    "django.views.debug",
-    "django_structlog.middlewares",
-    "dotenv.main",
-    "httptools",
-    "jinja2",
-    "kombu.transport.redis",
-    "prometheus_client",
-    "pydantic.json_schema",
-    "pydantic.types",
-    "rich.progress",
-    "structlog",
-    "uvloop",
-)
 # What those of Weir import of ours, by the module that they run; others are as workers are.
 OURS = {"uvicorn": ("uvicorn", "project.front.server", "project.urls"), "": ("project.celery", "project.errors")}
+_zones: list[ZoneInfo] = []  # that are read already: models of django-celery-beat ask for all
 MOST_OF_WEIR = 3  # environments that are kept
 LONGEST_ORDER = 100_000  # bytes
 NUMBER = struct.Struct("i")
@@ -205,6 +170,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for name in IMPORTS:
         importlib.import_module(name)
+    _zones.extend(map(ZoneInfo, available_timezones()))
     _serve()
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from typing import Any
 
 import weir
@@ -38,7 +37,5 @@ def run(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         "DJANGO_SETTINGS_MODULE": "tests.unit.conf.host",
         "HOST_SETTINGS": json.dumps(settings),
     }
-    if arguments[0] != "-c":
-        return forked("-m", "django", *arguments, environment=environment)
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    words = arguments if arguments[0] == "-c" else ("-m", "django", *arguments)
+    return forked(*words, environment=environment)
