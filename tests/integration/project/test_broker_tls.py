@@ -76,8 +76,6 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import project.checkout
 project.checkout.CHECKOUT = Path(sys.argv[1])  # with its .env
-import django
-django.setup()
 from kombu.exceptions import OperationalError
 from project.celery import app
 from weir.workers.publish import publish
