@@ -36,6 +36,7 @@ CHECKOUT = Path(__file__).parents[1]
 OURS = {"uvicorn": ("uvicorn", "project.front.server", "project.urls"), "": ("project.celery", "project.errors")}
 _zones: list[ZoneInfo] = []  # that are read already: models of django-celery-beat ask for all
 MOST_OF_WEIR = 3  # environments that are kept
+OF_ONE_TEST = "PYTEST_CURRENT_TEST"  # pytest's, which names another test each time
 LONGEST_ORDER = 100_000  # bytes
 NUMBER = struct.Struct("i")
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
@@ -66,9 +67,10 @@ class Forked:
         theirs, stdout = os.pipe()
         self.stdout = os.fdopen(theirs)
         self._status, status = os.pipe()
+        environment = {name: value for name, value in environment.items() if name != OF_ONE_TEST}
         order = {
             "arguments": arguments,
-            "environment": dict(environment),
+            "environment": environment,
             "own_session": start_new_session,
             "folder": str(folder),
         }

@@ -95,6 +95,15 @@ def test_those_of_weir_find_it_imported_in_their_environment() -> None:
     imported_it.wait(20)
 
 
+def test_those_of_two_tests_have_one_environment() -> None:
+    """What imports ours stays for the next test, though pytest names each in a variable."""
+    of_tests = [{**os.environ, "PYTEST_CURRENT_TEST": f"test {number}"} for number in range(2)]
+    program = "import os, psutil; print(psutil.Process().parents()[1].pid, os.environ.get('PYTEST_CURRENT_TEST'))"
+    first, second = (Forked("-c", program, environment=of, of_weir=True).communicate()[0] for of in of_tests)
+    assert first == second
+    assert first.endswith(" None\n")
+
+
 def test_one_of_weir_that_cannot_import_it_says_why() -> None:
     """As it would by itself."""
     program = "from django.conf import settings; settings.DEBUG"
