@@ -216,8 +216,10 @@ def start_python(
 ) -> Iterator[StartPython]:
     """Return a function that runs a script in a Python process, with Django set up on the database of the tests.
 
-    What the script reads and prints goes through pipes. Processes that still run at the end are killed. They are forks;
-    one that is `new` has imported nothing yet. So is one that does something before Django, unless it says otherwise.
+    What the script reads and prints goes through pipes. Processes that still run at the end are killed. They are forks
+    of one that has imported Weir; where they have an environment of their own, or do something before Django, of one
+    that has imported what is not ours. One that is `new` has imported nothing yet. So has one that does something
+    before Django, unless it says otherwise.
     """
     started: list[Process] = []
 
@@ -247,7 +249,8 @@ def start_python(
                 )
             )
         else:
-            started.append(Forked(*words, environment=variables))
+            of_weir = not before and not environment
+            started.append(Forked(*words, environment=variables, of_weir=of_weir))
         return started[-1]
 
     yield start
