@@ -1,6 +1,6 @@
 """What a stranger's hand wrote into Weir's keys in Redis: flushes, reads and passes go on, and say so."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Event
 from typing import Any
 
@@ -163,14 +163,6 @@ def test_two_that_apply_a_spoilt_epoch_at_once_do_not_wait_for_each_other(
 # --- keys -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["flush", "pass"])
-def mend(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
-    """What mends the keys: whichever of the two comes first."""
-    calls.forget()
-    yield {"flush": flush.flush_sealed, "pass": reconcile.run_pass}[request.param]
-    calls.forget()
-
-
 def overwrite(valkey: redis.Redis, key: str, value: str | bytes | None) -> None:
     """Write a text, a list where it is None."""
     if value is None:
@@ -180,55 +172,61 @@ def overwrite(valkey: redis.Redis, key: str, value: str | bytes | None) -> None:
         valkey.set(key, value)
 
 
+OVERWRITTEN: list[tuple[str, str | bytes | None]] = [
+    *((name, value) for name in ("open", "deltas", "calls") for value in ("1", None)),
+    *(("epoch", value) for value in ("", "x", "-1", "007", "7", "1e3", b"\xff", "9" * 16, "9" * 18, "9" * 400, None)),
+    *(("sealed", value) for value in ("", "x", "-1", "007", "7", b"\xff", "9" * 16, "9" * 18, "9" * 400, None)),
+    *(("incarnation", value) for value in ("", "x", b"\xff", "\0", "9" * 18 + "-a", "1-x", "-a", "9" * 400, None)),
+    *(("incarnation", f"1-{name}") for name in ("a", "A" * 32, "a" * 33)),
+]
+OF_OTHER_TYPES = [(name, value) for name, value in OVERWRITTEN if value is None]
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *((name, value) for name in ("open", "deltas", "calls") for value in ("1", None)),
-        *(
-            ("epoch", value)
-            for value in ("", "x", "-1", "007", "7", "1e3", b"\xff", "9" * 16, "9" * 18, "9" * 400, None)
-        ),
-        *(("sealed", value) for value in ("", "x", "-1", "007", "7", b"\xff", "9" * 16, "9" * 18, "9" * 400, None)),
-        *(("incarnation", value) for value in ("", "x", b"\xff", "\0", "9" * 18 + "-a", "1-x", "-a", "9" * 400, None)),
-        *(("incarnation", f"1-{name}") for name in ("a", "A" * 32, "a" * 33)),
-    ],
-    ids=lambda value: ascii(value)[:20],
+    ("mend", "overwritten"),
+    [(flush.flush_sealed, OVERWRITTEN), (reconcile.run_pass, OF_OTHER_TYPES)],
+    ids=["flush", "pass"],
 )
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "open"])
 def test_a_key_that_was_overwritten_is_as_lost(
-    sealed: bool, name: str, value: str | bytes | None, mend: Callable[[], Any], valkey: redis.Redis
+    sealed: bool, mend: Callable[[], Any], overwritten: list[tuple[str, str | bytes | None]], valkey: redis.Redis
 ) -> None:
     """Rows are counted until a full scan has compared all users, and the log names the key.
 
-    Or the keys that contradict it, where it might have been another time's.
+    Or the keys that contradict it, where it might have been another time's. A flush and a pass mend all of them by the
+    same call.
     """
-    inbox.notify_many([1, 2], "news", "Hello")
-    flush.flush_sealed()
-    inbox.notify_many([1, 2], "news", "Hello")
-    if sealed:
-        counters.seal()
-    key = getattr(keys(), name)
-    overwrite(valkey, key, value)
-    inbox.notify(2, "news", "Hello")
-    calls.forget()  # the outage: Redis refuses to add to what is no sorted set
-    shown = inbox.unread_counts([1, 2])
-    assert shown == {1: 2, 2: 3} or (name, value) == ("sealed", None)  # which nobody sees before it is mended
+    for number, (name, value) in enumerate(overwritten):
+        case, users = f"{name} {value!r:.30}", [2 * number + 1, 2 * number + 2]
+        inbox.notify_many(users, "news", "Hello")
+        flush.flush_sealed()
+        inbox.notify_many(users, "news", "Hello")
+        if sealed:
+            counters.seal()
+        key = getattr(keys(), name)
+        overwrite(valkey, key, value)
+        inbox.notify(users[1], "news", "Hello")
+        calls.forget()  # the outage: Redis refuses to add to what is no sorted set
+        rows = dict(zip(users, [2, 3], strict=True))
+        shown = inbox.unread_counts(users)
+        assert shown == rows or (name, value) == ("sealed", None), case  # which nobody sees before it is mended
+        calls.forget()
+        with capture_logs() as entries:
+            mend()
+        [line] = [entry for entry in entries if entry["event"] == "unread_strange_keys"]
+        contradicting = {keys().epoch, keys().sealed, keys().incarnation} if value == "7" else {key}
+        assert {*line["keys"]} <= contradicting, case
+        assert line["log_level"] == "warning"
+        assert inbox.unread_counts(users) == rows, case
+        with capture_logs() as entries:
+            for _ in range(2):
+                reconciled()
+                flush.flush_sealed()
+        assert "unread_strange_keys" not in [entry["event"] for entry in entries], case
+        inbox.notify(users[0], "news", "Hello")
+        assert with_deltas(users) == {users[0]}, case
+        assert_exact()
     calls.forget()
-    with capture_logs() as entries:
-        mend()
-    [line] = [entry for entry in entries if entry["event"] == "unread_strange_keys"]
-    contradicting = {keys().epoch, keys().sealed, keys().incarnation} if value == "7" else {key}
-    assert {*line["keys"]} <= contradicting
-    assert line["log_level"] == "warning"
-    assert inbox.unread_counts([1, 2]) == {1: 2, 2: 3}
-    with capture_logs() as entries:
-        for _ in range(2):
-            reconciled()
-            flush.flush_sealed()
-    assert "unread_strange_keys" not in [entry["event"] for entry in entries]
-    inbox.notify(1, "news", "Hello")
-    assert with_deltas([1]) == {1}
-    assert_exact()
 
 
 @pytest.mark.parametrize("value", ["007", "+7", "7_0"])
