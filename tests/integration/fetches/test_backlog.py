@@ -1,9 +1,10 @@
 """A queued fetch is never overlooked: the two steps of `has_backlog`, in every order in which they can come.
 
-Every statement of Weir goes through `statements.run_within`. Here it waits for its turn, so that a test decides in
-which order the statements of several threads, each with a connection of its own, are executed.
+Every statement of Weir goes through `statements.run_within`. Here those of the protocol wait for their turn, so that a
+test decides in which order the statements of several threads, each with a connection of its own, are executed.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -39,6 +40,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 URL = "https://site.example/"
 SOON = timedelta(hours=1)
 PATIENCE = 20.0
+PROTOCOL = {"enqueue", "activate", "deactivate"}  # the statements that see or change what the others do
 
 
 class Actor:
@@ -95,12 +97,12 @@ local = threading.local()
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every statement of an actor wait for its turn."""
+    """Have every statement of the protocol wait for its actor's turn."""
     run_within = statements.run_within
 
     def in_turn(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
         actor: Actor | None = getattr(local, "actor", None)
-        if actor is not None:
+        if actor is not None and package == "weir.workers.fetches" and name in PROTOCOL:
             actor.turn()
         return run_within(package, name, parameters, **options)
 
@@ -165,7 +167,8 @@ def overlooked() -> int:
     ("names", "state"),
     [
         *product(("EO", "LO", "EL"), ("active", "inactive", "due later")),
-        *product(("EOo", "EeO"), ("active", "inactive")),
+        # From an inactive site on is as from an active one on where O comes first.
+        *product(("EOo", "EeO"), ("active", "inactive") if "WEIR_FAULTS" in os.environ else ("active",)),
     ],
 )
 def test_no_order_of_the_steps_overlooks_a_fetch(names: str, state: str, actors: dict[str, Actor]) -> None:
@@ -183,9 +186,7 @@ def test_no_order_of_the_steps_overlooks_a_fetch(names: str, state: str, actors:
             actors[name].begin()
         for name in order:
             actors[name].step()
-        for name in names:
-            while actors[name].busy:
-                actors[name].step()
+        assert not any(actors[name].busy for name in names), f"{order}: somebody has more steps"
         assert Fetch.objects.filter(state=State.QUEUED).count() == sum(name in "EeL" for name in names)
         assert overlooked() == 0, order
     assert len(every_order) == {"EO": 10, "LO": 10, "EOo": 105, "EeO": 280, "EL": 20}[names]
