@@ -128,12 +128,9 @@ def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
     )
 
 
-@pytest.mark.parametrize("due", [1, SITES])
 @either_way("own_reserved")
-def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> None:
+def test_dispatching_looks_at_few_rows(own_reserved: list[int]) -> None:
     Fetch.objects.exclude(slot_id__in=own_reserved).update(state="queued", slot_id=None, lease_until=None)
-    sites = list(Site.objects.order_by("pk").values_list("pk", flat=True)[:due])
-    Site.objects.filter(pk__in=sites).update(next_start=database_now(), has_backlog=True)
     parameters: dict[str, object] = {
         "lookahead": 10.0,
         "refill": 10.0,
@@ -152,7 +149,10 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
         "confirmed_for": 0.5,
         "added_grace": 0.0,
     }
-    assert rows_read("weir.workers.fetches", "dispatch", parameters, "weir_fetches_fetch") < 10 * 100 * due
+    for due in (1, SITES):
+        sites = list(Site.objects.order_by("pk").values_list("pk", flat=True)[:due])
+        Site.objects.filter(pk__in=sites).update(next_start=database_now(), has_backlog=True)
+        assert rows_read("weir.workers.fetches", "dispatch", parameters, "weir_fetches_fetch") < 10 * 100 * due, due
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ from tests.integration.plans import believe_empty, plan_of, rows_read_by
 from weir.postgres import planner, statements
 from weir.workers.history.rollup import LATENESS_MS, MOST_SITES
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 HOURS, EACH = 2, 500  # slots, and ended fetches, of each minute
 RANGE = 128 * 100  # rows of one block range, at most
@@ -35,14 +35,20 @@ ORDER BY at;
 TABLES = ("weir_ratelimit_slot", "weir_fetches_fetch", "weir_mail_email", "weir_ratelimit_site")
 
 
-@pytest.fixture(params=["no statistics", "believed empty", "statistics"])
-def minute(request: pytest.FixtureRequest) -> datetime:
-    """Have hours of slots, fetches and e-mails; returns a minute in the midst of them."""
+@pytest.fixture(scope="module")
+def hours(shared_rows: None) -> None:  # noqa: ARG001  must come first
+    """Have hours of slots, fetches and e-mails."""
     with connection.cursor() as cursor:
         cursor.execute(ROWS, {"all": HOURS * 60 * EACH, "each": EACH})
         cursor.execute(
             "SELECT brin_summarize_new_values('weir_slot_by_start'), brin_summarize_new_values('weir_email_by_end')"
         )
+
+
+@pytest.fixture(scope="module", params=["no statistics", "believed empty", "statistics"])
+def minute(hours: None, request: pytest.FixtureRequest) -> datetime:  # noqa: ARG001  must come first
+    """Return a minute in the midst of the hours, which PostgreSQL knows this about."""
+    with connection.cursor() as cursor:
         for table in TABLES:
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
             if request.param == "believed empty":
