@@ -3,6 +3,7 @@
 import signal
 from collections import Counter
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -141,17 +142,19 @@ def test_it_trails_until_all_outcomes_are_known(past: Past, settings: Settings) 
     assert Watermark.objects.get().rolled_until <= database_now() - timedelta(seconds=rollup.trail_s())
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("number", [1, 2, 7])
-@pytest.mark.parametrize("statement", ["next_minute", "rollup"])
-def test_a_rollup_that_is_killed_counts_nothing_twice(
-    past: Past, start_python: StartPython, statement: str, number: int, *, after: bool
-) -> None:
+def test_a_rollup_that_is_killed_counts_nothing_twice(past: Past, start_python: StartPython) -> None:
     """Wherever it is killed: the next one goes on, and the totals are a recount."""
-    past.fill(12, 10)
-    process = start_python(f"AFTER = {after}\n{KILLED}", statement, number)
-    assert process.wait(30) == -signal.SIGKILL
-    assert Minute.objects.count() == number - 1, "the transaction that it was in is undone, and no other"
+    past.fill(40, 10)
+    killed_in = 0  # the minute, from the first one on
+    for number, statement, after in product([1, 2, 4], ["next_minute", "rollup"], [False, True]):
+        case = f"{'after' if after else 'before'} {statement}, the {number}th time"
+        process = start_python(f"AFTER = {after}\n{KILLED}", statement, number)
+        assert process.wait(30) == -signal.SIGKILL, case
+        killed_in += number - 1
+        assert Minute.objects.count() == killed_in, f"{case}: the transaction that it was in is undone, and no other"
+        assert rollup.roll_up(1) == 1, case
+        killed_in += 1
+        assert totals() == recounted(past.began), case
 
     roll_up_all()
 
@@ -160,7 +163,7 @@ def test_a_rollup_that_is_killed_counts_nothing_twice(
 
 def test_two_at_once_count_nothing_twice(past: Past, start_python: StartPython, eventually: Eventually) -> None:
     """Of several processes one has the watermark's lock; the others leave the minute to it."""
-    past.fill(40, 20)
+    past.fill(40, 10)
     processes = [start_python(FOREVER) for _ in range(3)]
     for process in processes:
         assert process.stdout
@@ -249,7 +252,7 @@ def test_one_that_is_late_by_hours_catches_up(past: Past, settings: Settings) ->
     """Call by call, a bounded number of minutes each; of what may have been purged, the rest counts."""
     settings.WEIR_SLOT_RETENTION = 3 * 3600.0
     past = began_ago(timedelta(hours=5))
-    past.fill(300, 2)
+    past.fill(300, 1)
 
     assert rollup.roll_up() == rollup.MOST_MINUTES
     roll_up_all()
