@@ -4,6 +4,7 @@ The contrast stands beside it: the formula that is widely published for the same
 """
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SITE = "site.example"
 DAY = 86_400.0
 PROCESSES = 8
+EACH = 500 if "WEIR_FAULTS" in os.environ else 100  # starts
 
 RESERVE = """
 from weir.ratelimit import slots
@@ -96,9 +98,9 @@ def starts() -> list[datetime]:
 
 
 def test_eight_processes_reserve_without_a_short_gap(start_python: StartPython) -> None:
-    """8 processes reserve 500 starts each at one site at once: no two are closer than the interval, none is equal."""
+    """8 processes reserve many starts each at one site at once: no two are closer than the interval, none is equal."""
     site_settings.set_rate(SITE, "1000/s")
-    took_s = run_together([start_python(RESERVE, SITE, 500) for _ in range(PROCESSES)])
+    took_s = run_together([start_python(RESERVE, SITE, EACH) for _ in range(PROCESSES)])
     site, planned = Site.objects.get(), starts()
     short = sum(gap < site.interval for gap in gaps(planned))
     print(
@@ -106,7 +108,7 @@ def test_eight_processes_reserve_without_a_short_gap(start_python: StartPython) 
         f"duplicates: {len(planned) - len(set(planned))}, gaps below the interval: {short}, "
         f"shortest gap: {min(gaps(planned)) / site.interval:.2f} intervals"
     )
-    assert len(planned) == len(set(planned)) == PROCESSES * 500
+    assert len(planned) == len(set(planned)) == PROCESSES * EACH
     assert short == 0
 
 
@@ -125,7 +127,7 @@ def published_table() -> Iterator[None]:
 @pytest.mark.usefixtures("published_table")
 def test_the_published_formula_hands_out_starts_twice(start_python: StartPython) -> None:
     """The contrast: `max(start_time) + interval` in one statement gives several processes the same start."""
-    took_s = run_together([start_python(PUBLISHED, 200) for _ in range(PROCESSES)])
+    took_s = run_together([start_python(PUBLISHED, 50) for _ in range(PROCESSES)])
     with connection.cursor() as cursor:
         cursor.execute("SELECT start_time FROM published ORDER BY start_time OFFSET 1")
         planned = [row[0] for row in cursor.fetchall()]
@@ -134,7 +136,7 @@ def test_the_published_formula_hands_out_starts_twice(start_python: StartPython)
         f"\nthe published formula: {len(planned)}, by {PROCESSES} processes, in {took_s:.1f} s; "
         f"duplicates: {len(planned) - len(set(planned))}, gaps below the interval: {short}"
     )
-    assert len(planned) == PROCESSES * 200
+    assert len(planned) == PROCESSES * 50
     assert short > 0
 
 
@@ -144,7 +146,7 @@ def test_reservations_that_queue_behind_a_lock_read_the_clock_after_it(
     waiters: WaitersOf,
     eventually: Eventually,
 ) -> None:
-    """1,000 reservations that wait for a transaction which holds the site keep their spacing, and none is in the past.
+    """300 reservations that wait for a transaction which holds the site keep their spacing, and none is in the past.
 
     A clock that was read before the lock was got would plan starts that were over when they were granted.
     """
@@ -157,17 +159,17 @@ def test_reservations_that_queue_behind_a_lock_read_the_clock_after_it(
             released_at = database_now()
             other_connection.rollback()
             return released_at
-        for _ in range(20):
+        for _ in range(6):
             slots.reserve(SITE, max_wait=DAY)
         return None
 
     released_at = in_threads(51, reserve)[0]
     site, planned = Site.objects.get(), starts()
-    assert len(planned) == 1000
+    assert len(planned) == 300
     assert min(gaps(planned)) >= site.interval
     assert planned[0] >= released_at
     print(
-        f"\n1,000 reservations behind a lock: the first start is {(planned[0] - released_at).total_seconds():.4f} s "
+        f"\n300 reservations behind a lock: the first start is {(planned[0] - released_at).total_seconds():.4f} s "
         f"after its release, the shortest gap {min(gaps(planned)) / site.interval:.2f} intervals"
     )
 
