@@ -11,8 +11,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +29,7 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from project.checkout import CHECKOUT
+from tests.forked import Forked
 from tests.integration.conftest import PREAMBLE, database_now
 from tests.integration.fetcher import situation_sites as at
 from tests.integration.fetcher.situation_sites import SituationSites
@@ -737,6 +736,7 @@ def without_servers(runs: Runs) -> dict[str, Seen]:
 # A process that runs one message; a part of its fetcher fails when it is told so.
 PROCESS = """
 import json, threading, time
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 from django.conf import settings
 from django.test import override_settings
 override_settings(WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"]).enable()
@@ -781,7 +781,7 @@ def dying(runs: Runs) -> dict[str, Seen]:
         wait_for(lambda: all(runs.sites.asked(path) for path in paths.values()), "the requests of all")
         processes[KILLED].kill()
         processes[FROZEN].send_signal(signal.SIGSTOP)
-        processes[FAILS].communicate(b"\n", timeout=ENDED_WITHIN_S)
+        processes[FAILS].communicate("\n", timeout=ENDED_WITHIN_S)
         statuses = [processes[death].wait(ENDED_WITHIN_S) for death in (KILLED, FAILS)]
         events = lose(FROZEN, map(runs.slot, fetches[FROZEN].values()))
     finally:
@@ -795,15 +795,14 @@ def dying(runs: Runs) -> dict[str, Seen]:
     }
 
 
-def start_process(name: str, slots: Iterable[int]) -> subprocess.Popen[bytes]:
+def start_process(name: str, slots: Iterable[int]) -> Forked:
     """Start a process that runs the message of these slots."""
-    return subprocess.Popen(
-        [sys.executable, "-c", PREAMBLE + PROCESS, json.dumps(list(slots)), name],
-        cwd=CHECKOUT,
-        env={**os.environ, "WEIR_TEST_DATABASE": connection.settings_dict["NAME"], "PYTHONPATH": str(CHECKOUT)},
-        stdin=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    environment = {
+        **os.environ,
+        "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "PYTHONPATH": str(CHECKOUT),
+    }
+    return Forked("-c", PREAMBLE + PROCESS, json.dumps(list(slots)), name, environment=environment, of_weir=True)
 
 
 def lose(name: str, slots: Iterable[int]) -> list[str]:

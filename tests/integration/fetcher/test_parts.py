@@ -17,7 +17,9 @@ ENDS_WITHIN_S = 10
 # A fetcher to which something happens; it writes a line once it runs.
 RUN = """
 import time
+from django.test import override_settings
 os.dup2(1, 2)
+override_settings(WEIR_STATEMENT_TIMEOUT=1).enable()
 from weir.workers.fetches.fetcher import parts
 from weir.workers.processes import ending
 {patience}
@@ -41,7 +43,7 @@ time.sleep(60)
 
 def run(start_python: StartPython, *, patience: str = "", before: str = "", after: str = "") -> Process:
     script = RUN.format(patience=patience, before=before, after=after)
-    return start_python(script, environment={"WEIR_STATEMENT_TIMEOUT": "1"})
+    return start_python(script)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_what_a_fetcher_dies_of_counts_against_that_fetch_alone(
     """Those beside it are lost as often, at the same moments, and are done when it has ended."""
     settings.WEIR_DEFAULT_RATE = "200/s"
     settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
-    others = request_fetches([running_sites.url(number % 3, "/slow/3000") for number in range(60)])
+    others = request_fetches([running_sites.url(number % 3, "/slow/3000") for number in range(30)])
     poison = request_fetch(running_sites.url(0, "/poison"), max_attempts=2)
     Site.objects.update(grace=GRACE)
     counted = []
