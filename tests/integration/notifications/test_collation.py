@@ -22,7 +22,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection, connections
 
-call_command("migrate", verbosity=0)
+for label in ("weir_timeline", "weir_notifications"):
+    call_command("migrate", label, verbosity=0)
 from weir.conf import settings
 from weir.notifications import flush, forgetting, inbox, reconcile, user_keys
 from weir.notifications.models import Doubt, ForgottenUser, Notification, UnreadCount
@@ -160,7 +161,7 @@ def test_text_keys_are_sorted_one_way(
         "WEIR_USER_FOREIGN_KEY": str(is_foreign).lower(),
     }
     before = people(tmp_path, "models.CharField(primary_key=True, max_length=100)") if is_foreign else ""
-    process = start_python(EXERCISE, json.dumps(KEYS), new=True, before=before, environment=environment)
+    process = start_python(EXERCISE, json.dumps(KEYS), new=False, before=before, environment=environment)
     said = process.communicate(timeout=120)[0]
     assert process.returncode == 0
     assert json.loads(said.splitlines()[-1]) == {

@@ -16,7 +16,8 @@ import json, time
 from django.core.management import call_command
 from django.db import connection, transaction
 
-call_command("migrate", verbosity=0)
+for label in ("weir_timeline", "weir_notifications"):
+    call_command("migrate", label, verbosity=0)
 from weir.notifications import flush, forgetting, inbox, read_marks, reconcile
 from weir.notifications.reconciliation import drift
 from weir.notifications.models import ForgottenUser, Notification
@@ -87,7 +88,7 @@ def server(tmp_path: Path) -> Iterator[OwnPostgres]:
 
 def test_a_prepared_transaction(server: OwnPostgres, start_python: StartPython) -> None:
     """It counts as open: numbers follow its commit, read marks do not cover it, forgetting waits for it."""
-    process = start_python(EXERCISE, new=True, environment=server.create_database("prepared"))
+    process = start_python(EXERCISE, environment=server.create_database("prepared"))
     said = process.communicate(timeout=120)[0]
     assert process.returncode == 0
     assert json.loads(said.splitlines()[-1]) == {
