@@ -27,8 +27,8 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, State
 
 LONG = "WEIR_FAULTS" in os.environ
-SITES = 200 if LONG else 28
-RATES = ("1/s", "2/s", "3/s", "4/s") if LONG else ("2/s", "3/s", "5/s", "10/s")  # 500/s on a machine of two cores
+SITES = 200 if LONG else 16
+RATES = ("1/s", "2/s", "3/s", "4/s") if LONG else ("2/s", "3/s", "5/s", "10/s")  # 500/s, or 80/s, on two cores
 PATHS = ("/ok", "/once")  # the site keeps the connection, or closes it
 KILLS = 6 if LONG else 1
 KILL_S = 5.0  # of work for each kill: a process takes two or three to start again

@@ -23,9 +23,9 @@ from weir.notifications.models import Doubt, FlushedEpoch
 from weir.notifications.reconciliation import drift
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
-KILLS = 250 if AT_LENGTH else 12  # at random
-KILLS_A_STEP = 25 if AT_LENGTH else 2
-READS = 120_000 if AT_LENGTH else 6_000
+KILLS = 250 if AT_LENGTH else 8  # at random
+KILLS_A_STEP = 25 if AT_LENGTH else 1
+READS = 120_000 if AT_LENGTH else 2_000
 USERS = range(1, 251)
 LINGER_S = 0.01  # around the steps of flushes and reads, where they are to meet
 
