@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.mail.evidence.in_memory import verdict_by
 from tests.unit.mail.evidence.test_formats import FORMATS, others, ours, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, START, verdict
 from weir.workers.mail.evidence import losses
@@ -33,17 +34,19 @@ LOST: dict[str, Callable[[str, int, str], str]] = {  # a line, where it is cut, 
 def test_no_line_of_ours_is_taken_for_another_ones_wherever_it_is_cut(tmp_path: Path, damage: str, form: str) -> None:
     """All that the log had of the e-mail is lost but for the one line that is cut; and the queue was seen empty."""
     written = FORMATS[form]
-    around = others(written, "mx1", every=30)
-    noon = next(number for number, line in enumerate(around) if "12:30:03" in line or "1795437003" in line)
+    around = others(written, "mx1", every=60)
+    noon = next(number for number, line in enumerate(around) if "13:00:03" in line or "1795438803" in line)
     named = ours(written, "mx1")[1]
-    assert verdict(saved(tmp_path, around), QUEUE_EMPTY).outcome is Outcome.NOT_ACCEPTED
+    whole = verdict(saved(tmp_path, around), QUEUE_EMPTY)
+    assert whole.outcome is Outcome.NOT_ACCEPTED
+    assert verdict_by(around, QUEUE_EMPTY) == whole
     wrong = []
     for at in range(len(named) if damage != "the beginning" else named.index(OURS)):
         rest = LOST[damage](named, at, around[noon])
         # A line that is missing altogether looks as one that was never written; so does one of nothing but blanks.
         if not rest.strip() or (at == 0 and damage != "the beginning"):
             continue
-        found = verdict(saved(tmp_path, [*around[:noon], rest, *around[noon:]]), QUEUE_EMPTY)
+        found = verdict_by([*around[:noon], rest, *around[noon:]], QUEUE_EMPTY)
         # Where only what wraps the line is cut, it is whole, and the queue's word counts.
         if found.outcome is not Outcome.STILL_UNKNOWN and not found.why.startswith("The content came in"):
             wrong.append((rest, found))
@@ -62,9 +65,7 @@ EXIMS: dict[str, Callable[[str], str]] = {  # how a line of its mainlog is writt
 @pytest.mark.parametrize("following", [EXIM_OTHER, "2026-11-23 12:05:00 Start queue run: pid=7"])
 @pytest.mark.parametrize("form", EXIMS)
 @pytest.mark.parametrize("damage", LOST)
-def test_no_line_of_exim_is_taken_for_another_ones_wherever_it_is_cut(
-    tmp_path: Path, damage: str, form: str, following: str
-) -> None:
+def test_no_line_of_exim_is_taken_for_another_ones_wherever_it_is_cut(damage: str, form: str, following: str) -> None:
     """Its line of arrival names the e-mail near its end."""
     before, ours_, next_, other, after = (
         EXIMS[form](line) for line in (EXIM_BEFORE, EXIM_OURS, following, EXIM_OTHER, EXIM_AFTER)
@@ -74,7 +75,7 @@ def test_no_line_of_exim_is_taken_for_another_ones_wherever_it_is_cut(
         rest = LOST[damage](ours_, at, next_)
         if rest.startswith("2026-11-23T12:00:02Z 2026-11-23T12:05:00Z mx1"):  # as docker logs -t writes the second one
             continue
-        found = verdict(saved(tmp_path, [before, rest, next_, other, after]), QUEUE_EMPTY)
+        found = verdict_by([before, rest, next_, other, after], QUEUE_EMPTY)
         if found.outcome is Outcome.NOT_ACCEPTED:
             wrong.append((rest, found))
     assert wrong == []

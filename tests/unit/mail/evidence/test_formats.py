@@ -142,7 +142,7 @@ def saved(folder: Path, *contents: Iterable[str] | bytes) -> list[str]:
 def test_a_log_of_any_format_proves_what_it_has_and_what_it_lacks(tmp_path: Path, form: str) -> None:
     """Beside that of another host, which has another format, and whose silence would prove something."""
     written = FORMATS[form]
-    first, second = others(syslog, "mx1"), others(written, "mx2")
+    first, second = others(syslog, "mx1", every=10), others(written, "mx2", every=10)
     assert verdict(saved(tmp_path, first, second + ours(written))).outcome is Outcome.ACCEPTED
     silent = verdict(saved(tmp_path, first, second))
     assert silent.outcome is (Outcome.STILL_UNKNOWN if form in STRANGE_BY_THEMSELVES else Outcome.NOT_ACCEPTED), silent
@@ -189,7 +189,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("form", PACKED)
 def test_a_log_may_be_packed_and_encoded(tmp_path: Path, form: str) -> None:
     """By what it is, whatever it is called."""
-    first, second = others(syslog, "mx1"), others(syslog, "mx2")
+    first, second = others(syslog, "mx1", every=10), others(syslog, "mx2", every=10)
     content = ("\n".join(second + ours(syslog)) + "\n").encode()
     assert verdict(saved(tmp_path, first, PACKED[form](content))).outcome is Outcome.ACCEPTED
     content = ("\n".join(second) + "\n").encode()

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.mail.evidence.test_formats import saved
 from tests.unit.mail.evidence.test_verdicts import read
 
-LENGTH = 60_000
+LENGTH = 30_000
 MOST_S = 1.0  # of processor time, for 20 lines; one of quadratic cost takes longer by itself
 BEGINNINGS = (
     "",

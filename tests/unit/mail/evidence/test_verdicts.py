@@ -20,6 +20,7 @@ from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouch
 OURS = "order.shipped-4711-0a1b2c3d4e5f@example.com"
 SINCE = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 UNTIL = SINCE + timedelta(minutes=15)
+CHANGED = UNTIL + timedelta(hours=8)  # when files of logs were
 ATTEMPT = Attempt(message_id=OURS, relay="mx1:25", since=SINCE, until=UNTIL)
 ALL_DAY = Vouched(
     relays=["mx1:25"],
@@ -68,7 +69,7 @@ def verdict(names: list[str], vouched: Vouched = ALL_DAY, attempt: Attempt = ATT
 
 def read(names: list[str], zone: tzinfo = UTC) -> reading.Logs:
     with files.opened(names) as opened:
-        stamped = [replace(file, changed=UNTIL + timedelta(hours=8)) for file in opened]
+        stamped = [replace(file, changed=CHANGED) for file in opened]
         return reading.read(stamped, [OURS], zone)
 
 
