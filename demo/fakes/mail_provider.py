@@ -1,15 +1,15 @@
 """A fake provider of e-mail, with an HTTP API such as Resend's: in a process of its own (`provider_server`)."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from demo.fakes.children import child
-from demo.fakes.files import read_whole_lines
+from demo.fakes.files import Entries
 from demo.fakes.provider_server import ACCEPTED, API_KEY, HOST, KEY_LIFETIME_S
 
 
@@ -39,9 +39,13 @@ class MailProvider:
         """What names it, as Weir's setting of relays does."""
         return f"resend+http://{API_KEY}@{HOST}:{self.port}"
 
+    @cached_property
+    def _entries(self) -> Entries[Event]:
+        return Entries(self.record, Event)
+
     def events(self) -> list[Event]:
         """Return all events so far."""
-        return [Event(**json.loads(line)) for line in read_whole_lines(self.record, 0)[0].splitlines()]
+        return self._entries.all()
 
     def received(self) -> Counter[str]:
         """Return how often an e-mail with each Message-ID was accepted."""

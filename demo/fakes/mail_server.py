@@ -33,13 +33,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from demo.fakes.children import child, die_with_parent
-from demo.fakes.files import read_whole_lines, write_whole
+from demo.fakes.files import Entries, write_whole
 
 HOST = "127.0.0.1"
 MESSAGE_ID = re.compile(rb"^Message-ID:\s*(\S+)", re.MULTILINE | re.IGNORECASE)
@@ -206,17 +207,20 @@ class MailServer:
     pid: int
     record: Path
 
+    @cached_property
+    def _entries(self) -> Entries[Event]:
+        return Entries(self.record, Event)
+
     def events(self) -> list[Event]:
         """Return all events so far."""
-        return self.events_since(0)[0]
+        return self._entries.all()
 
     def events_since(self, start_offset: int) -> tuple[list[Event], int]:
         """Return the events that follow an offset in the list, and the offset to continue from.
 
         A last line that is only half written is left for the next call.
         """
-        whole, end_offset = read_whole_lines(self.record, start_offset)
-        return [Event(**json.loads(line)) for line in whole.splitlines()], end_offset
+        return self._entries.since(start_offset)
 
     def received(self) -> Counter[str]:
         """Return how often each Message-ID was accepted."""
