@@ -23,7 +23,8 @@ from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
 TRICKLE = b"250-this reply takes for ever: " + b"." * 1_000
-MOST_S = 10.0  # of a step that may take 0.4 s; the whole trickle takes 50, and the content in sips 180
+LIMIT_S = 0.2  # of a step
+MOST_S = 10.0  # of one that may take LIMIT_S; the whole trickle takes 50, and the content in sips 180
 Serve = Callable[[socket.socket], object]
 
 
@@ -84,7 +85,7 @@ def test_a_reply_that_trickles_in_does_not_hold_a_sender(
     settings: Settings, replies: list[bytes], setting: str, error: type[Exception], phase: Phase | None
 ) -> None:
     """Each step has its time as a whole, however often a byte comes."""
-    setattr(settings, setting, 0.4)
+    setattr(settings, setting, LIMIT_S)
     started = time.monotonic()
     with server(settings, trickling_after(replies)):
         with pytest.raises(error, match="timed out") as raised:
@@ -100,7 +101,7 @@ def test_a_farewell_that_trickles_in_does_not_hold_a_sender(
     settings: Settings, refusal: bytes, error: type[Exception]
 ) -> None:
     """The refusal is known, and waits to be recorded, while QUIT or RSET is answered."""
-    settings.WEIR_MAIL_COMMAND_TIMEOUT = 0.4
+    settings.WEIR_MAIL_COMMAND_TIMEOUT = LIMIT_S
     started = time.monotonic()
     with server(settings, trickling_after([*HELLO, refusal])):
         with pytest.raises(error):
@@ -108,17 +109,18 @@ def test_a_farewell_that_trickles_in_does_not_hold_a_sender(
         assert time.monotonic() - started < MOST_S
 
 
-def _read_slowly(peer: socket.socket) -> None:
-    while peer.recv(16_384):
-        time.sleep(0.05)
+def _read_slowly(peer: socket.socket, end: threading.Event) -> None:
+    """Read on until the sender has left; what the kernel still has would take long."""
+    while not end.wait(0.05) and peer.recv(16_384):
+        pass
 
 
-def _talk_then_read_slowly(peer: socket.socket) -> None:
+def _talk_then_read_slowly(peer: socket.socket, end: threading.Event) -> None:
     for reply in [*HELLO, *GO_AHEAD]:
         peer.sendall(reply)
         if reply != GO_AHEAD[-1]:
             peer.recv(1_000)
-    _read_slowly(peer)
+    _read_slowly(peer, end)
 
 
 @pytest.mark.parametrize("is_tls", [False, True])
@@ -129,32 +131,34 @@ def test_a_server_that_takes_the_content_in_sips_does_not_hold_a_sender(
     AUTHORITY.cert_pem.write_to_path(tmp_path / "authority.pem")
     settings.WEIR_MAIL_CA_FILE = str(tmp_path / "authority.pem")
     settings.EMAIL_USE_SSL = is_tls
-    settings.WEIR_MAIL_COMMAND_TIMEOUT = 0.4
+    end = threading.Event()
+    settings.WEIR_MAIL_COMMAND_TIMEOUT = LIMIT_S
 
     def serve(peer: socket.socket) -> None:
         if is_tls:
             with tls_servers.context_of(GOOD).wrap_socket(peer, server_side=True) as secret:
-                _talk_then_read_slowly(secret)
+                _talk_then_read_slowly(secret, end)
         else:
-            _talk_then_read_slowly(peer)
+            _talk_then_read_slowly(peer, end)
 
     started = time.monotonic()
     with server(settings, serve):
         with pytest.raises(BrokenOff) as raised:
             submit(b"Subject: Hello\r\n\r\n" + b"x" * 60_000_000)
         assert time.monotonic() - started < MOST_S
+        end.set()
     assert raised.value.phase == Phase.BEFORE_DOT
 
 
 def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(settings: Settings) -> None:
     """RFC 5321, 4.5.3.2: five minutes, not EMAIL_TIMEOUT."""
     assert weir_settings.WEIR_MAIL_COMMAND_TIMEOUT == 300.0
-    settings.EMAIL_TIMEOUT = 0.3
+    settings.EMAIL_TIMEOUT = 0.2
 
     def serve(peer: socket.socket) -> None:
         for reply in [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]:
             if reply in GO_AHEAD:
-                time.sleep(0.6)
+                time.sleep(0.3)
             peer.sendall(reply)
             peer.recv(1_000)
 
