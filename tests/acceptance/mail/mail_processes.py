@@ -3,6 +3,7 @@
 `die_at` names a step at which a process kills itself, with SIGKILL.
 """
 
+import os
 import random
 import signal
 import smtplib
@@ -14,12 +15,13 @@ from pathlib import Path
 
 from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
 
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from benchmarks.once.published import PublishedShippedEmail
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import State
 from weir.workers.mail.sending import leases, runner
+from weir.workers.mail.sending.runner import SendReport
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -41,6 +43,10 @@ LONGEST_COMMAND = 512  # bytes, by RFC 5321
 Errors = tuple[type[Exception], ...]
 LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where connections are cut
 DOT = b".\r\n"
+AT_LENGTH = "WEIR_FAULTS" in os.environ
+REST_S = 0.02  # between two rounds
+LONG_REST_S = REST_S if AT_LENGTH else 0.1  # where the one before sent nothing
+ORDER_EVERY_S = 0.01 if AT_LENGTH else 0.04  # of a clerk
 # How the mail server treats e-mails (see demo.fakes.mail_server), and how many of each.
 ADDRESSES = {
     "plain": 60,
@@ -58,8 +64,9 @@ ADDRESSES = {
 }
 
 
-def ship_orders(clerk: int, stop: Path, *, every_s: float, tolerated: Errors = ()) -> None:
+def ship_orders(clerk: int, stop: Path, *, tolerated: Errors = ()) -> None:
     """Place orders and ship them, one after the other, until `stop` exists; after an error the next one."""
+    keep_session()
     chance = random.Random(clerk)  # noqa: S311  not for secrets
     for number, address in enumerate(addresses(chance, MOST_ORDERS, str(clerk))):
         if not goes_on(stop):
@@ -68,18 +75,28 @@ def ship_orders(clerk: int, stop: Path, *, every_s: float, tolerated: Errors = (
             order = Order.objects.create(number=f"{clerk}-{number}", customer_email=address)
             shipping.ship(order.pk)
         close_old_connections()
-        time.sleep(every_s)
+        time.sleep(ORDER_EVERY_S)
 
 
 def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> None:
     """Send what is due again and again, until `stop` exists; after an error once more, as the next task would."""
+    keep_session()
     if die_at:
         _die_at(*die_at.split(" "))
     while goes_on(stop):
         with suppress(*tolerated):
-            runner.send_due()
+            rest_after(runner.send_due())
         close_old_connections()
-        time.sleep(0.02)
+
+
+def keep_session() -> None:
+    """Have this process close its session with PostgreSQL only where that is broken: to open one takes long."""
+    connection.settings_dict["CONN_MAX_AGE"] = None
+
+
+def rest_after(report: SendReport) -> None:
+    """Pause, longer if nothing was sent: who asks all the time takes the processors from those who have work."""
+    time.sleep(REST_S if report.sent else LONG_REST_S)
 
 
 def keep_sending_but_stand_still(stop: Path) -> None:
@@ -97,10 +114,11 @@ def keep_sending_but_stand_still(stop: Path) -> None:
 
 def keep_expiring(stop: Path) -> None:
     """End what has expired, again and again, as mailers do."""
+    keep_session()
     while goes_on(stop):
         leases.end_expired(1.0)
         close_old_connections()
-        time.sleep(0.02)
+        time.sleep(LONG_REST_S)
 
 
 def addresses(chance: random.Random, count: int, name: str) -> list[str]:

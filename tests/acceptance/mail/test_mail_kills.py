@@ -30,19 +30,21 @@ from weir.workers.orders.models import SHIPPED, Order
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 200 if AT_LENGTH else 10  # at random
 KILLS_A_STEP = 25 if AT_LENGTH else 1
-ORDERS = 2_000 if AT_LENGTH else 200
+ORDERS = 2_000 if AT_LENGTH else 120
 WORKERS = 4
 FREEZES = 12 if AT_LENGTH else 1
 CUTS_A_FREEZE = 4
-FROZEN_S = 8.0  # on the average: longer than a lease
+REPLY_S = 6.0 if AT_LENGTH else 4.0
+LEASE_S = 6.0 if AT_LENGTH else 3.0
+FROZEN_S = LEASE_S + 2.0  # on the average
 HOUR, SOON = timedelta(hours=1), timedelta(seconds=2)
 SLACK = timedelta(seconds=1)  # within which arrives what has begun in time
 MAIL_SETTINGS = {
     "EMAIL_TIMEOUT": 1.5,
     "WEIR_MAIL_COMMAND_TIMEOUT": 1.5,
-    "WEIR_MAIL_REPLY_TIMEOUT": 6.0,
-    "WEIR_MAIL_LEASE": 6.0,
-    "WEIR_MAIL_UNKNOWN_AFTER": 10.0,
+    "WEIR_MAIL_REPLY_TIMEOUT": REPLY_S,
+    "WEIR_MAIL_LEASE": LEASE_S,
+    "WEIR_MAIL_UNKNOWN_AFTER": REPLY_S + 4.0,
 }
 
 
@@ -76,7 +78,7 @@ def test_whoever_is_killed_no_email_is_accepted_twice_and_each_unknown_is_explai
     processes: Processes, server: MailServer, chance: random.Random
 ) -> None:
     """Four workers, killed at random and at each step; the server cuts, stalls, refuses; judged by its own list."""
-    clerks = [processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.01) for clerk in range(2)]
+    clerks = [processes.start(roles.ship_orders, clerk, processes.stop) for clerk in range(2)]
     workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(WORKERS)]
     killed: dict[int | None, str] = {}  # process id -> the step
     for _ in range(KILLS):
@@ -101,8 +103,7 @@ def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
 ) -> None:
     """Connections to PostgreSQL are cut at any moment; a worker stands still for longer than its lease, and goes on."""
     clerks = [
-        processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.02, tolerated=roles.LOST_POSTGRES)
-        for clerk in range(2)
+        processes.start(roles.ship_orders, clerk, processes.stop, tolerated=roles.LOST_POSTGRES) for clerk in range(2)
     ]
     workers = [
         processes.start(roles.keep_sending, processes.stop, tolerated=roles.LOST_POSTGRES) for _ in range(WORKERS)

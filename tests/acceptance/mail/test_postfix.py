@@ -124,7 +124,7 @@ def handle_reports(mailbox: Path) -> str:
 def send_and_kill(processes: Processes, server: Postfix) -> None:
     """Ship orders, while mailers and Postfix are killed, until each e-mail has ended or is unknown."""
     chance = random.Random(os.environ.get("WEIR_FAULTS_SEED", "weir"))  # noqa: S311  who is killed, and when
-    clerks = [processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.01) for clerk in range(2)]
+    clerks = [processes.start(roles.ship_orders, clerk, processes.stop) for clerk in range(2)]
     workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(WORKERS)]
     for number in range(KILLS):
         time.sleep(chance.uniform(0.0, 0.2))  # when is a matter of chance
