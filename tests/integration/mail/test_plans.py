@@ -1,4 +1,4 @@
-"""What is due is found by its index, among 200,000 e-mails of which 50 are due, however many wait for later."""
+"""What is due is found by its index, among 80,000 e-mails of which 50 are due, however many wait for later."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from weir.workers.mail.sending import leases
 ALL = leases.taking(leases.ALL_KINDS)
 CLAIM: dict[str, object] = {"limit": 60, "token": uuid4(), "claimed_by": "", "lease": timedelta(minutes=2), **ALL}
 HELD = {"weir_email_held", "weir_email_not_sent", "weir_email_unsent_by_kind"}  # indexes that have what is held
-ROWS, DUE = 200_000, 50
+ROWS, DUE = 80_000, 50
 FILL = f"""
     INSERT INTO weir_orders_order (id, number, customer_email, shipped_at)
     SELECT n, n, 'kim@customers.example', now() FROM generate_series(1, {ROWS}) AS n;

@@ -1,4 +1,4 @@
-"""What operators ask is answered by indexes, among 200,000 e-mails: no list, search or count reads the table."""
+"""What operators ask is answered by indexes, among 120,000 e-mails: no list, search or count reads the table."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -20,12 +20,12 @@ from weir.workers.mail.maintenance import forgetting
 from weir.workers.mail.models import Email
 from weir.workers.mail.reports import counts, listing
 
-ROWS = 200_000
+ROWS = 120_000
 FILL = f"""
     INSERT INTO weir_mail_email (
         kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at, next_attempt_at
     )
-    SELECT CASE WHEN n %% 50000 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
+    SELECT CASE WHEN n %% 30000 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
         'kim.' || n || '@customers.example', state, 0, '', '', 'x', CASE WHEN state = 'sent' THEN now() END,
         now() + n * interval '1 second'
     FROM (
