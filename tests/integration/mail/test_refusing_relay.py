@@ -35,8 +35,14 @@ from weir.workers.orders.models import Order
 pytestmark = MARKS
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 OK = b"250 OK\r\n"
-MANY = 3 * source.BATCH  # what is claimed at once is no bound
+BATCH = 12
+MANY = 3 * BATCH  # what is claimed at once is no bound
 GO_AHEAD = [OK, OK, b"354 Go ahead\r\n"]
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "BATCH", BATCH)
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ from weir.workers.mail import kinds, rendering, tasks
 from weir.workers.mail import message as mail_message
 from weir.workers.mail.models import Email, RelayHold
 from weir.workers.mail.phases import Phase, State
-from weir.workers.mail.sending import leases, routes, runner
+from weir.workers.mail.sending import leases, routes, runner, source
 from weir.workers.mail.sending.outcomes import Outcome
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
@@ -335,10 +335,13 @@ def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: int, settings: Settings) -> None:
+def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(
+    most: int, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second one, for speed, is no condition."""
+    monkeypatch.setattr(source, "BATCH", 10)
     with few_connections(most) as (settings.EMAIL_PORT, served):
-        emails = [ship() for _ in range(200)]
+        emails = [ship() for _ in range(60)]
         report = runner.send_due()
     assert len([number for number in served if number]) == most
     assert (report.sent, report.given_back, report.stopped_because) == (len(emails), 0, "")

@@ -32,7 +32,7 @@ from weir.workers.mail.models import Email, RelayHold
 from weir.workers.mail.phases import State
 from weir.workers.mail.reports import counts
 from weir.workers.mail.reports.why import goes_by
-from weir.workers.mail.sending import crews, leases, policy, routes, runner
+from weir.workers.mail.sending import crews, leases, policy, routes, runner, source
 from weir.workers.mail.sending.sender import Sender
 from weir.workers.mail.sending.source import Allowance, Source
 from weir.workers.mail.transports import relays
@@ -68,6 +68,12 @@ def two_streams(main: StreamServer, bulk: StreamServer, settings: Settings) -> N
     """Have newsletters go by `bulk`, and all else by `main`."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
     settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main"]}
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have few e-mails be claimed at once."""
+    monkeypatch.setattr(source, "BATCH", 10)
 
 
 def queue(kind: str, number: int = 1) -> list[Email]:
@@ -116,7 +122,7 @@ def test_each_kind_goes_by_its_own_relay(main: StreamServer, bulk: StreamServer)
 
 
 @pytest.mark.parametrize("bad", ["dead", Manner.REFUSES, Manner.SILENT, Manner.SLOW, Manner.LOSES])
-@pytest.mark.usefixtures("two_streams")
+@pytest.mark.usefixtures("two_streams", "few_are_many")
 def test_whatever_one_relay_does_the_others_emails_leave(
     bad: Manner | str, main: StreamServer, bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
@@ -125,7 +131,7 @@ def test_whatever_one_relay_does_the_others_emails_leave(
         bulk.manner = bad
     else:
         settings.WEIR_MAIL_RELAYS = [settings.WEIR_MAIL_RELAYS[0], f"bulk=smtp://127.0.0.1:{dead_port()}"]
-    many = newsletters(200)
+    many = newsletters(60)
     Email.objects.update(priority=5)  # they are the first ones, in every way
     first = resets(20)
     with sending_meanwhile(), bulk.holding():
