@@ -36,7 +36,7 @@ RUN_LATE = @if [ -s $(LATE) ]; then $(BIN)/python -m pytest @$(LATE); fi
 # Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them.
 test: install ## run all tests but those of `make deployments`
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses 4 $(SLOWEST_FIRST) $(PUT_OFF) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
+	$(BIN)/python -m pytest --numprocesses 6 $(SLOWEST_FIRST) $(PUT_OFF) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
 	$(RUN_LATE)
 	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
 else
