@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Tags, Warning  # noqa: A004  Django's name
+from django.core.checks import CheckMessage, Error, Tags
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from weir.conf import settings
@@ -49,16 +49,13 @@ def tables_have_the_chosen_key(databases: Sequence[str] | None = None, **_kwargs
 @register()
 def notifications_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W034: no foreign key of a project's own may keep notifications that a purge is to delete."""
-    return [
-        Warning(
-            f"{holder} has a foreign key to notifications. While it refers to an old one, no purge deletes that, nor "
-            "what else was read, or has expired, as long ago: the table grows for good.",
-            hint="Set db_constraint=False, on_delete=models.DO_NOTHING; or delete what refers to a notification sooner "
-            "than WEIR_NOTIFICATION_RETENTION after it was read, and silence this check.",
-            id="weir.W034",
-        )
-        for holder in weir_apps.holders(Notification)
-    ]
+    return weir_apps.warn_of_holders(
+        Notification,
+        rows="notifications",
+        others="was read, or has expired,",
+        retention="WEIR_NOTIFICATION_RETENTION after they were read",
+        id="weir.W034",
+    )
 
 
 def _made() -> tuple[str, bool] | None:

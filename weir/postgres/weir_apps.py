@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any, Final
 
 from django.apps import AppConfig, apps
+from django.core.checks import CheckMessage, Warning  # noqa: A004  Django's name
 from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.models import Model
 from django.db.utils import ConnectionRouter
@@ -88,6 +89,20 @@ def holders(model: type[Model]) -> list[str]:
         if relation.auto_created and (relation.one_to_many or relation.one_to_one)
         if getattr(relation.field, "db_constraint", False) and not is_weirs(relation.related_model._meta.app_label)  # noqa: SLF001
     )
+
+
+def warn_of_holders(model: type[Model], *, rows: str, others: str, retention: str, id: str) -> list[CheckMessage]:  # noqa: A002  Django's name
+    """Return a warning for each of the model's holders: no purge deletes what it refers to, nor `others` as old."""
+    return [
+        Warning(
+            f"{holder} has a foreign key to {rows}. While it refers to an old one, no purge deletes that, nor what "
+            f"else {others} as long ago: the table grows for good.",
+            hint=f"Set db_constraint=False, on_delete=models.DO_NOTHING; or delete what refers to old {rows} sooner "
+            f"than {retention}, and silence this check.",
+            id=id,
+        )
+        for holder in holders(model)
+    ]
 
 
 def ask_first() -> None:

@@ -49,13 +49,6 @@ def user_agent_has_contact(**_kwargs: Any) -> list[CheckMessage]:
 @register()
 def fetches_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W033: no foreign key of a project's own may keep fetches that a purge is to delete."""
-    return [
-        Warning(
-            f"{holder} has a foreign key to fetches. While it refers to an old one, no purge deletes that, nor what "
-            "else has ended as long ago: the table grows for good.",
-            hint="Set db_constraint=False, on_delete=models.DO_NOTHING; or delete what refers to a fetch sooner than "
-            "WEIR_FETCH_RETENTION after its end, and silence this check.",
-            id="weir.W033",
-        )
-        for holder in weir_apps.holders(Fetch)
-    ]
+    return weir_apps.warn_of_holders(
+        Fetch, rows="fetches", others="has ended", retention="WEIR_FETCH_RETENTION after their end", id="weir.W033"
+    )
