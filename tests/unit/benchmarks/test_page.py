@@ -205,10 +205,6 @@ def test_nothing_is_reckoned_of_parts_that_are_missing() -> None:
     assert capacity.measured({}) == ""
 
 
-of_kept = pytest.mark.skipif(not KEPT.exists(), reason="no figures are kept yet")
-
-
-@of_kept
 def test_the_page_is_made_of_the_figures_that_are_kept(tmp_path: Path) -> None:
     """A line that was changed, or a figure that was measured anew, is on the page."""
     copy = tmp_path / PAGE.name
@@ -217,7 +213,6 @@ def test_the_page_is_made_of_the_figures_that_are_kept(tmp_path: Path) -> None:
     assert copy.read_text() == PAGE.read_text()
 
 
-@of_kept
 def test_each_figure_of_a_line_is_one_that_its_benchmark_has() -> None:
     """A name that no benchmark writes would leave its line out, and nobody would see that."""
     kept = writing.read(KEPT).figures
