@@ -18,7 +18,6 @@ from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
 from demo.fakes import judge, site_log, sites
 from demo.fakes.judge import percentile
-from demo.fakes.site_server import FLUSH_EVERY_S
 from weir.conf import settings
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Slot
@@ -29,6 +28,7 @@ PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "200"))  # a round
 BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))
 EVERY_S = 0.053  # between two probes; no divisor of a second, so that they are not in step with beat
 ROUNDS = 5  # of probes
+READ_WITHIN_S = 0.1  # of its arrival, a request is in the log of its site
 WARM_UP = 20  # probes that do not count: processes open connections and import what they need
 PATIENCE_S = 60.0
 
@@ -91,7 +91,7 @@ class Scene:
         from_ns = time.time_ns()
         time.sleep(lasts_s)
         until_ns = time.time_ns()
-        time.sleep(2 * FLUSH_EVERY_S)
+        time.sleep(READ_WITHIN_S)
         return sum(from_ns <= arrival.at_ns < until_ns for arrival in self._requests(places)) / lasts_s
 
     def requests(self, place: int) -> int:

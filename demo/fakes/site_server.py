@@ -32,20 +32,19 @@ from demo.fakes.site_tls import SiteTls, context_of
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
 TIMESPEC = struct.Struct("@ll")
-FLUSH_EVERY_S = 0.05
 TIMERS_FIRE_EARLY_S = 0.002  # those of uvloop, by up to 1.4 ms
 
 
 class Log:
-    """Writes both logs (`site_log` reads them).
+    """Writes both logs (`site_log` reads them), each line before its answer: who has the answer finds it there.
 
     Requests: `<arrival ns> <host> <path> <client> <n>`, for the n-th request of a connection. Answers:
     `<ns> <host> <path> <status>`, with the time right before the answer is sent.
     """
 
     def __init__(self, requests: Path, answers: Path) -> None:
-        self._requests = requests.open("ab", buffering=1 << 20)
-        self._answers = answers.open("ab", buffering=1 << 20)
+        self._requests = requests.open("ab", buffering=0)
+        self._answers = answers.open("ab", buffering=0)
         self.requests = 0
         self.connections = 0
         self.reads_without_kernel_time = 0
@@ -68,19 +67,6 @@ class Log:
         """Note an answer that is sent now, unless it has no status."""
         if path and status:
             self._answers.write(b"%d %s %s %s\n" % (time.time_ns(), site_host, path, status))
-
-    async def keep_writing(self) -> None:
-        """Write both logs to their files every `FLUSH_EVERY_S`, and once more when cancelled."""
-        try:
-            while True:
-                await asyncio.sleep(FLUSH_EVERY_S)
-                self._flush()
-        finally:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._requests.flush()
-        self._answers.flush()
 
 
 class Site:
@@ -232,9 +218,9 @@ async def serve(arguments: argparse.Namespace) -> None:
     log = Log(arguments.log, arguments.answers)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(die_of_bug)
-    writing = loop.create_task(log.keep_writing())
-    loop.add_signal_handler(signal.SIGTERM, writing.cancel)
-    loop.add_signal_handler(signal.SIGINT, writing.cancel)
+    stopped = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    loop.add_signal_handler(signal.SIGINT, stopped.set)
     hosts = [host(index, arguments.network) for index in range(arguments.hosts)]
     listeners = listen(hosts, arguments.port)
     for address, listener in zip(hosts, listeners, strict=True):
@@ -242,8 +228,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         Site(listener, Answers(arguments.body_size), log, tls)
     state = {"port": listeners[0].getsockname()[1], "hosts": hosts, "pid": os.getpid()}
     write_whole(arguments.ready, state)
-    with suppress(asyncio.CancelledError):
-        await writing
+    await stopped.wait()
     counts = {
         "requests": log.requests,
         "connections": log.connections,

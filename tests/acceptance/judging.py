@@ -68,11 +68,6 @@ def lost(committed: Committed, arrivals: Iterable[Arrival], events: Collection[E
     )
 
 
-def unseen(fetches: Collection[int], arrivals: Iterable[Arrival]) -> int:
-    """Return how many of these fetches are done although the sites' log has no request for them."""
-    return _unseen(_done(fetches), arrivals)
-
-
 def _lost_fetches(fetches: Collection[int], arrivals: Iterable[Arrival]) -> dict[str, int]:
     done = _done(fetches)
     return {

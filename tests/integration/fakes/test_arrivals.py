@@ -12,7 +12,7 @@ import pytest
 
 from demo.fakes.site_log import Answered, read_answers, read_arrivals
 from demo.fakes.sites import Sites
-from tests.integration.fakes.conftest import ask, client, connect, head_of, logged, read_to_end, wait_until
+from tests.integration.fakes.conftest import ask, client, connect, head_of, logged, logged_now, read_to_end, wait_until
 
 MILLISECOND = 1_000_000
 
@@ -113,8 +113,15 @@ def test_what_is_not_a_request_is_not_logged(sites: Sites) -> None:
         nonsense.sendall(b"hello\r\n\r\n")
         assert read_to_end(nonsense).startswith(b"HTTP/1.1 400 ")
     ask(sites, "/ok/after-nonsense")
-    logged(sites, "/ok/after-nonsense")
     assert [arrival.path for arrival in read_arrivals(sites.log, before)[0]] == ["/ok/after-nonsense"]
+
+
+def test_who_has_the_answer_finds_both_in_the_logs(sites: Sites) -> None:
+    """Nobody has to wait for a log, who has seen that a fetch is done."""
+    for number in range(10):
+        path = f"/ok/at-once/{number}"
+        ask(sites, path)
+        assert (len(logged_now(sites, path)), len(answers(sites, path))) == (1, 1)
 
 
 def test_an_answer_is_logged_with_its_status_when_it_is_sent(sites: Sites) -> None:
@@ -138,15 +145,8 @@ def test_a_request_without_an_answer_has_none_in_the_log(sites: Sites) -> None:
         assert read_to_end(closing_one) == b""
         assert read_to_end(nonsense).startswith(b"HTTP/1.1 400 ")
     ask(sites, "/ok/after-unanswered")
-    answers(sites, "/ok/after-unanswered")
     assert [answered.path for answered in read_answers(sites.answers, before)[0]] == ["/ok/after-unanswered"]
 
 
 def answers(sites: Sites, path: str) -> list[Answered]:
-    """Wait until the answer to a path is in the log."""
-    wait_until(lambda: len(answers_now(sites, path)) > 0)
-    return answers_now(sites, path)
-
-
-def answers_now(sites: Sites, path: str) -> list[Answered]:
     return [answered for answered in read_answers(sites.answers)[0] if answered.path == path]
