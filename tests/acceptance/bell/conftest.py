@@ -50,7 +50,7 @@ def browser(base: str) -> Iterator[Browser]:  # noqa: ARG001  it is needed by no
 
 
 @pytest.fixture(scope="module")
-def kept(base: str, browser: Browser) -> Iterator[Tabs]:
+def tabs(base: str, browser: Browser) -> Iterator[Tabs]:
     """Tabs of the browser that one test after the other uses."""
     made = Tabs(browser, base)
     yield made
@@ -86,13 +86,13 @@ class Bells:
 
 
 @pytest.fixture
-def bells(kept: Tabs, processes: Processes) -> Iterator[Bells]:  # noqa: ARG001  Redis is empty first
+def bells(tabs: Tabs, processes: Processes) -> Iterator[Bells]:  # noqa: ARG001  Redis is empty first
     """A user who is signed in; each tab asks five times a second."""
     person = get_user_model().objects.create_user("kim")
     with ExitStack() as stack:
 
         def opened() -> Page:
-            tab = stack.enter_context(kept.opened(made.session))
+            tab = stack.enter_context(tabs.opened(made.session))
             made.witnesses.append(tab.witness)
             tab.page.route(re.compile(r"/demo/(\?.*)?$"), _hurry)
             tab.page.goto("/demo/")

@@ -1,4 +1,4 @@
-// <weir-bell>: the unread number, the list, marking as read. docs/reference/bell.md
+// <weir-bell>: docs/reference/bell.md
 const make = (name, about, ...inside) => {
   const made = Object.assign(document.createElement(name), about);
   made.append(...inside);
@@ -53,7 +53,7 @@ customElements.define("weir-bell", class extends HTMLElement {
     this.#plan();
   }
 
-  // What the server says, if it says something new.
+  // What is new.
   async #ask(path, options) {
     if (this.#ended) return;
     const mine = ++this.#asked, had = this.#etag;
@@ -79,8 +79,8 @@ customElements.define("weir-bell", class extends HTMLElement {
   }
 
   async #page(before) {
-    const found = await this.#ask("page/" + (before ? `?before=${before}` : ""));
-    if (!found) return;
+    const told = this.#told, found = await this.#ask("page/" + (before ? `?before=${before}` : ""));
+    if (!found) return before && this.#told > told && this.#page(before); // overtaken
     const rows = this.#rows, page = found.notifications, ids = new Set(page.map(({ id }) => id));
     if (before || !rows.size) this.#before = found.before;
     for (const [id, { item }] of rows) // what this page would have
