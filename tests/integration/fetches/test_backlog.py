@@ -187,7 +187,7 @@ def test_no_order_of_the_steps_overlooks_a_fetch(names: str, state: str, actors:
         for name in order:
             actors[name].step()
         assert not any(actors[name].busy for name in names), f"{order}: somebody has more steps"
-        assert Fetch.objects.filter(state=State.QUEUED).count() == sum(name in "EeL" for name in names)
+        assert Fetch.objects.filter(state=State.QUEUED).count() == sum(name in "EeL" for name in names), order
         assert overlooked() == 0, order
     assert len(every_order) == {"EO": 10, "LO": 10, "EOo": 105, "EeO": 280, "EL": 20}[names]
 

@@ -83,7 +83,7 @@ def test_what_cannot_work_is_refused_with_a_sentence_and_all_else_is_not(host: H
     host.write("weir.APPS_THROTTLE", more=setting)
     for command in ("worker", "beat"):
         ended = host.run("-m", "celery", "-A", "shop", command)
-        assert ended.returncode == 1
+        assert ended.returncode == 1, ended
         assert sentence in ended.stdout + ended.stderr
 
 

@@ -16,6 +16,7 @@ from django.db.models.signals import post_save, pre_delete
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
+from tests.cases import case
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.notification_ways import (
     BEFORE,
@@ -69,14 +70,14 @@ def test_a_change_counts_at_once_for_its_transaction_and_at_its_commit_for_all(*
     Where every statement commits by itself, that is as soon as the call returns. The next way begins with a flush.
     """
     for way in WAYS:
-        rows = made_anew()
-        numbers = BEFORE | way.numbers
-        with transaction.atomic() if in_a_transaction else nullcontext():
-            way.go(rows)
-            if in_a_transaction:
-                assert inbox.unread_counts([1, 2, 3]) == numbers, way.name
-                assert kept([1, 2, 3]) == BEFORE, way.name
-        assert inbox.unread_counts([1, 2, 3]) == kept([1, 2, 3]) == unread_rows(1, 2, 3) == numbers, way.name
+        with case(way.name):
+            rows, numbers = made_anew(), BEFORE | way.numbers
+            with transaction.atomic() if in_a_transaction else nullcontext():
+                way.go(rows)
+                if in_a_transaction:
+                    assert inbox.unread_counts([1, 2, 3]) == numbers
+                    assert kept([1, 2, 3]) == BEFORE
+            assert inbox.unread_counts([1, 2, 3]) == kept([1, 2, 3]) == unread_rows(1, 2, 3) == numbers
     assert_exact(1, 2, 3)
 
 

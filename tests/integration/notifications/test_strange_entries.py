@@ -8,6 +8,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
+from tests.cases import case
 from tests.integration.conftest import Eventually, InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled, unread_rows, with_deltas
 from weir.notifications import counters, flush, inbox, reconcile
@@ -197,36 +198,49 @@ def test_a_key_that_was_overwritten_is_as_lost(
     same call.
     """
     for number, (name, value) in enumerate(overwritten):
-        case, users = f"{name} {value!r:.30}", [2 * number + 1, 2 * number + 2]
-        inbox.notify_many(users, "news", "Hello")
-        flush.flush_sealed()
-        inbox.notify_many(users, "news", "Hello")
-        if sealed:
-            counters.seal()
-        key = getattr(keys(), name)
-        overwrite(valkey, key, value)
-        inbox.notify(users[1], "news", "Hello")
-        calls.forget()  # the outage: Redis refuses to add to what is no sorted set
-        rows = dict(zip(users, [2, 3], strict=True))
-        shown = inbox.unread_counts(users)
-        assert shown == rows or (name, value) == ("sealed", None), case  # which nobody sees before it is mended
-        calls.forget()
-        with capture_logs() as entries:
-            mend()
-        [line] = [entry for entry in entries if entry["event"] == "unread_strange_keys"]
-        contradicting = {keys().epoch, keys().sealed, keys().incarnation} if value == "7" else {key}
-        assert {*line["keys"]} <= contradicting, case
-        assert line["log_level"] == "warning"
-        assert inbox.unread_counts(users) == rows, case
-        with capture_logs() as entries:
-            for _ in range(2):
-                reconciled()
-                flush.flush_sealed()
-        assert "unread_strange_keys" not in [entry["event"] for entry in entries], case
-        inbox.notify(users[0], "news", "Hello")
-        assert with_deltas(users) == {users[0]}, case
-        assert_exact()
+        with case(f"{name} {value!r:.30}"):
+            users = [2 * number + 1, 2 * number + 2]
+            overwrite_and_mend(valkey, name, value, users, sealed=sealed, mend=mend)
     calls.forget()
+
+
+def overwrite_and_mend(
+    valkey: redis.Redis,
+    name: str,
+    value: str | bytes | None,
+    users: list[int],
+    *,
+    sealed: bool,
+    mend: Callable[[], Any],
+) -> None:
+    inbox.notify_many(users, "news", "Hello")
+    flush.flush_sealed()
+    inbox.notify_many(users, "news", "Hello")
+    if sealed:
+        counters.seal()
+    key = getattr(keys(), name)
+    overwrite(valkey, key, value)
+    inbox.notify(users[1], "news", "Hello")
+    calls.forget()  # the outage: Redis refuses to add to what is no sorted set
+    rows = dict(zip(users, [2, 3], strict=True))
+    shown = inbox.unread_counts(users)
+    assert shown == rows or (name, value) == ("sealed", None)  # which nobody sees before it is mended
+    calls.forget()
+    with capture_logs() as entries:
+        mend()
+    [line] = [entry for entry in entries if entry["event"] == "unread_strange_keys"]
+    named, contradicting = {*line["keys"]}, {keys().epoch, keys().sealed, keys().incarnation}
+    assert named == {key} or (value == "7" and named and named <= contradicting)
+    assert line["log_level"] == "warning"
+    assert inbox.unread_counts(users) == rows
+    with capture_logs() as entries:
+        for _ in range(2):
+            reconciled()
+            flush.flush_sealed()
+    assert "unread_strange_keys" not in [entry["event"] for entry in entries]
+    inbox.notify(users[0], "news", "Hello")
+    assert with_deltas(users) == {users[0]}
+    assert_exact()
 
 
 @pytest.mark.parametrize("value", ["007", "+7", "7_0"])

@@ -241,8 +241,8 @@ def test_the_key_can_be_chosen_anew_without_the_tables(
     """As the hint of weir.E015 says; a full scan has ended before, as everywhere after the first minute."""
     for script, of in ((MAKE, old), (CHOOSE_ANEW, new)):
         process = start_python(script, environment={"WEIR_TEST_DATABASE": empty_database, **of})
-        process.communicate(timeout=120)
-        assert process.returncode == 0
+        said, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, f"{of}: {said}"
 
 
 @pytest.mark.parametrize("value", ["seven", "1_0", 2**63, 1.5, None, "", uuid.UUID(int=1)])

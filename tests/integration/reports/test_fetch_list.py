@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from tests.cases import case
 from tests.integration.conftest import database_now
 from tests.integration.plans import rows_read_by
 from weir.postgres import statements
@@ -190,7 +191,7 @@ WRONG: list[tuple[dict[str, list[str]], str]] = [
 def test_a_wrong_filter_is_refused_in_a_sentence() -> None:
     """It would find something else, or nothing."""
     for texts, sentence in WRONG:
-        with pytest.raises(ValueError, match=re.escape(sentence)):
+        with case(f"{texts}"[:80]), pytest.raises(ValueError, match=re.escape(sentence)):
             fetch_filters.read(texts, database_now())
 
 
@@ -202,7 +203,7 @@ def test_a_site_that_is_not_there_is_refused_with_what_may_be_meant() -> None:
 def test_a_cursor_of_another_list_is_refused() -> None:
     """None of them reaches the database."""
     for cursor in ("x", "!!", "bnVsbA", "W10", "WyJuZXdlc3QiLC0xXQ", "WyJxdWV1ZWQiLDFd", "WyJuZXdlc3QiLDFlOTld"):
-        with pytest.raises(cursors.BadCursor):
+        with case(cursor), pytest.raises(cursors.BadCursor):
             fetch_list.fetch_list(fetch_filters.Filters(), cursor)
 
 

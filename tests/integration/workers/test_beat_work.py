@@ -125,7 +125,7 @@ def test_what_there_is_to_do() -> None:
     wrong = []
     for task_name, name, has_work, make in SITUATIONS:
         question = work._questions[task_name]
-        assert not question.has_work()
+        assert not question.has_work(), f"before {name}: {task_name}"
         with transaction.atomic():
             make()
             if question.has_work() is not has_work:
