@@ -21,7 +21,6 @@ from benchmarks.once.published import PublishedShippedEmail
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import State
 from weir.workers.mail.sending import leases, runner
-from weir.workers.mail.sending.runner import SendReport
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -84,9 +83,11 @@ def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> Non
     if die_at:
         _die_at(*die_at.split(" "))
     while goes_on(stop):
+        sent = 0
         with suppress(*tolerated):
-            rest_after(runner.send_due())
+            sent = runner.send_due().sent
         close_old_connections()
+        rest_after(sent)
 
 
 def keep_session() -> None:
@@ -94,9 +95,9 @@ def keep_session() -> None:
     connection.settings_dict["CONN_MAX_AGE"] = None
 
 
-def rest_after(report: SendReport) -> None:
+def rest_after(sent: int) -> None:
     """Pause, longer if nothing was sent: who asks all the time takes the processors from those who have work."""
-    time.sleep(REST_S if report.sent else LONG_REST_S)
+    time.sleep(REST_S if sent else LONG_REST_S)
 
 
 def keep_sending_but_stand_still(stop: Path) -> None:
