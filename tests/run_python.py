@@ -10,8 +10,9 @@ from tempfile import TemporaryFile
 from project.checkout import CHECKOUT
 from tests.forked import Forked
 
+LONGEST_S = 120.0
 # Becomes the program, such as manage.py, that its first argument names.
-BECOME = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+_BECOME = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
 def run_python(*arguments: str, folder: Path = CHECKOUT, **variables: str) -> str:
@@ -32,11 +33,11 @@ def run_python(*arguments: str, folder: Path = CHECKOUT, **variables: str) -> st
     return done.stdout
 
 
-def run_forked(*arguments: str, **variables: str) -> str:
-    """Do the same in a fork of a process that has imported the libraries, in the checkout: it starts sooner."""
-    words = arguments if arguments[0] in {"-c", "-m"} else ("-c", BECOME, *arguments)
+def run_forked(*arguments: str, folder: Path = CHECKOUT, **variables: str) -> str:
+    """Do the same in a fork of a process that has imported the libraries: it starts sooner."""
     with TemporaryFile() as output:
-        process = Forked(*words, environment={**os.environ, **variables}, output=output)
+        environment = {**os.environ, **variables}
+        process = Forked(*_words(arguments), environment=environment, output=output, folder=folder)
         status = process.wait()
         output.seek(0)
         said = output.read().decode()
@@ -48,10 +49,13 @@ def forked(
     *arguments: str, environment: Mapping[str, str], folder: Path = CHECKOUT
 ) -> subprocess.CompletedProcess[str]:
     """Run Python to its end in such a fork, with this environment alone; return how it ended, and both its outputs."""
-    words = arguments if arguments[0] in {"-c", "-m"} else ("-c", BECOME, *arguments)
     with TemporaryFile() as output, TemporaryFile() as errors:
-        process = Forked(*words, environment=environment, output=output, errors=errors, folder=folder)
-        status = process.wait()
+        process = Forked(*_words(arguments), environment=environment, output=output, errors=errors, folder=folder)
+        process.communicate(timeout=LONGEST_S)  # it finds nothing to read
         for file in (output, errors):
             file.seek(0)
-        return subprocess.CompletedProcess(arguments, status, output.read().decode(), errors.read().decode())
+        return subprocess.CompletedProcess(arguments, process.wait(), output.read().decode(), errors.read().decode())
+
+
+def _words(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    return arguments if arguments[0] in {"-c", "-m"} else ("-c", _BECOME, *arguments)

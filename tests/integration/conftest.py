@@ -231,12 +231,7 @@ def start_python(
         environment: dict[str, str] | None = None,
     ) -> Process:
         words = ["-c", before + PREAMBLE + script, *map(str, arguments)]
-        variables = {
-            **os.environ,
-            "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-            "PYTHONPATH": str(CHECKOUT),
-            **(environment or {}),
-        }
+        variables = {**environment_of_scripts(), **(environment or {})}
         if new or (before and new is None):
             started.append(
                 subprocess.Popen(
@@ -257,6 +252,15 @@ def start_python(
     for process in started:
         process.kill()
         process.communicate()
+
+
+def environment_of_scripts() -> dict[str, str]:
+    """Return the environment of a process that begins with PREAMBLE."""
+    return {
+        **os.environ,
+        "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "PYTHONPATH": str(CHECKOUT),
+    }
 
 
 def claim(fetch_ids: list[int]) -> list[Job]:

@@ -28,9 +28,8 @@ from kombu.exceptions import OperationalError
 from structlog.testing import capture_logs
 
 from project.celery import app
-from project.checkout import CHECKOUT
 from tests.forked import Forked
-from tests.integration.conftest import PREAMBLE, database_now
+from tests.integration.conftest import PREAMBLE, database_now, environment_of_scripts
 from tests.integration.fetcher import situation_sites as at
 from tests.integration.fetcher.situation_sites import SituationSites
 from tests.integration.fetcher.situations import FROZEN
@@ -797,12 +796,8 @@ def dying(runs: Runs) -> dict[str, Seen]:
 
 def start_process(name: str, slots: Iterable[int]) -> Forked:
     """Start a process that runs the message of these slots."""
-    environment = {
-        **os.environ,
-        "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-        "PYTHONPATH": str(CHECKOUT),
-    }
-    return Forked("-c", PREAMBLE + PROCESS, json.dumps(list(slots)), name, environment=environment, of_weir=True)
+    words = ("-c", PREAMBLE + PROCESS, json.dumps(list(slots)), name)
+    return Forked(*words, environment=environment_of_scripts(), of_weir=True)
 
 
 def lose(name: str, slots: Iterable[int]) -> list[str]:

@@ -19,6 +19,7 @@ from django.db import connection
 from project.processes.procfile import lines
 from tests.forked import Forked
 from tests.home import HOME
+from tests.run_python import forked
 from tests.servers import database_url
 
 Told = subprocess.CompletedProcess[str]
@@ -85,26 +86,12 @@ def environment(**variables: str | Path) -> dict[str, str]:
     return {**os.environ, "WEIR_HOME": str(HOME), **clean, **given}
 
 
-# Becomes manage.py, with files for its two outputs.
-BECOME = """
-import os, runpy, sys
-for descriptor, path in enumerate(sys.argv[1:3], start=1):
-    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
-sys.argv = ["manage.py", *sys.argv[3:]]
-runpy.run_path("manage.py", run_name="__main__")
-"""
-
-
 @pytest.fixture
-def manage(tmp_path: Path) -> Manage:
+def manage() -> Manage:
     """Return what runs manage.py with these arguments, in a process and an environment of its own."""
 
     def run(*arguments: str, **variables: str | Path) -> Told:
-        outputs = [tmp_path / "stdout", tmp_path / "stderr"]
-        program = Forked("-c", BECOME, *map(str, outputs), *arguments, environment=environment(**variables))
-        program.communicate()
-        assert program.returncode is not None
-        return Told(arguments, program.returncode, *(path.read_text() for path in outputs))
+        return forked("manage.py", *arguments, environment=environment(**variables))
 
     return run
 

@@ -1,16 +1,13 @@
 """What its owner adds to a checkout is in the folder `local`: no file of Weir's is changed, and the image has it."""
 
-import os
 import re
 import shutil
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import pytest
 
 from project.checkout import CHECKOUT
-from tests.forked import Forked
-from tests.run_python import BECOME
+from tests.run_python import run_forked
 
 SETTINGS = """\
 from project.settings import INSTALLED_APPS
@@ -55,15 +52,8 @@ print(reverse("shop"), reverse("admin:index"), Client().get("/").content.decode(
 
 def python(checkout: Path, *arguments: str, at: str = ".") -> str:
     """Return what a program of the checkout writes; it must end well."""
-    variables = {**os.environ, "DJANGO_SECRET_KEY": "only-for-this-step", "PYTHONPATH": str(checkout)}
-    words = arguments if arguments[0] == "-m" else ("-c", BECOME, *arguments)
-    with TemporaryFile() as output:
-        process = Forked(*words, environment=variables, folder=checkout / at, output=output)
-        status = process.wait()
-        output.seek(0)
-        said = output.read().decode()
-    assert status == 0, said
-    return said
+    variables = {"DJANGO_SECRET_KEY": "only-for-this-step", "PYTHONPATH": str(checkout)}
+    return run_forked(*arguments, folder=checkout / at, **variables)
 
 
 @pytest.fixture(scope="module")
