@@ -84,7 +84,7 @@ def _within(within: Sequence[str], environment: Mapping[str, str], output: IO[by
 def forked(
     port: int, environment: Mapping[str, str], output: IO[bytes], *, options: str = "", start_new_session: bool = False
 ) -> Forked:
-    """Start a web process in less time: as a fork of this one, which has imported most of what it needs."""
+    """Start a web process in less time: as a fork of one that has imported what it needs (tests/forked.py)."""
     line = _line().replace("${HOST:-127.0.0.1}", HOST).replace("${PORT:-8000}", str(port))
     return Forked(
         "-m",

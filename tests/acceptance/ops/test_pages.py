@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.ops.browser import LOOKS, Tabs, axe, too_wide
+from tests.acceptance.ops.browser import FIRST_LOOK, LOOKS, Tabs, axe, show, too_wide
 from tests.acceptance.ops.conftest import NAME, PASSWORD, Web
 from tests.acceptance.ops.strangers import MARKUP, SITE
 from tests.waiting import wait_for
@@ -129,6 +129,7 @@ def _look(page: Page, found: Visit, *, script: bool) -> None:
 
 
 def _press_tab(page: Page, found: Visit) -> None:
+    show(page, *FIRST_LOOK)  # what looked before may have left it narrow, or dark
     found.stops, begun = page.evaluate(NOTES_FOCUS)
     if not begun:
         page.keyboard.press("Tab")

@@ -1,7 +1,6 @@
 """The fake sites, whose log decides other tests, are tested themselves: a real process, over real sockets."""
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
@@ -10,6 +9,7 @@ import pytest
 
 from demo.fakes.site_log import Arrival, read_arrivals
 from demo.fakes.sites import Sites, running
+from tests.waiting import wait_for
 
 TIMEOUT_S = 10.0
 
@@ -21,14 +21,11 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < give_up_at, "It did not come true in time."
-        time.sleep(0.001)
+    wait_for(condition, TIMEOUT_S, "what the fake sites do", every_s=0.001)
 
 
 def logged(sites: Sites, path: str, count: int = 1) -> list[Arrival]:
-    """Wait until so many requests for a path are in the log."""
+    """Wait until so many requests for a path are in the log: who has no answer yet cannot know that they are."""
     wait_until(lambda: len(logged_now(sites, path)) >= count)
     return logged_now(sites, path)
 

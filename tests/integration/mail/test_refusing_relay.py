@@ -42,6 +42,7 @@ GO_AHEAD = [OK, OK, b"354 Go ahead\r\n"]
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have so few be claimed at once that no test needs hundreds."""
     monkeypatch.setattr(source, "BATCH", BATCH)
 
 

@@ -56,7 +56,7 @@ MANY_TASKS = """
 
 
 @pytest.fixture
-def _done(shared_rows: None, transactional_db: None) -> None:  # noqa: ARG001  autovacuum is off
+def _done(shared_rows: None, transactional_db: None) -> None:  # noqa: ARG001  the first one turns autovacuum off
     get_user_model().objects.create(username="reader")
     with connection.cursor() as cursor:
         for statement in FILL.split(";"):
