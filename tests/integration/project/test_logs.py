@@ -12,6 +12,7 @@ from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import reserve_all
 from tests.integration.project.conftest import Procfile
+from tests.waiting import wait_for
 from weir.workers import task_names
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, State
@@ -73,7 +74,7 @@ def test_a_fetcher_logs_what_it_has_run_out_of(
     settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
     url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
 
-    def after_dispatch(condition: object) -> object:
+    def after_dispatch(condition: object) -> object:  # costs more than to wait: not too often
         if slots := reserve_all():
             with app.connection_for_write(url) as connection:
                 app.send_task(task_names.FETCH_BATCH, args=(slots,), queue="weir.fetch", connection=connection)
@@ -82,8 +83,11 @@ def test_a_fetcher_logs_what_it_has_run_out_of(
     fetcher = psutil.Process(procfile.start("fetcher", WEIR_FETCH_ALLOW_NETS="127.1.0.0/16").pid)
     eventually(lambda: "ready." in procfile.said("fetcher"), "the fetcher")
     request_fetch(running_sites.url(0, "/ok"))
-    eventually(lambda: after_dispatch(Fetch.objects.filter(state=State.DONE).exists()), "the first fetch")
+    wait_for(
+        lambda: after_dispatch(Fetch.objects.filter(state=State.DONE).exists()), 20, "the first fetch", every_s=0.2
+    )
     _, most = fetcher.rlimit(psutil.RLIMIT_NOFILE)
     fetcher.rlimit(psutil.RLIMIT_NOFILE, (3, most))  # what is open stays; a number that is free by chance does not help
     request_fetch(running_sites.url(1, "/ok"))
-    eventually(lambda: after_dispatch('"event": "fetcher_has_run_out"' in procfile.said("fetcher")), "the line")
+    said = '"event": "fetcher_has_run_out"'
+    wait_for(lambda: after_dispatch(said in procfile.said("fetcher")), 20, "the line", every_s=0.2)
