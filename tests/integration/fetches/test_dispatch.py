@@ -371,7 +371,8 @@ def test_a_busy_site_does_not_wait_for_idle_ones() -> None:
     reserved_until = database_now() + timedelta(seconds=TRAVEL + 0.05)
     Site.objects.filter(pk=busy.pk).update(next_start=reserved_until)
     dispatch()
-    assert Slot.objects.get(site=busy).start_time - reserved_until < timedelta(seconds=0.1)
+    soonest = max(reserved_until, database_now() + timedelta(seconds=TRAVEL))  # the latter where dispatch was slow
+    assert Slot.objects.get(site=busy).start_time - soonest < timedelta(seconds=0.1)
 
 
 def test_sites_that_wake_are_dispatched_alone() -> None:
