@@ -1,6 +1,7 @@
 """The fetcher in this process, against fake sites: what it connects to, what it gives back."""
 
 import gc
+import math
 import socket
 import threading
 import time
@@ -22,6 +23,7 @@ from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.http import lookup_shares
 from weir.workers.fetches.fetcher.http.attempt import Attempt
 from weir.workers.fetches.fetcher.in_flight import Batch
+from weir.workers.fetches.fetcher.wire import pool
 from weir.workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -138,9 +140,10 @@ def test_a_session_that_can_only_read_is_left(running_sites: sites.Sites, fetche
 
 
 def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
-    running_sites: sites.Sites, fetcher: Fetcher
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The site answers the next request: no attempt is counted. It counts where that is closed on, too."""
+    monkeypatch.setattr(pool, "SHORTEST_S", math.inf)  # on a slow machine, the site would seem to give up what waits
     site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "20/s")
     fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)  # its connection waits for the next
     raced = fetched(request_fetch(running_sites.url(0, "/closing/1"), max_attempts=1), fetcher)
