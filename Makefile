@@ -19,7 +19,8 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 	@$(BIN)/python manage.py up $(ARGS)
 
 # A file is run by one process: what a module sets up is set up once. Those that take long wait; others fill their time.
-SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
+# A process that a test has ended is not replaced: pytest-xdist would wait for the new one for ever (its issue 784).
+SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # What happens to an installation, for `make deployments` and CI: somebody types what README and the how-to pages say, a
 # project that is not ours takes Weir up, tests with it and takes it out; operators measure it; its servers fail over, go

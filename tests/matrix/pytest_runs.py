@@ -19,7 +19,10 @@ from tests.matrix.versions import Versions
 
 TESTS = ("tests/unit", "tests/integration")
 PYTEST = ("-m", "pytest", "--verbose")
-BESIDE_EACH_OTHER = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
+BESIDE_EACH_OTHER = (
+    *("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"),
+    *("-m", "not alone"),
+)
 NOT_HANDED_ON = ("WEIR_TEST_DATABASE_URL", "WEIR_TEST_REDIS_URL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE")
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from project.checkout import CHECKOUT
+from tests.matrix.pytest_runs import BESIDE_EACH_OTHER
+from tests.waiting import LONG_S
 
 RunPytest = Callable[..., subprocess.CompletedProcess[str]]
 RUNS = """
@@ -71,7 +73,9 @@ def run(tmp_path: Path) -> RunPytest:
 
     def run_pytest(*options: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", *plain, *plugins, *options]
-        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False, env=environment)
+        return subprocess.run(
+            command, cwd=CHECKOUT, capture_output=True, text=True, check=False, env=environment, timeout=LONG_S
+        )
 
     return run_pytest
 
@@ -112,8 +116,10 @@ def test_late_tests_alone_are_no_failure(run: RunPytest, tmp_path: Path) -> None
 
 
 def test_no_process_is_asked_before_each_test(run: RunPytest, tmp_path: Path) -> None:
-    """What ends the process that runs it is not run again."""
+    """What ends the process that runs it is not run again, and nobody waits for that process."""
     (tmp_path / "test_runs.py").write_text(ASKS_NOBODY)
-    ended = run("--numprocesses", "1", str(tmp_path))
+    [options] = re.findall(r"^SLOWEST_FIRST = (.*)", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert {*options.split()} <= {*BESIDE_EACH_OTHER}
+    ended = run("--numprocesses", "1", *options.split(), str(tmp_path))
     assert failed_in(ended.stdout) == ["test_ends_its_process"]
     assert "1 failed, 1 passed in" in ended.stdout, ended.stdout
