@@ -6,8 +6,9 @@ import socket
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import psycopg
 import pytest
 import redis
 from django.core.management import call_command
@@ -17,6 +18,7 @@ from pytest_django import Settings
 from demo.fakes.mail_server import MailServer
 from project import embedded
 from project.doctor.findings import Verdict, good
+from project.doctor.themes import postgresql
 from project.doctor.themes.mail import checks as mail_checks
 from tests.integration.project.conftest import Manage, Told, manage  # noqa: F401  a fixture
 from tests.servers import database_url
@@ -217,3 +219,15 @@ def test_variables_that_cannot_be_read(manage: Manage) -> None:  # noqa: F811  a
     assert told.returncode == 1
     assert told.stdout == ""
     assert [line.split()[0] for line in told.stderr.splitlines()] == ["WEIR_FETCH_TIMEOUT", "WEIR_OBEY_ROBOTS"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_wrote_is_told_without_a_snapshot(other_connection: psycopg.Connection[Any]) -> None:
+    """Between two statements, as of a client that has been forgotten; another session may have an older one."""
+    other_connection.execute("SELECT pg_current_xact_id()")
+    age = other_connection.execute(
+        "SELECT extract(epoch FROM clock_timestamp() - xact_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+    ).fetchone()
+    holders = {holder.kind: holder for holder in postgresql._query("oldest_snapshot", {}, row=postgresql.Snapshot)}
+    assert age
+    assert (holders["session"].seconds or 0) >= age[0]

@@ -22,6 +22,7 @@ from weir.notifications import flush, forgetting, inbox, read_marks, reconcile
 from weir.notifications.reconciliation import drift
 from weir.notifications.models import ForgottenUser, Notification
 from weir.notifications.reconciliation import changed
+from weir.postgres import statements
 
 drift.APART_S = changed.SETTLED_S = 0.0
 inbox.writing.MOST_MARKED = 1
@@ -48,10 +49,16 @@ def exact():
     seen = drift.look(users)
     return not seen.differing and inbox.unread_counts(users) == rows()
 
+def told():
+    holders = {(kind, name) for kind, _, name, *_ in statements.run("project.doctor", "oldest_snapshot", {})}
+    [(age_s, *_)] = statements.run("weir.ops.metrics", "database", {})
+    return ("prepared", "one") in holders and age_s > 0
+
 assert reconcile.run_pass().trusted
 inbox.notify_many([*users, *users], "news", "before")
 inbox.notify_many(users, "news", "before")
 prepared("one", lambda: inbox.notify_many(users, "news", "prepared"))
+found["told to operators"] = told()
 found["sent too early"] = inbox.unread_count(1) - rows()[1]
 found["exact while prepared"] = exact()
 inbox.notify_many(users, "news", "with a higher id")
@@ -87,11 +94,15 @@ def server(tmp_path: Path) -> Iterator[OwnPostgres]:
 
 
 def test_a_prepared_transaction(server: OwnPostgres, start_python: StartPython) -> None:
-    """It counts as open: numbers follow its commit, read marks do not cover it, forgetting waits for it."""
+    """It counts as open: numbers follow its commit, read marks do not cover it, forgetting waits for it.
+
+    Doctor and metrics tell of it, as it keeps dead rows.
+    """
     process = start_python(EXERCISE, environment=server.create_database("prepared"))
     said = process.communicate(timeout=120)[0]
     assert process.returncode == 0
     assert json.loads(said.splitlines()[-1]) == {
+        "told to operators": True,
         "sent too early": 1,  # Django takes PREPARE for the end
         "exact while prepared": True,
         "forgotten while prepared": 0,
