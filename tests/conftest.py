@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -43,6 +44,15 @@ BEGIN
 END
 $$
 """
+
+# On a machine that stands still for 0.2 s, an example would be too slow. Tests of what is to be quick say so.
+hypothesis.settings.register_profile(
+    "slow machine",
+    hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("slow machine")
 
 
 @pytest.hookimpl(trylast=True)  # after the plugin that asks

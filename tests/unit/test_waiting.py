@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies
 
 from project.checkout import CHECKOUT
 from tests.matrix.pytest_runs import BESIDE_EACH_OTHER
@@ -123,3 +125,17 @@ def test_no_process_is_asked_before_each_test(run: RunPytest, tmp_path: Path) ->
     ended = run("--numprocesses", "1", *options.split(), str(tmp_path))
     assert failed_in(ended.stdout) == ["test_ends_its_process"]
     assert "1 failed, 1 passed in" in ended.stdout, ended.stdout
+
+
+def test_no_example_has_to_come_soon() -> None:
+    """Whatever hypothesis does by itself: a machine may stand still at any moment."""
+    runs: list[int] = []
+
+    @given(strategies.integers())
+    def stands_still_once(number: int) -> None:
+        runs.append(number)
+        if len(runs) == 3:
+            time.sleep(0.25)
+
+    stands_still_once()
+    assert len(runs) > 3
