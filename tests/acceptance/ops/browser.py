@@ -127,9 +127,10 @@ class Tabs:
     def _clear(self, tab: Tab) -> None:
         page = tab.page
         tab.witness.begin()
-        page.unroute_all()
+        page.unroute_all(behavior="wait")  # what a handler has in hand would be an error of the next test
         page.context.set_offline(False)
         page.goto("/livez")  # no page asks for anything any more; one of another site would take another process
+        page.evaluate("localStorage.clear(); sessionStorage.clear(); window.name = ''")
         page.context.clear_cookies()
         show(page, *FIRST_LOOK)
 
