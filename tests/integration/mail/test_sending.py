@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
-from tests.integration.conftest import Eventually, InThreads, database_now
+from tests.integration.conftest import Eventually, InThreads, database_now, waiting_for_nobody
 from tests.integration.mail.shipments import (
     MARKS,
     ConnectedTransport,
@@ -319,6 +319,14 @@ def test_several_at_once_share_the_work(
     assert sum(report.sent for report in reports) == len(emails)
     received = mail.received()
     assert [received[email.message_id] for email in emails] == [1] * len(emails)
+
+
+def test_what_another_one_is_about_to_claim_is_left_to_it(other_connection: Any) -> None:
+    """It is waited for by nobody, and taken over by nobody."""
+    others, *ours = [ship() for _ in range(3)]
+    other_connection.execute("SELECT FROM weir_mail_email WHERE id = %s FOR UPDATE", [others.pk])
+    with waiting_for_nobody():
+        assert leases.claim(10, uuid4()) == ours
 
 
 def test_sending_inside_a_transaction_is_refused() -> None:
