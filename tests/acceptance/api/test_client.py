@@ -87,9 +87,10 @@ def test_the_generated_client_calls_each_operation(shared_web: Shared, client: M
     """Of each the status is the stated one, and the answer is read into a class of its own."""
     world = programs.seed()
     to = client.AuthenticatedClient(base_url=shared_web.url, token=programs.token(), raise_on_unexpected_status=True)
+    known = operations()
     found: dict[str, int] = {}
     for name, example in world.examples().items():
-        template, tag = operations()[name]
+        template, tag = known[name]
         module = import_module(f"{PACKAGE}.api.{re.sub(r'[^a-z]+', '_', tag)}.{name}")
         answer = module.sync_detailed(client=to, **arguments(module.sync_detailed, template, example))
         found[name] = int(answer.status_code)

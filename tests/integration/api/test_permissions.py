@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from project.checkout import CHECKOUT
-from tests.programs import Program, World, token
+from tests.programs import OPERATIONS, Program, World, token
 from weir.api.tokens import actions
 from weir.api.tokens.models import Token
 from weir.api.tokens.scopes import SCOPES
@@ -23,6 +24,7 @@ WRITES = "WEIR_WRITE_TABLES" in os.environ  # has the test write the table
 COLUMNS = ("no token", "wrong scope", "right scope", "expired", "revoked", "read-only")
 
 
+@cache
 def operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Return the method, the path and the document's words of each operation, by its id."""
     document = api.get_openapi_schema()
@@ -33,11 +35,8 @@ def operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
     }
 
 
-OPERATIONS = operations()
-
-
 def test_each_operation_has_an_example(world: World) -> None:
-    assert set(world.examples()) == set(OPERATIONS)
+    assert set(world.examples()) == set(operations())
 
 
 def _expire() -> None:
@@ -73,7 +72,7 @@ def statuses(name: str, scope: str, world: World, settings: Settings) -> dict[st
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_is_for_those_with_its_scope(name: str, world: World, settings: Settings) -> None:
     """The page of reference has the same table; `WEIR_WRITE_TABLES=1` writes it."""
-    method, path, words = OPERATIONS[name]
+    method, path, words = operations()[name]
     example = world.examples()[name]
     found = statuses(name, words["x-scope"], world, settings)
     assert found == {
