@@ -36,7 +36,7 @@ ORDERS = 2_500 if AT_LENGTH else 100
 KILLS = 120 if AT_LENGTH else 4  # of mailers, at random
 KILLS_A_STEP = 12 if AT_LENGTH else 1
 MAILERS_A_POSTFIX = 5  # one kill of Postfix for so many of mailers
-WORKERS = 4
+WORKERS = 4 if AT_LENGTH else 2
 CLOCK_ERROR = timedelta(seconds=2)  # one clock, but the log has whole seconds
 STEPS = ("after begin", "after content", "before dot", "after dot", "before record")
 pytestmark = pytest.mark.skipif(bool(postfix.why_not()), reason=postfix.why_not())
