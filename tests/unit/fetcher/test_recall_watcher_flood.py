@@ -94,7 +94,8 @@ def test_a_site_that_says_the_same_on_each_answer_costs_a_statement_between_two_
         wait_for(lambda: "other.example" in database.told, 10, "the other site to be told of")
     finally:
         assert watcher.close(10)
-    assert Counter(database.told)["loud.example"] <= 1 + len(database.asked_at)
+    # One is before the first question, and one at the end, when there may be none behind it.
+    assert Counter(database.told)["loud.example"] <= 2 + len(database.asked_at)
 
 
 def test_what_cannot_be_stored_of_one_site_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
