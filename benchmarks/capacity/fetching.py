@@ -23,7 +23,6 @@ FEW, MANY = 20, 120  # sites
 MORE_FETCHERS = 4
 WARM_UP_S = float(os.environ.get("WEIR_BENCH_WARM_UP", "8"))
 MEASURED_S = float(os.environ.get("WEIR_BENCH_SECONDS", "15"))
-LOG_LAGS_S = 0.2  # the log is written every 50 ms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +101,7 @@ def _measured(running: sites.Sites, fetchers: int, meter: Meter) -> Turn:
         most = max(most, sessions())
         time.sleep(0.5)
     used, until_ns = meter.a_second(), time.time_ns()
-    time.sleep(LOG_LAGS_S)
+    time.sleep(site_log.READ_WITHIN_S)
     arrivals, _ = site_log.read_arrivals(running.log)
     fetched = sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals)
     if not fetched:

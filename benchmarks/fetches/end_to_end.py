@@ -39,7 +39,6 @@ WARM_UP_S = 15.0  # in which connections are opened
 MEASURED_S = 12.0
 TO_START_S = 20.0  # within which a side has made its first request
 FULL = 0.95  # the part of what is there from which on it is the limit
-LOG_LAGS_S = 0.2  # the log is written every 50 ms
 
 Side = Callable[[sites.Sites, Path, float], AbstractContextManager[Trees]]
 SIDES: dict[str, Side] = {
@@ -183,7 +182,7 @@ def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
         time.sleep(MEASURED_S)
         used_after_s, until_ns = _used_s(trees), time.time_ns()
         after_s, sites_after_s = cpu.used_s_by_process(with_servers), cpu.used_s([running.pid])
-    time.sleep(LOG_LAGS_S)
+    time.sleep(site_log.READ_WITHIN_S)
     arrivals, _ = site_log.read_arrivals(running.log, already)
     counted = [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns]
     lasted_s = (until_ns - from_ns) / judge.NANOSECONDS

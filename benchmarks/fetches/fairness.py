@@ -28,7 +28,6 @@ PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "200"))  # a round
 BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))
 EVERY_S = 0.053  # between two probes; no divisor of a second, so that they are not in step with beat
 ROUNDS = 5  # of probes
-READ_WITHIN_S = 0.1  # of its arrival, a request is in the log of its site
 WARM_UP = 20  # probes that do not count: processes open connections and import what they need
 PATIENCE_S = 60.0
 
@@ -91,7 +90,7 @@ class Scene:
         from_ns = time.time_ns()
         time.sleep(lasts_s)
         until_ns = time.time_ns()
-        time.sleep(READ_WITHIN_S)
+        time.sleep(site_log.READ_WITHIN_S)
         return sum(from_ns <= arrival.at_ns < until_ns for arrival in self._requests(places)) / lasts_s
 
     def requests(self, place: int) -> int:

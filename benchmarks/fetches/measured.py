@@ -9,8 +9,6 @@ from pathlib import Path
 from demo.fakes import judge, site_log, sites
 from weir.ratelimit.models import Slot
 
-LOG_LAGS_S = 0.2  # the log is written every 50 ms
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
@@ -43,7 +41,7 @@ def measured(running: sites.Sites, seconds: float) -> Measured:
     from_ns = time.time_ns()
     time.sleep(seconds)
     until_ns = time.time_ns()
-    time.sleep(LOG_LAGS_S)
+    time.sleep(site_log.READ_WITHIN_S)
     if not running.log.exists():
         raise RuntimeError("No request reached the sites.")
     return Measured(

@@ -17,7 +17,6 @@ from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 
 PER_S = 2
-LOG_LAGS_S = 0.2  # the log is written every 50 ms
 TO_START_S = 60.0
 OTHERS = {"ticks": 1, "fetcher": 2, "maintenance": 1, "beat": 1}
 
@@ -63,7 +62,7 @@ def _turn(running: Web, fakes: sites.Sites, size: Size) -> Turn:
     from_ns, before_s = time.time_ns(), cpu.used_s(running.pids)
     time.sleep(size.paced_s)
     until_ns, after_s = time.time_ns(), cpu.used_s(running.pids)
-    time.sleep(LOG_LAGS_S)
+    time.sleep(site_log.READ_WITHIN_S)
     arrivals, _ = site_log.read_arrivals(fakes.log)
     seen = sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals)
     lasted_s = (until_ns - from_ns) / judge.NANOSECONDS

@@ -32,6 +32,7 @@ from demo.fakes.site_tls import SiteTls, context_of
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
 TIMESPEC = struct.Struct("@ll")
+FULL_FOR_S = 0.1  # a site accepts no connection, where the process may have no more files
 TIMERS_FIRE_EARLY_S = 0.002  # those of uvloop, by up to 1.4 ms
 
 
@@ -84,11 +85,20 @@ class Site:
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
     def _accept(self) -> None:
-        with suppress(BlockingIOError, ConnectionAbortedError):
+        try:
             while True:
                 accepted, (client, _) = self._listener.accept()
                 accepted.setblocking(False)
                 Connection(accepted, client, self)
+        except (BlockingIOError, ConnectionAbortedError):
+            pass
+        except OSError as error:
+            if error.errno not in {errno.EMFILE, errno.ENFILE}:
+                raise
+            # The others wait in the kernel, as those of a real server do.
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._listener)
+            loop.call_later(FULL_FOR_S, loop.add_reader, self._listener, self._accept)
 
 
 class Connection:

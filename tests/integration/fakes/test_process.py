@@ -17,7 +17,7 @@ from demo.fakes.hosts import host
 from demo.fakes.site_server import listen
 from demo.fakes.sites import running
 from project.checkout import CHECKOUT
-from tests.integration.fakes.conftest import TIMEOUT_S, ask, connect, head_of, logged_now, wait_until
+from tests.integration.fakes.conftest import TIMEOUT_S, ask, connect, head_of, logged, logged_now, wait_until
 
 
 def test_every_request_is_in_the_log_when_the_process_has_ended(tmp_path: Path) -> None:
@@ -173,3 +173,19 @@ def test_the_sites_can_be_started_as_a_module() -> None:
         text=True,
     )
     assert "--ready" in asked.stdout
+
+
+def test_connections_beyond_its_files_wait(tmp_path: Path) -> None:
+    """They are answered when others are closed, and the sites live on."""
+    with running(1, tmp_path) as sites, ExitStack() as opened:
+        process = psutil.Process(sites.pid)
+        most = process.num_fds() + 3
+        process.rlimit(psutil.RLIMIT_NOFILE, (most, most))
+        first = [opened.enter_context(connect(sites)) for _ in range(3)]
+        beyond = opened.enter_context(connect(sites))
+        for connection in (*first, beyond):
+            connection.sendall(head_of("/ok/full"))
+        assert len(logged(sites, "/ok/full", 3)) == 3
+        for connection in first:
+            connection.close()
+        assert beyond.recv(65_536).startswith(b"HTTP/1.1 200 ")
