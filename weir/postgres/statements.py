@@ -32,7 +32,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...], default=tuple[object, ...])
 _KNOWN_NUMBER: Final = "%(known_number)s"
 _CLOCK: Final = "%(clock)s"
 # A text in quotes, or what says nothing to PostgreSQL: comments, line breaks, indents.
-_QUOTED_OR_BLANK: Final = re.compile(r"""('[^']*'|"[^"]*")|(?:--[^\n]*|\s)+""")
+_QUOTED_OR_BLANK: Final = re.compile(r"""('[^']*'|"[^"]*")|\s*(?:--[^\n]*\s*|\n\s*)+""")
 _LATE: Final = "57W02"  # the state of the gate's error where PostgreSQL's clock does not say what was expected
 
 
@@ -63,16 +63,12 @@ def _load(package: str, name: str) -> str:
     """
     text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
     first, _, rest = text.partition("\n")
-    statement = f"{first}\n{_QUOTED_OR_BLANK.sub(_shortened, rest).strip()}"
+    short = _QUOTED_OR_BLANK.sub(lambda found: found[1] or "\n", rest)
+    statement = f"{first}\n{short.strip()}"
     for type_name, column in _named_types.items():
         if f"::{type_name}" in statement:
             statement = statement.replace(f"::{type_name}", f"::{column()}")
     return statement
-
-
-def _shortened(found: re.Match[str]) -> str:
-    text = found[0]
-    return text if found[1] or "\n" not in text else "\n"
 
 
 _thread = threading.local()
