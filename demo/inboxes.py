@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from demo import programs, users
 from demo.figures import Unread
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 
 class Flushes(NamedTuple):
@@ -17,6 +17,9 @@ class Flushes(NamedTuple):
 
     flushes: int
     rows_written: int
+
+
+FLUSHES = Statement("flushes", row=Flushes, commits=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class Inboxes:
         drifted = set(state.pop("drifted"))
         if self.program.has_stopped:
             drifted |= users.drifted(users.USER_IDS)
-        [row] = statements.run("demo", "flushes", {}, row=Flushes)
+        [row] = FLUSHES()
         return Unread(
             **state, unread_flushes=row.flushes, unread_rows_written=row.rows_written, unread_drift=len(drifted)
         )

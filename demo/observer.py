@@ -4,7 +4,6 @@ import time
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +13,9 @@ from demo.figures import Backlog, Emails, Figures, Totals, Unread, measure
 from demo.inboxes import Inboxes
 from demo.shipments import Shipments
 from demo.workload import Site
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 RECENT_S = 5.0  # over which the sites' own rates are shown
-_query = partial(statements.run, "demo")
 
 
 class SiteBacklog(NamedTuple):
@@ -36,6 +34,10 @@ class FetchTotals(NamedTuple):
     failed_on_purpose: int
     lateness_p50_ms: float | None
     lateness_p99_ms: float | None
+
+
+BACKLOG = Statement("backlog", row=SiteBacklog, commits=True)
+TOTALS = Statement("totals", row=FetchTotals, commits=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,14 +186,14 @@ class Observer:
 
     def _read_backlogs(self, now_ns: int) -> dict[str, int]:
         """Note which hosts have a backlog now; return how many fetches wait for each host."""
-        rows = {row.name.rpartition(":")[0]: row for row in _query("backlog", {}, row=SiteBacklog)}
+        rows = {row.name.rpartition(":")[0]: row for row in BACKLOG()}
         due = frozenset(host for host, row in rows.items() if row.due)
         self._backlogs.append(Backlog(at_ns=now_ns, hosts=due))
         return {host: row.waiting for host, row in rows.items()}
 
 
 def _read_totals() -> Totals:
-    [row] = _query("totals", {}, row=FetchTotals)
+    [row] = TOTALS()
     return Totals(
         fetched=row.fetched,
         failed=row.failed,

@@ -11,7 +11,7 @@ from demo import programs
 from demo.fakes.mail_server import ACCEPTED, MailServer
 from demo.figures import Emails
 from demo.killer import Killer
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 
 class EmailCounts(NamedTuple):
@@ -23,10 +23,8 @@ class EmailCounts(NamedTuple):
     unknown: int
 
 
-class SentEmail(NamedTuple):
-    """An e-mail that the mail server has accepted, by the database."""
-
-    message_id: str
+EMAILS = Statement("emails", row=EmailCounts, commits=True)
+SENT_EMAILS = Statement("sent_emails", returns=str, commits=True)
 
 
 @dataclass(kw_only=True)
@@ -46,8 +44,8 @@ class Shipments:
 
     def look(self) -> Emails:
         """Return the state so far; once the warehouse has stopped, also how many sent e-mails were never received."""
-        [row] = statements.run("demo", "emails", {}, row=EmailCounts)
-        sent = statements.run("demo", "sent_emails", {}, row=SentEmail) if self.program.has_stopped else []
+        [row] = EMAILS()
+        sent = SENT_EMAILS() if self.program.has_stopped else []
         twice = self.received_twice()  # the list is read after the database: it holds all e-mails that are sent
         return Emails(
             shipped=row.shipped,
@@ -55,7 +53,7 @@ class Shipments:
             emails_failed=row.failed,
             emails_unknown=row.unknown,
             emails_received_twice=twice,
-            emails_never_received=sum(not self._received[email.message_id] for email in sent),
+            emails_never_received=sum(not self._received[message_id] for message_id in sent),
             mailers_killed=self.killer.killed,
         )
 

@@ -18,7 +18,7 @@ from django.db import transaction
 from demo.fakes.files import write_whole
 from weir.notifications import inbox
 from weir.notifications.reconciliation import drift
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 USER_IDS = range(1, 201)
 ACTIONS_PER_S = 100
@@ -33,6 +33,9 @@ class UnreadRows(NamedTuple):
 
     user_id: int
     unread: int
+
+
+UNREAD = Statement("unread", row=UnreadRows, commits=True)
 
 
 class Users:
@@ -115,7 +118,7 @@ def drifted(user_ids: Collection[int]) -> set[int]:
     Checks the number that is shown, and also the counters: the shown number may have been counted from the rows.
     """
     shown = inbox.unread_counts(user_ids)
-    rows = statements.run("demo", "unread", {"users": list(user_ids)}, row=UnreadRows)
+    rows = UNREAD(users=list(user_ids))
     counted = {row.user_id: row.unread for row in rows}
     return {user for user, number in shown.items() if number != counted.get(user, 0)} | drift.look(
         user_ids

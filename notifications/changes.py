@@ -20,7 +20,9 @@ from django.db import Error, connections, transaction
 from weir.notifications import counters, django_private, user_keys
 from weir.notifications.link import outages
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
+
+NOTE_DOUBTS_WITHIN = Statement("note_doubts", commits=False)
 
 # From the COMMIT on. A reconciler takes a delta for lost that is missing for three seconds, and repairs the number. A
 # delta that arrives later than this may have been repaired already, so its users become doubts.
@@ -115,6 +117,6 @@ def _send(change: Mapping[UserKey, int], since: float) -> None:
 
 def _note_doubts(users: list[UserKey]) -> None:
     try:
-        statements.run_within("weir.notifications", "doubts/note", {"users": user_keys.array(users)})
+        NOTE_DOUBTS_WITHIN(users=user_keys.array(users))
     except Error as error:
         outages.warn("unread_doubt_not_noted", error)

@@ -22,15 +22,11 @@ from django.db import transaction
 from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.notifications import counters, user_keys, watching
+from weir.notifications.changes import NOTE_DOUBTS_WITHIN
 from weir.postgres import bounded, statements
+from weir.postgres.statements import Statement
 
 log = get_logger(__name__)
-
-
-class HighestEpoch(NamedTuple):
-    """The highest epoch that was flushed or is refused; 0 before the first."""
-
-    epoch: int
 
 
 class AppliedEpoch(NamedTuple):
@@ -39,6 +35,12 @@ class AppliedEpoch(NamedTuple):
     is_busy: bool
     epochs: int
     users: int
+
+
+APPLY_EPOCH = Statement("apply_epoch", row=AppliedEpoch, commits=False)
+HIGHEST_EPOCH = Statement("highest_epoch", returns=int, commits=False, prepare=True)
+LOCK_EPOCHS = Statement("lock_epochs", commits=False)
+REFUSE_EPOCHS_BEFORE = Statement("refuse_epochs_before", commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +74,8 @@ def flush_sealed() -> FlushReport:
 
 def highest_epoch() -> int:
     """Return the highest epoch that was flushed or is refused. Epochs that Redis opens must be above it."""
-    [highest] = statements.run_within("weir.notifications", "flush/highest_epoch", {}, row=HighestEpoch, prepare=True)
-    return highest.epoch
+    [epoch] = HIGHEST_EPOCH()
+    return epoch
 
 
 def refuse_before(epoch: int) -> None:
@@ -83,8 +85,8 @@ def refuse_before(epoch: int) -> None:
     count as lost, and will be repaired; the flusher must not add them as well when it goes on.
     """
     with transaction.atomic(durable=True):
-        statements.run_within("weir.notifications", "flush/lock_epochs", {})
-        statements.run_within("weir.notifications", "flush/refuse_before", {"epoch": epoch})
+        LOCK_EPOCHS()
+        REFUSE_EPOCHS_BEFORE(epoch=epoch)
 
 
 def _apply(epoch: int) -> AppliedEpoch:
@@ -97,9 +99,9 @@ def _apply(epoch: int) -> AppliedEpoch:
     }
     with transaction.atomic(durable=True):
         bounded.without_limit()  # an epoch too large for it could never be flushed
-        [applied] = statements.run_within("weir.notifications", "flush/apply", parameters, row=AppliedEpoch)
+        [applied] = APPLY_EPOCH(**parameters)
         if sealed.spoilt and applied.epochs:
-            statements.run_within("weir.notifications", "doubts/note", {"users": user_keys.array(sealed.spoilt)})
+            NOTE_DOUBTS_WITHIN(users=user_keys.array(sealed.spoilt))
     if sealed.strange and applied.epochs:
         log.warning("unread_strange_entries", entries=sealed.strange, first=sealed.first_strange)
     return applied

@@ -15,7 +15,6 @@ deltas on their way to it. A note (`ForgottenUser`) has later runs look until ev
 import math
 import time
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 from django.apps import apps
@@ -27,13 +26,11 @@ from weir.conf import settings
 from weir.notifications import changes, counters, user_keys
 from weir.notifications.link import watch
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 BATCH = 1_000  # notifications that go with the user's own transaction, and of a short transaction afterwards
 USERS_AT_ONCE = 1_000
 FIRST_ID = -(2**63)  # below all others
-
-_query_within = partial(statements.run_within, "weir.notifications")
 
 
 class DeletedRows(NamedTuple):
@@ -51,10 +48,12 @@ class NotedUser(NamedTuple):
     has_rows: bool
 
 
-class Finished(NamedTuple):
-    """Of how many users nothing is left."""
-
-    forgotten: int
+CLOSE_FORGETTING = Statement("close_forgetting", commits=False)
+DELETE_FORGOTTEN = Statement("delete_forgotten", row=DeletedRows, commits=False)
+FINISH_FORGETTING = Statement("finish_forgetting", returns=int, commits=False)
+NOTED_FORGETTING = Statement("noted_forgetting", row=NotedUser, commits=False)
+NOTE_FORGETTING = Statement("note_forgetting", commits=False)
+RETURNED_USERS = Statement("returned_users", commits=False)
 
 
 def forget_user(user_id: UserKey) -> None:
@@ -66,7 +65,7 @@ def forget_user(user_id: UserKey) -> None:
     """
     user = user_keys.clean(user_id)
     with transaction.atomic():
-        _query_within("forgetting/note", {"user": user})
+        NOTE_FORGETTING(user=user)
         while _delete(user).deleted == BATCH and settings.WEIR_USER_FOREIGN_KEY:
             _delete_until(math.inf, user)  # and once more: lower ids may have been committed meanwhile
 
@@ -85,7 +84,7 @@ def finish(within_s: float = math.inf) -> int:
     Nothing else begins after `within_s`; the next call goes on. May be killed anywhere, and run twice at once. Raises
     `counters.Unreachable`, when the notifications are deleted, and database errors.
     """
-    _query_within("forgetting/close", {})
+    CLOSE_FORGETTING()
     began_at = time.monotonic()
     half = began_at + within_s / 2  # a user with millions of notifications holds up no other's number
     for noted in _pages(half):
@@ -99,7 +98,7 @@ def _pages(give_up_at: float) -> Iterator[list[NotedUser]]:
     """Yield the users who are to be forgotten, all of them: those who have to wait hold up nobody."""
     after = None
     while time.monotonic() < give_up_at:
-        noted = _query_within("forgetting/noted", {"after": after, "most": USERS_AT_ONCE}, row=NotedUser)
+        noted = NOTED_FORGETTING(after=after, most=USERS_AT_ONCE)
         if noted:
             yield noted
         if len(noted) < USERS_AT_ONCE:
@@ -108,14 +107,14 @@ def _pages(give_up_at: float) -> Iterator[list[NotedUser]]:
 
 
 def _finish(users: list[UserKey]) -> int:
-    _query_within("forgetting/returned", {"users": user_keys.array(users)})
+    RETURNED_USERS(users=user_keys.array(users))
     peek = counters.peek(users)
     settled = [user for user in users if not peek.of(user)]
     if settled:
         watch.forget_pasts()  # after the peek: what was live before it may be kept by now
     parameters = {"users": user_keys.array(settled), "oldest_live": min(peek.deltas, default=0)}
-    [finished] = _query_within("forgetting/finish", parameters, row=Finished)
-    return finished.forgotten
+    [forgotten] = FINISH_FORGETTING(**parameters)
+    return forgotten
 
 
 def _delete_until(give_up_at: float, user: UserKey) -> None:
@@ -127,7 +126,7 @@ def _delete_until(give_up_at: float, user: UserKey) -> None:
 
 def _delete(user: UserKey, *, after: int | None = FIRST_ID) -> DeletedRows:
     with transaction.atomic():
-        [rows] = _query_within("forgetting/delete", {"user": user, "after": after, "batch": BATCH}, row=DeletedRows)
+        [rows] = DELETE_FORGOTTEN(user=user, after=after, batch=BATCH)
         changes.record({user: -rows.unread}, using=DEFAULT_DB_ALIAS)
     return rows
 

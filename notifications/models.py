@@ -61,22 +61,22 @@ class Notification(InterceptedModel):
             models.Index(F("user_id"), F("id").desc(), name="weir_notification_inbox"),
             # inbox.page(unread_only=True); counting what is unread, from the index alone
             models.Index(F("user_id"), F("id").desc(), condition=_UNREAD, name="weir_notification_unread"),
-            # counting what is unread beside a read mark (inbox/numbers.sql, inbox/by_kind.sql, inbox/mark_all_read.sql)
+            # counting what is unread beside a read mark (unread_numbers.sql, by_kind.sql, mark_all_read.sql)
             models.Index(
                 fields=["user_id", "changed_xid"],
                 include=["id"],
                 condition=_UNREAD,
                 name="weir_notification_unread_since",
             ),
-            # reconcile/changed.sql: the users whose notifications changed lately, in pages that may end at any of them
+            # changed_users.sql: the users whose notifications changed lately, in pages that may end at any of them
             models.Index(fields=["changed_at", "id"], include=["user_id"], name="weir_notification_changes"),
-            # retention/purge.sql
+            # purge_notifications.sql
             models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="weir_notification_read"),
-            # retention/expire.sql
+            # expire.sql
             models.Index(fields=["expires_at"], condition=_EXPIRES, name="weir_notification_expires"),
         ]
         constraints: ClassVar = [
-            # inbox.notify and inbox/notify_once.sql
+            # inbox.notify and notify_once.sql
             models.UniqueConstraint(
                 fields=[user_keys.owner(), "dedupe_key"],
                 condition=Q(dedupe_key__isnull=False),
@@ -163,7 +163,7 @@ class ReadMark(models.Model):
     marked_at = models.DateTimeField()
 
     class Meta:
-        # read_marks/oldest.sql
+        # oldest_read_marks.sql
         indexes: ClassVar = [models.Index(fields=["marked_at"], name="weir_read_mark_marked_at")]
 
     def __str__(self) -> str:
@@ -223,7 +223,7 @@ class Doubt(models.Model):
     noted_at = models.DateTimeField()
 
     class Meta:
-        # doubts/oldest.sql
+        # oldest_doubts.sql
         indexes: ClassVar = [models.Index(fields=["noted_at", "user_id"], name="weir_doubt_oldest")]
 
     def __str__(self) -> str:
@@ -256,7 +256,7 @@ class Excess(models.Model):
 
     class Meta:
         verbose_name_plural = "excesses"
-        # cap/trim.sql
+        # trim.sql
         indexes: ClassVar = [models.Index(fields=["user_id"], name="weir_excess_user")]
 
     def __str__(self) -> str:

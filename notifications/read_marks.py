@@ -8,7 +8,6 @@ deltas always add up to the rows without `read_at`, and are right again when the
 
 import math
 import time
-from functools import partial
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -16,20 +15,12 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from weir.notifications import changes, watching
 from weir.notifications.models import ReadMark
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
 
 BATCH = 5_000  # rows of one short transaction
 MARKS_AT_ONCE = 100
 RENEWED_AFTER_S = 5.0  # of a lease of half a minute
-
-_query_within = partial(statements.run_within, "weir.notifications")
-
-
-class MarkedRows(NamedTuple):
-    """How many rows were changed one by one."""
-
-    changed: int
 
 
 class OldMark(NamedTuple):
@@ -39,12 +30,6 @@ class OldMark(NamedTuple):
     marked_by: str
 
 
-class UncoveredRow(NamedTuple):
-    """An unread notification that no mark covers."""
-
-    id: int
-
-
 class SettledRows(NamedTuple):
     """How many rows were changed, and the last one's id; None where there were none."""
 
@@ -52,19 +37,28 @@ class SettledRows(NamedTuple):
     last_id: int | None
 
 
+ADOPT_MARKED = Statement("adopt_marked", row=SettledRows, commits=True)
+LOCK_READ_MARKS = Statement("lock_read_marks", commits=False)
+OLDEST_READ_MARKS = Statement("oldest_read_marks", row=OldMark, commits=False)
+REMOVE_READ_MARKS = Statement("remove_read_marks", commits=False)
+SETTLE_HAS_WORK = Statement("settle_has_work", returns=bool, commits=False, prepare=True)
+SETTLE_MARKED = Statement("settle_marked", row=SettledRows, commits=False)
+SET_READ_MARK = Statement("set_read_mark", returns=int, commits=False)
+UNCOVERED = Statement("uncovered", returns=int, commits=False)
+
+
 def mark_all(user_id: UserKey) -> None:
     """Have all of the user's notifications that this transaction sees count as read, and no others."""
     with transaction.atomic():
-        _query_within("read_marks/lock", {"user": user_id})
-        [marked] = _query_within("read_marks/set", {"user": user_id}, row=MarkedRows)
-        changes.record({user_id: -marked.changed}, using=DEFAULT_DB_ALIAS)
+        LOCK_READ_MARKS(user=user_id)
+        [changed] = SET_READ_MARK(user=user_id)
+        changes.record({user_id: -changed}, using=DEFAULT_DB_ALIAS)
         transaction.on_commit(watching.changed)
 
 
 def newest_uncovered(user_id: UserKey, before: int | None, limit: int) -> list[int]:
     """Return the ids of the newest unread notifications of a user with a mark, before this id."""
-    parameters = {"user": user_id, "before": before, "limit": limit}
-    return [row.id for row in _query_within("read_marks/uncovered", parameters, row=UncoveredRow)]
+    return UNCOVERED(user=user_id, before=before, limit=limit)
 
 
 def settle(within_s: float = math.inf) -> int:
@@ -74,7 +68,7 @@ def settle(within_s: float = math.inf) -> int:
     database errors.
     """
     settled, give_up_at = 0, time.monotonic() + within_s
-    for mark in _query_within("read_marks/oldest", {"most": MARKS_AT_ONCE}, row=OldMark):
+    for mark in OLDEST_READ_MARKS(most=MARKS_AT_ONCE):
         settled += _settle(mark, give_up_at)
         if time.monotonic() >= give_up_at:
             break
@@ -92,7 +86,7 @@ def adopt(below: int) -> None:
     after: int | None = 0
     while after is not None:
         parameters = {"after": after, "below": below, "batch": BATCH}
-        [rows] = statements.run("weir.notifications", "read_marks/adopt", parameters, row=SettledRows)
+        [rows] = ADOPT_MARKED(**parameters)
         gate.renew()
         after = rows.last_id
 
@@ -113,10 +107,10 @@ def _settle(mark: OldMark, give_up_at: float) -> int:
     while time.monotonic() < give_up_at:
         with transaction.atomic(durable=True):
             parameters = {"user": mark.user_id, "after": after, "batch": BATCH}
-            [rows] = _query_within("read_marks/settle", parameters, row=SettledRows)
+            [rows] = SETTLE_MARKED(**parameters)
             changes.record({mark.user_id: -rows.changed}, using=DEFAULT_DB_ALIAS)
         if rows.last_id is None:
-            _query_within("read_marks/remove", {"user": mark.user_id, "marked_by": mark.marked_by})
+            REMOVE_READ_MARKS(user=mark.user_id, marked_by=mark.marked_by)
             break
         settled, after = settled + rows.changed, rows.last_id
     return settled

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
 
 from weir.notifications.user_keys import UserKey
-from weir.postgres import planner, statements
-
-_query = partial(statements.run_within, "weir.notifications")
+from weir.postgres import planner
+from weir.postgres.statements import Statement
 
 MOST: Final = 10_000  # no number goes beyond: MOST + 1 means more
 LAST_REPAIRS: Final = 20
@@ -45,6 +43,10 @@ class _Numbers(NamedTuple):
     repaired_users: int
 
 
+REPAIRS = Statement("repairs", row=RepairedBatch, commits=False)
+UNREAD_STATUS = Statement("unread_status", row=_Numbers, commits=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadStatus:
     """Everything about unread numbers at one look. Ages are None where there is nothing."""
@@ -67,8 +69,8 @@ def unread_status() -> UnreadStatus:
     """Look at everything about unread numbers. Reads only, by indexes; raises database errors."""
     with transaction.atomic():
         planner.in_index_order()
-        [seen] = _query("reports/unread_status", {"most": MOST}, row=_Numbers)
-        repairs = _query("reports/repairs", {"most": LAST_REPAIRS}, row=RepairedBatch)
+        [seen] = UNREAD_STATUS(most=MOST)
+        repairs = REPAIRS(most=LAST_REPAIRS)
     return UnreadStatus(
         now=seen.now,
         trusted=seen.trusted,

@@ -6,24 +6,21 @@ tells Redis what these are now; who changes them says so at once, too. Redis giv
 (`weir.notifications.link.watch`). Where no flush has told it for ten seconds, a poll asks PostgreSQL.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from weir.notifications.link import calls, outages, watch
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 MOST: Final = 1_000  # users with a doubt, and with a read mark, who are looked at each time
 
 
-class State(NamedTuple):
-    """What PostgreSQL alone decides; None where no number may be remembered."""
-
-    state: str | None
+WATCHED_STATE: Statement[str | None] = Statement("watched_state", returns=str, commits=False, prepare=True)
 
 
 def tell() -> None:
     """Tell Redis what PostgreSQL alone decides. Raises `counters.Unreachable`, and database errors."""
-    found = statements.run_within("weir.notifications", "watch/state", {"most": MOST}, row=State, prepare=True)
-    watch.tell(found[0].state if found else None)
+    found = WATCHED_STATE(most=MOST)
+    watch.tell(found[0] if found else None)
 
 
 def changed() -> None:

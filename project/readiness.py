@@ -9,7 +9,6 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
@@ -17,8 +16,8 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
-from weir.postgres import statements
 from weir.postgres.own_commits import commits_itself
+from weir.postgres.statements import Statement
 
 log = structlog.get_logger(__name__)
 
@@ -27,14 +26,16 @@ WITHIN_S: Final = 1.0
 AWAY: Final = "PostgreSQL does not answer within a second."
 FAILED: Final = "The check failed: the log has the error."
 
-_query = partial(statements.run_within, "project")
-
 
 class Writes(NamedTuple):
     """Whether the server takes writes from us."""
 
     is_standby: bool
     is_read_only: bool
+
+
+BOUNDS = Statement("bounds", commits=False)
+WRITES = Statement("writes", row=Writes, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +84,8 @@ class Readiness:
 
     def _look(self) -> str:
         with transaction.atomic():
-            _query("bounds", {})
-            [server] = _query("writes", {}, row=Writes)
+            BOUNDS()
+            [server] = WRITES()
             if server.is_standby:
                 return "PostgreSQL is a standby, which takes no writes."
             if server.is_read_only:

@@ -7,16 +7,13 @@ after the write, and tells it here, so that no other start comes too close behin
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, NamedTuple
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import clock
 from weir.ratelimit.sites import known_sites
 
 MOST_SITES: Final = 500  # of one statement
-
-_query = partial(statements.run, "weir.ratelimit")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +32,9 @@ class NotedSite(NamedTuple):
     name: str
     recalls: bool  # what others had reserved
     wait_s: float
+
+
+START_OUT_OF_TIME = Statement("start_out_of_time", row=NotedSite, commits=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,4 +84,4 @@ def _note(starts: Sequence[OutOfTime]) -> list[NotedSite]:
         "slots": [start.slot_id for start in starts],
         "agos": [max(0.0, asked_at - start.at) for start in starts],
     }
-    return _query("sites/start_out_of_time", parameters, row=NotedSite)
+    return START_OUT_OF_TIME(**parameters)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import partial
 from random import random
 from typing import Final
 
@@ -18,17 +17,25 @@ from psycopg.errors import LockNotAvailable
 
 from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, spelled
-from weir.postgres import statements
+from weir.postgres import own_commits
 from weir.postgres.moments import in_utc
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
 from weir.ratelimit.changing.rows import BackedOffSite, ChangedSite, HeldSite, RecalledSite
 from weir.ratelimit.changing.values import check_settings, check_stated, usable_refusing
 from weir.ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_REASON, PAUSED_FOREVER, Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
-from weir.ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
+from weir.ratelimit.sites import LOCK, LOCK_SITE_NAMES, UnknownSite, known_sites, unknown_site
 
-_query = partial(statements.run, "weir.ratelimit")
-_query_within = partial(statements.run_within, "weir.ratelimit")
+BACK_OFF = Statement("back_off", row=BackedOffSite, commits=True)
+HOLD_SITE = Statement("hold_site", row=HeldSite, commits=False)
+PAUSE_SITE = Statement("pause_site", commits=False)
+PULL_BACK = Statement("pull_back", commits=True)
+RECALL = Statement("recall", row=RecalledSite, commits=True)
+RESUME_SITE = Statement("resume_site", commits=False)
+SET_CRAWL_DELAY = Statement("set_crawl_delay", commits=True)
+SET_RATE = Statement("set_rate", row=ChangedSite, commits=False)
+SPLIT_SITE = Statement("split_site", row=RecalledSite, commits=False)
 
 # Seconds: the first back-off without a stated time, the longest one, and how long a site must not refuse anything after
 # a back-off until the next one counts as the first again (at least).
@@ -101,14 +108,14 @@ def set_rate(
         **{name: None if value is DEFAULT else value for name, value in settable.items()},
         "defaults": [name for name, value in settable.items() if value is DEFAULT],
     }
-    statements.refuse_transaction("set_rate")
+    own_commits.refuse_transaction("set_rate")
     changed = _change_patiently(site, parameters, within)
     _pull_back([row for row in changed if row.is_reserved_ahead])
 
 
 def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
     """Set the crawl delay that robots.txt asks for (None: no delay); returns whether that changed anything."""
-    return bool(_query("site_settings/set_crawl_delay", {"site": site_id, "crawl_delay": delay}))
+    return bool(SET_CRAWL_DELAY(site=site_id, crawl_delay=delay))
 
 
 def pause(site: str, duration: timedelta | None = None, *, within: Within = nullcontext) -> None:
@@ -120,13 +127,12 @@ def pause(site: str, duration: timedelta | None = None, *, within: Within = null
     if duration is not None and not timedelta(0) <= duration <= timedelta(seconds=FARTHEST_S):
         raise ValueError(f"duration must not be negative, and at most 100 years, but is {duration}.")
     seconds = None if duration is None else duration.total_seconds()
-    parameters = {"site": site_names.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}
-    _change_one("pause", parameters, within)
+    _change_one(PAUSE_SITE, site_names.canonical(site), within, seconds=seconds, forever=PAUSED_FOREVER)
 
 
 def resume(site: str, *, within: Within = nullcontext) -> None:
     """End a pause and a back-off. The clock stays, so the interval since the last start holds. Raises UnknownSite."""
-    _change_one("resume", {"site": site_names.canonical(site)}, within)
+    _change_one(RESUME_SITE, site_names.canonical(site), within)
 
 
 def back_off(
@@ -198,7 +204,7 @@ def _leave_alone(
         "patience": f"{(patience_s or 0) * 1000:.0f}ms",
     }
     try:
-        rows = _query("site_settings/back_off", parameters, row=BackedOffSite)
+        rows = BACK_OFF(**parameters)
     except OperationalError as failure:
         if isinstance(failure.__cause__, LockNotAvailable):
             raise SiteBusy(site) from failure
@@ -208,11 +214,11 @@ def _leave_alone(
     return rows[0].wait_s if rows else None
 
 
-def _change_one(act: str, parameters: Mapping[str, object], within: Within) -> None:
-    statements.refuse_transaction(f"{act}_site")
+def _change_one(change: Statement[tuple[object, ...]], site: str, within: Within, **parameters: object) -> None:
+    own_commits.refuse_transaction(change.name)
     with transaction.atomic(durable=True), within():
-        if not _query_within(f"site_settings/{act}", parameters):
-            raise unknown_site(str(parameters["site"]))
+        if not change(site=site, **parameters):
+            raise unknown_site(site)
 
 
 def _change_patiently(site: str, parameters: Mapping[str, object], within: Within) -> list[RecalledSite]:
@@ -239,15 +245,13 @@ def _changed(site: str, parameters: Mapping[str, object], within: Within) -> lis
     1. Nothing else changes which site a host belongs to until the transaction ends. The rows are locked.
     2. The site is created or changed.
     3. Where it has got hosts of the nearest site above it that covers them, or has lost its hosts to that site, or to
-       sites that do not exist yet, what is reserved for these hosts is recalled, and the clocks are set (split.sql).
+       sites that do not exist yet, what is reserved for these hosts is recalled, and the clocks are set.
     """
     above = site_names.ancestors(site)
-    _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": f"{LOCKED_AT_MOST_S * 1000:.0f}ms"})
-    held = _query_within("sites/hold", {"site": site, "above": above}, row=HeldSite)
+    LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{LOCKED_AT_MOST_S * 1000:.0f}ms")
+    held = HOLD_SITE(site=site, above=above)
     with within():
-        rows = _query_within(
-            "site_settings/set_rate", {**parameters, "above": above, "long_ago": LONG_AGO}, row=ChangedSite
-        )
+        rows = SET_RATE(**parameters, above=above, long_ago=LONG_AGO)
     if not rows:
         raise unknown_site(site)
     [changed] = rows
@@ -262,7 +266,7 @@ def _changed(site: str, parameters: Mapping[str, object], within: Within) -> lis
         loser, gainer = changed.id, covering
     else:
         return [itself]
-    moved = _query_within("sites/split", {"from": loser, "to": gainer, "above": above}, row=RecalledSite)
+    moved = SPLIT_SITE(loser=loser, gainer=gainer, above=above)
     return moved if changed.id in {site.id for site in moved} else [*moved, itself]
 
 
@@ -276,7 +280,7 @@ def _pull_back(reserved_ahead: Sequence[RecalledSite]) -> None:
         again = [
             row
             for site in reserved_ahead
-            if not _query("site_settings/pull_back", {"site": site.id, "reserved_until": site.next_start})
-            for row in _query("site_settings/recall", {"site": site.id}, row=RecalledSite)
+            if not PULL_BACK(site=site.id, reserved_until=site.next_start)
+            for row in RECALL(site=site.id)
         ]
         reserved_ahead = [row for row in again if row.is_reserved_ahead]

@@ -19,7 +19,7 @@ from psycopg.errors import LockNotAvailable
 
 from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, spelled
-from weir.postgres import statements
+from weir.postgres.statements import Statement, own_transaction
 from weir.postgres.timeline import gate
 from weir.ratelimit import similar_names, site_names
 from weir.ratelimit.models import LONG_AGO, PAUSED_FOREVER, Site
@@ -38,10 +38,11 @@ class KnownSite(NamedTuple):
     name: str
 
 
-class ChangedSite(NamedTuple):
-    """A site that rests, or whose clock was put right."""
-
-    id: int
+CREATE_SITES = Statement("create_sites", commits=False)
+LOCK_SITE_NAMES = Statement("lock_site_names", commits=False)
+NAMED_SITES = Statement("named_sites", row=KnownSite, commits=False)
+REST_SITES = Statement("rest_sites", returns=int, commits=True)
+STEP = Statement("step", returns=int, commits=False)
 
 
 class SitesLocked(Exception):
@@ -84,21 +85,19 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
     names = sorted({site_names.canonical(host) for host in hosts})
     above = [(name, ancestor) for name in names for ancestor in site_names.ancestors(name)]
     try:
-        with statements.own_transaction("weir.ratelimit") as query:
-            query("sites/lock", {"lock": LOCK, "shared": True, "patience": f"{patience_s * 1000:.0f}ms"})
-            query(
-                "sites/create",
-                {
-                    "names": names,
-                    "interval": interval,
-                    "written_rate": spelled(settings.WEIR_DEFAULT_RATE),
-                    "hosts": [host for host, _ in above],
-                    "ancestors": [ancestor for _, ancestor in above],
-                    "long_ago": LONG_AGO,
-                    "rest": _rest(),
-                },
+        with own_transaction() as execute:
+            execute(LOCK_SITE_NAMES, lock=LOCK, shared=True, patience=f"{patience_s * 1000:.0f}ms")
+            execute(
+                CREATE_SITES,
+                names=names,
+                interval=interval,
+                written_rate=spelled(settings.WEIR_DEFAULT_RATE),
+                hosts=[host for host, _ in above],
+                ancestors=[ancestor for _, ancestor in above],
+                long_ago=LONG_AGO,
+                rest=_rest(),
             )
-            rows = query("sites/named", {"names": names}, row=KnownSite)
+            rows = execute(NAMED_SITES, names=names)
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise SitesLocked from error
@@ -115,10 +114,9 @@ def rest_all() -> int:
     """
     rested, after, last = 0, 0, None
     while last is None or last:
-        parameters = {"after": after, "batch": REST_BATCH, "rest": _rest()}
-        last = statements.run("weir.ratelimit", "sites/rest", parameters, row=ChangedSite)
+        last = REST_SITES(after=after, batch=REST_BATCH, rest=_rest())
         gate.renew()
-        rested, after = rested + len(last), max((row.id for row in last), default=after)
+        rested, after = rested + len(last), max(last, default=after)
     return rested
 
 
@@ -128,11 +126,7 @@ def step_all(step: timedelta) -> int:
     In the caller's transaction. Nothing starts meanwhile: no holder has a confirmation. Part of what
     weir.workers.recovery.stepping does.
     """
-    return len(
-        statements.run_within(
-            "weir.ratelimit", "sites/step", {"step": step, "forever": PAUSED_FOREVER}, row=ChangedSite
-        )
-    )
+    return len(STEP(step=step, forever=PAUSED_FOREVER))
 
 
 def _rest() -> timedelta:
@@ -161,9 +155,7 @@ def unknown_site(name: str) -> UnknownSite:
 
 
 def _named(names: AbstractSet[str]) -> list[KnownSite]:
-    if not names:
-        return []
-    return statements.run_within("weir.ratelimit", "sites/named", {"names": list(names)}, row=KnownSite)
+    return NAMED_SITES(names=list(names)) if names else []
 
 
 def _covering(names: AbstractSet[str]) -> dict[str, KnownSite]:

@@ -1,4 +1,4 @@
-"""The rows that the statements about slots return (sql/slots/)."""
+"""The rows that the statements about slots return."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -18,12 +18,6 @@ class ReservedRow(NamedTuple):
     server_s: float
 
 
-class StandingSlot(NamedTuple):
-    """A slot that no recall has made void."""
-
-    id: int
-
-
 class Recall(NamedTuple):
     """Void slots: all slots of a site up to `last_slot`, or the one `passed_on`, which another fetch has got.
 
@@ -35,12 +29,6 @@ class Recall(NamedTuple):
     last_slot: int | None = None
     passed_on: int | None = None
     is_standby: bool = False
-
-
-class Estimate(NamedTuple):
-    """Until a reservation that was made now would start."""
-
-    wait_s: float
 
 
 class PurgedBatch(NamedTuple):

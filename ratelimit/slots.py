@@ -11,18 +11,26 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
 from django.db import OperationalError, connection
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import clock, round_trips, site_names
 from weir.ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.sites import create_sites, known_sites
-from weir.ratelimit.slot_rows import Estimate, PurgedBatch, Recall, ReservedRow, StandingSlot
+from weir.ratelimit.slot_rows import PurgedBatch, Recall, ReservedRow
 
-_query = partial(statements.run, "weir.ratelimit")
+CONFIRM = Statement("confirm", returns=int, commits=True, prepare=True)
+ESTIMATE = Statement("estimate", returns=float, commits=True)
+FINISH = Statement("finish", commits=True)
+HAND_BACK = Statement("hand_back", commits=True)
+PURGE_SLOTS = Statement("purge_slots", row=PurgedBatch, commits=True)
+RECALLS = Statement("recalls", row=Recall, commits=True, prepare=True)
+RELEASE = Statement("release", commits=True)
+RESERVE = Statement("reserve", row=ReservedRow, commits=True, prepare=True)
+TAKE_GIVEN_BACK = Statement("take_given_back", row=ReservedRow, commits=True)
+UNRESERVE = Statement("unreserve", commits=True)
 
 PURGE_BATCH = 5_000
 # That a process adds to the grace of its reservations: one between whose ends the answer was true, and one that it may
@@ -120,10 +128,10 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
     connection.ensure_connection()  # which takes several round trips
     while True:
         asked_at = clock.now()
-        rows = _query("slots/reserve", {"site": site, **parameters}, row=ReservedRow, prepare=True)
+        rows = RESERVE(site=site, **parameters)
         if not rows and count == 1:
             asked_at = clock.now()
-            rows = _query("slots/take_given_back", {"site": site, **parameters}, row=ReservedRow)
+            rows = TAKE_GIVEN_BACK(site=site, **parameters)
         answered_at = clock.now()
         if rows:
             measured.note(answered_at - asked_at - rows[0].server_s)
@@ -160,14 +168,14 @@ def confirm(reservation: Reservation) -> bool:
     """Ask the database whether all slots of the reservation still stand, and note in its run when it was asked."""
     asked_at = clock.now()
     ids = [slot.id for slot in reservation.slots]
-    stands = len(_query("slots/confirm", {"slots": ids})) == len(ids)
+    stands = len(standing(ids)) == len(ids)
     reservation.run.confirmation.asked_at = asked_at
     return stands
 
 
 def standing(slot_ids: Sequence[int]) -> set[int]:
     """Return those of the slots that still stand. A recall makes all slots of a run void, or none."""
-    return {row.id for row in _query("slots/confirm", {"slots": list(slot_ids)}, row=StandingSlot, prepare=True)}
+    return set(CONFIRM(slots=list(slot_ids)))
 
 
 def recalls(window_s: float) -> list[Recall]:
@@ -177,7 +185,7 @@ def recalls(window_s: float) -> list[Recall]:
     """
     connection.ensure_connection()  # which is not to be measured
     asked_at = clock.now()
-    rows = _query("slots/recalls", {"window": window_s}, row=Recall, prepare=True)
+    rows = RECALLS(window=window_s)
     round_trips.of_process.note(clock.now() - asked_at)
     if any(row.is_standby for row in rows):
         raise OperationalError("this database is a standby, which cannot tell what was recalled")
@@ -190,7 +198,7 @@ def release(*slot_ids: int) -> int:
     The next reservation takes a given-back slot that was reserved alone and lies in the future. A slot that was used or
     given back already stays as it is, so this may be called twice.
     """
-    return len(_query("slots/release", {"slots": list(slot_ids)}))
+    return len(RELEASE(slots=list(slot_ids)))
 
 
 def unreserve(slot_ids: Iterable[int]) -> None:
@@ -199,7 +207,7 @@ def unreserve(slot_ids: Iterable[int]) -> None:
     The next start is then possible in a minute, instead of after an interval. May be called twice.
     """
     if ids := list(slot_ids):
-        _query("slots/unreserve", {"slots": ids, "retry": RETRY})
+        UNRESERVE(slots=ids, retry=RETRY)
 
 
 def hand_back(slot_ids: Sequence[int], after_s: float) -> None:
@@ -207,12 +215,12 @@ def hand_back(slot_ids: Sequence[int], after_s: float) -> None:
 
     The site is free again `after_s` seconds from now, if nothing was reserved behind the run. May be called twice.
     """
-    _query("slots/hand_back", {"slots": list(slot_ids), "after": after_s})
+    HAND_BACK(slots=list(slot_ids), after=after_s)
 
 
 def finish(*slot_ids: int) -> None:
     """Note that the slots were used; may be called twice."""
-    _query("slots/finish", {"slots": list(slot_ids)})
+    FINISH(slots=list(slot_ids))
 
 
 def estimate(site: str) -> float:
@@ -235,8 +243,8 @@ def _wait_s(site: str, count: int) -> float | None:
         "forever": PAUSED_FOREVER,
         "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(round_trips.of_process.expected_s()),
     }
-    rows = _query("slots/estimate", parameters, row=Estimate)
-    return rows[0].wait_s if rows else None
+    wait_s = ESTIMATE(**parameters)
+    return wait_s[0] if wait_s else None
 
 
 def _belongs_to(host: str, site: str) -> bool:
@@ -263,7 +271,7 @@ def purge(older_than: timedelta, *, within_s: float = math.inf) -> int:
     more: bool | None = True
     while more:
         parameters = {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH, "after": after}
-        [batch] = _query("slots/purge", parameters, row=PurgedBatch)
+        [batch] = PURGE_SLOTS(**parameters)
         deleted += batch.deleted
         after, more = batch.last or after, batch.more and clock.now() < give_up_at
     return deleted

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from asgiref.sync import sync_to_async
 
-from weir.postgres import statements
+from weir.postgres import own_commits
 from weir.ratelimit import clock, site_names, slots
 from weir.ratelimit.held import steps
 from weir.ratelimit.held.caller import Caller
@@ -21,7 +21,7 @@ from weir.ratelimit.held.held_run import TakenSlot
 from weir.ratelimit.held.process import callers_at
 from weir.ratelimit.held.steps import Steps
 
-_refuse_transaction = partial(statements.refuse_transaction, "throttle()")
+_refuse_transaction = partial(own_commits.refuse_transaction, "throttle()")
 
 
 class Waiting(Protocol):

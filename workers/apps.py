@@ -2,7 +2,7 @@
 
 from django.db.models.signals import post_migrate
 
-from weir.postgres import statements, weir_apps
+from weir.postgres import weir_apps
 
 
 class WorkersConfig(weir_apps.WeirApp):
@@ -13,9 +13,6 @@ class WorkersConfig(weir_apps.WeirApp):
     verbose_name = "Weir: workers"
 
     def ready(self) -> None:
-        """Read the statements of all apps: a worker that is out of file descriptors must still store what it holds."""
-        for package in ("weir.notifications", "weir.ratelimit", "weir.workers"):
-            statements.load(package)
         from weir.workers.beat import rows  # noqa: PLC0415  needs loaded apps
         from weir.workers.tracing import checks  # noqa: F401, PLC0415  registers by being imported
 

@@ -26,7 +26,7 @@ _STATE: Final = {"holds": "100", "round_trip": "0", "stops": "false"}
 _TURN: Final = {"process": ":process", "ago": "0", "gap": str(GAP_S), **_STATE}
 # The statements of a fetcher: package, file, parameters, and how many a second.
 ASKED: Final[tuple[tuple[str, str, Mapping[str, str], float], ...]] = (
-    ("weir.ratelimit", "slots/recalls", {**_KNOWN, "window": str(WINDOW)}, 1 / PERIOD),
+    ("weir.ratelimit", "recalls", {**_KNOWN, "window": str(WINDOW)}, 1 / PERIOD),
     ("weir.workers.processes", "turn", _TURN, 1 / TURN_EVERY_S),
     ("weir.postgres.timeline", "look", {"known": "0", "every": "1"}, 1 / TURN_EVERY_S),
 )

@@ -44,14 +44,13 @@ def _costs(size: int, plans: Path) -> Iterator[tuple[str, float]]:
     yield from fetching.costs("ended", size, plans)
     yield "list_at_site", takes_ms(lambda: fetch_list(Filters(states=frozenset({"done"}), site=SITES // 2)))
     yield "list_failed", takes_ms(lambda: fetch_list(Filters(states=frozenset({"failed"}))))
-    old: dict[str, object] = {"older_than": settings.WEIR_FETCH_RETENTION}
-    package, statement = "weir.workers.fetches.maintenance", "purge_fetches"
+    old = {"older_than": settings.WEIR_FETCH_RETENTION}
     # No time for a second batch.
     yield (
         f"purge_{purge.BATCH}",
-        takes_ms(lambda: batches.delete(package, statement, old, batch=purge.BATCH, within_s=0)),
+        takes_ms(lambda: batches.delete(purge.PURGE_FETCHES, **old, batch=purge.BATCH, within_s=0)),
     )
-    write_plan(plans, f"ended_purge_at_{size}", package, statement, {**old, "batch": purge.BATCH})
+    write_plan(plans, f"ended_purge_at_{size}", "weir.workers.fetches", "purge_fetches", {**old, "batch": purge.BATCH})
 
 
 ENDED = Growth(

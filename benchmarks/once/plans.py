@@ -43,7 +43,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Statement:
+class Planned:
     """A statement, and what is executed before it in its transaction."""
 
     title: str
@@ -52,7 +52,7 @@ class Statement:
     before: Callable[[], object] = _nothing
 
 
-def statements() -> Iterator[Statement]:
+def statements() -> Iterator[Planned]:
     """Yield them."""
     yield from _of_web_code()
     yield from _of_mailers()
@@ -60,13 +60,13 @@ def statements() -> Iterator[Statement]:
     yield from _of_maintenance()
 
 
-def _of_web_code() -> Iterator[Statement]:
+def _of_web_code() -> Iterator[Planned]:
     yield _from_file("weir.workers.mail", "find", {"kind": KINDS[0], "key": "order-4800000"})
     queue = {"email": 1, "kind": KINDS[0], "priority": 0}
     yield _from_file("weir.workers.mail", "does_older_wait", queue)
 
 
-def _of_mailers() -> Iterator[Statement]:
+def _of_mailers() -> Iterator[Planned]:
     due = Email.objects.due().first()
     if due is None:
         raise AssertionError("No e-mail is due")
@@ -76,21 +76,17 @@ def _of_mailers() -> Iterator[Statement]:
         _change(due, state=State.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
 
     begin = one | {"relay": "mail.example:25", "asked_for": None}
-    yield _from_file("weir.workers.mail.sending", "claim", CLAIMED)
-    yield _from_file("weir.workers.mail.sending", "begin", begin, claimed)
-    yield _from_file("weir.workers.mail.sending", "record", one | OUTCOME, claimed)
+    yield _from_file("weir.workers.mail", "claim", CLAIMED)
+    yield _from_file("weir.workers.mail", "begin", begin, claimed)
+    yield _from_file("weir.workers.mail", "record", one | OUTCOME, claimed)
     yield _of_queryset("take_back_abandoned", Email.objects.abandoned()[: leases.SWEPT_AT_ONCE])
     yield _of_queryset("end_silent", Email.objects.silent(timedelta(minutes=30))[: leases.SWEPT_AT_ONCE])
 
 
-def _of_reports() -> Iterator[Statement]:
-    yield _from_file("weir.workers.mail.reports", "states", {"most": counts.MOST}, planner.by_indexes)
-    yield _from_file(
-        "weir.workers.mail.reports", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, planner.by_indexes
-    )
-    yield _from_file(
-        "weir.workers.mail.reports", "sent", {"within": counts.DAY, "most": counts.MOST_SENT}, planner.by_indexes
-    )
+def _of_reports() -> Iterator[Planned]:
+    yield _from_file("weir.workers.mail", "states", {"most": counts.MOST}, planner.by_indexes)
+    yield _from_file("weir.workers.mail", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, planner.by_indexes)
+    yield _from_file("weir.workers.mail", "sent", {"within": counts.DAY, "most": counts.MOST_SENT}, planner.by_indexes)
     for state in State:
         yield from _of_call(f"list_{state}", partial(_list, "--state", state.value))
         yield from _of_call(f"list_{state}_of_kind", partial(_list, "--state", state.value, "--kind", KINDS[0]))
@@ -105,35 +101,35 @@ def _of_reports() -> Iterator[Statement]:
         yield from _of_call(f"search_{what}", partial(_search, text))
 
 
-def _of_maintenance() -> Iterator[Statement]:
+def _of_maintenance() -> Iterator[Planned]:
     long_ago = "1970-01-01T00:00Z"
     some = {"older_than": 0.0, "after": long_ago, "after_id": 0, "batch": 500}
-    yield _from_file("weir.workers.mail.maintenance", "purge_renderings", some)
+    yield _from_file("weir.workers.mail", "purge_renderings", some)
     address = {"address": ADDRESS, "pattern": ADDRESS.replace(".", r"\."), "instead": "It went.", "batch": 500}
     yield _from_file("weir.workers.mail", "forget", address)
 
 
 def _from_file(
     package: str, name: str, parameters: dict[str, object], before: Callable[[], object] = _nothing
-) -> Statement:
+) -> Planned:
     text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
-    return Statement(title=name, text=text, parameters=parameters, before=before)
+    return Planned(title=name, text=text, parameters=parameters, before=before)
 
 
-def _of_queryset(title: str, rows: QuerySet[Email]) -> Statement:
+def _of_queryset(title: str, rows: QuerySet[Email]) -> Planned:
     """Return the statement that locks the rows."""
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
         list(rows.select_for_update(of=("self",), skip_locked=True))
-    return Statement(title=title, text=queries[-1]["sql"].replace("%", "%%"))
+    return Planned(title=title, text=queries[-1]["sql"].replace("%", "%%"))
 
 
-def _of_call(title: str, call: Callable[[], object]) -> Iterator[Statement]:
+def _of_call(title: str, call: Callable[[], object]) -> Iterator[Planned]:
     """Yield the statements about e-mails that the call executes by Django's cursors."""
     with CaptureQueriesContext(connection) as queries:
         call()
     texts = [query["sql"] for query in queries if 'FROM "weir_mail_email"' in query["sql"]]
     for number, text in enumerate(texts, 1):
-        yield Statement(
+        yield Planned(
             title=title if len(texts) == 1 else f"{title}_{number}",
             text=text.replace("%", "%%"),
         )

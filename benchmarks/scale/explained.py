@@ -17,6 +17,7 @@ from django.db import connection
 from benchmarks import database
 from benchmarks.figures import Figure
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 ROUNDS = 5
 _parameters: dict[str, Mapping[str, object]] = {}
@@ -25,27 +26,27 @@ _parameters: dict[str, Mapping[str, object]] = {}
 @contextmanager
 def recorded() -> Iterator[None]:
     """Record the parameters with which Weir's code runs its statements."""
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def noted(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
-        _parameters[f"{package}.{name}"] = dict(parameters)
-        return run_within(package, name, parameters, **options)
+    def noted(statement: Statement[Any], parameters: Mapping[str, object], *database: Any) -> list[Any]:
+        _parameters[f"{statement.room}.{statement.name}"] = dict(parameters)
+        return execute(statement, parameters, *database)
 
-    statements.run_within = noted
+    statements.execute = cast("Any", noted)
     try:
         yield
     finally:
-        statements.run_within = run_within
+        statements.execute = execute
 
 
 def statement_takes(
-    folder: Path, name: str, package: str, statement: str, changed: Mapping[str, object] | None = None
+    folder: Path, name: str, room: str, statement: str, changed: Mapping[str, object] | None = None
 ) -> Figure:
     """Return the median time of a statement in ms, without a commit: each execution is rolled back.
 
     `changed` replaces parameters. The plan is written to `<folder>/<name>.txt`.
     """
-    text, parameters = _recorded(package, statement, changed)
+    text, parameters = _recorded(room, statement, changed)
     connection.ensure_connection()
     raw = cast("psycopg.Connection[Any]", connection.connection)
     times = []
@@ -54,20 +55,18 @@ def statement_takes(
             began = time.perf_counter()
             cursor.execute(text, parameters, prepare=False, binary=True).fetchall()
             times.append(time.perf_counter() - began)
-    write_plan(folder, name, package, statement, changed)
+    write_plan(folder, name, room, statement, changed)
     return Figure(name=f"scale_{name}", value=median(times) * 1000, unit="ms")
 
 
-def write_plan(
-    folder: Path, name: str, package: str, statement: str, changed: Mapping[str, object] | None = None
-) -> None:
+def write_plan(folder: Path, name: str, room: str, statement: str, changed: Mapping[str, object] | None = None) -> None:
     """Execute a statement once more, roll it back, and write how PostgreSQL executed it to `<folder>/<name>.txt`."""
-    (folder / f"{name}.txt").write_text(database.explain(*_recorded(package, statement, changed)) + "\n")
+    (folder / f"{name}.txt").write_text(database.explain(*_recorded(room, statement, changed)) + "\n")
 
 
-def _recorded(package: str, statement: str, changed: Mapping[str, object] | None) -> tuple[str, dict[str, object]]:
-    text = files(package).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
-    return text, database.GATE | dict(_parameters.get(f"{package}.{statement}", {})) | dict(changed or {})
+def _recorded(room: str, statement: str, changed: Mapping[str, object] | None) -> tuple[str, dict[str, object]]:
+    text = files(room).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
+    return text, database.GATE | dict(_parameters.get(f"{room}.{statement}", {})) | dict(changed or {})
 
 
 def call_takes(name: str, call: Callable[[], object]) -> Figure:

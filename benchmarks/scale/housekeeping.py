@@ -35,8 +35,8 @@ def _reading(plans: Path) -> list[Figure]:
         counted = backlogs()
     busiest = SiteFilters(sort="backlog")
     return [
-        statement_takes(plans, "estimate", "weir.ratelimit", "slots/estimate"),
-        statement_takes(plans, "sites", "weir.workers.fetches.reports", "backlogs"),
+        statement_takes(plans, "estimate", "weir.ratelimit", "estimate"),
+        statement_takes(plans, "sites", "weir.workers.fetches", "backlogs"),
         call_takes("sites_call", lambda: site_list(busiest, counted=backlogs())),
         call_takes("sites_page", lambda: site_list(busiest, counted=counted)),
         call_takes("sites_call_all", lambda: all_sites(busiest, None, counted=backlogs())),
@@ -49,7 +49,7 @@ def _sweeping(plans: Path) -> list[Figure]:
         figures = [call_takes("sweep", sweep)]
     idle = {"sites": None, "after": tables.SITES, "most": backlog.SITES_A_LOOK}
     figures += [
-        statement_takes(plans, "lost", "weir.workers.fetches.maintenance", "lost"),
+        statement_takes(plans, "lost", "weir.workers.fetches", "lost"),
         statement_takes(plans, "overlooked_sites_on", "weir.workers.fetches", "activate", {**idle, "after": 0}),
         statement_takes(plans, "overlooked_sites_off", "weir.workers.fetches", "activate", idle),
     ]
@@ -71,10 +71,10 @@ def _purging(plans: Path) -> list[Figure]:
     ended = {"older_than": settings.WEIR_FETCH_RETENTION, "batch": purge.BATCH}
     gone: list[int] = []
     figures = [
-        statement_takes(plans, "purge_slots_batch", "weir.ratelimit", "slots/purge", begin),
+        statement_takes(plans, "purge_slots_batch", "weir.ratelimit", "purge_slots", begin),
         slots_purged := call_takes("purge_slots", lambda: gone.append(slots.purge(kept))),
         call_takes("purge_slots_again", lambda: slots.purge(kept)),
-        statement_takes(plans, "purge_fetches_batch", "weir.workers.fetches.maintenance", "purge_fetches", ended),
+        statement_takes(plans, "purge_fetches_batch", "weir.workers.fetches", "purge_fetches", ended),
         fetches_purged := call_takes("purge_fetches", lambda: gone.append(purge.purge())),
         call_takes("purge_again", purge.purge),
     ]

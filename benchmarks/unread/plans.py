@@ -27,18 +27,23 @@ def _plans(user_id: int) -> Iterator[tuple[str, str]]:
     several = list(range(user_id, user_id + LOOKED_AT))
     now = datetime.now(UTC)
     statements: dict[str, dict[str, object]] = {
-        "inbox/numbers": {"users": [user_id], "incarnation": "", "open_epoch": 0, "most_counted": reading.MOST_COUNTED},
-        "reconcile/slice": {"after": user_id, "users": page.USERS, "rows": page.ROWS},
-        "reconcile/changed": {
+        "unread_numbers": {
+            "users": [user_id],
+            "incarnation": "",
+            "open_epoch": 0,
+            "most_counted": reading.MOST_COUNTED,
+        },
+        "slice_of_users": {"after": user_id, "users": page.USERS, "rows": page.ROWS},
+        "changed_users": {
             "after": now - timedelta(hours=1),
             "after_id": 0,
             "until": now,
             "most": page.USERS,
         },
-        "drift/stored": {"users": several},
-        "drift/count": {"users": several},
-        "flush/apply": {"epoch": 2**62, "users": several, "deltas": [1] * LOOKED_AT, "cap": 1_000},
-        "retention/purge": {"older_than": 0.0, "batch": 1_000},
+        "stored_unread": {"users": several},
+        "count_unread": {"users": several},
+        "apply_epoch": {"epoch": 2**62, "users": several, "deltas": [1] * LOOKED_AT, "cap": 1_000},
+        "purge_notifications": {"older_than": 0.0, "batch": 1_000},
     }
     for name, parameters in statements.items():
         text = files("weir.notifications").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """The demo's page of a web application: the bell of who is signed in, beside the count of that user's rows."""
 
-from typing import NamedTuple
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -9,13 +7,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from weir.notifications import inbox
 from weir.ops.pages import guarded
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
-
-class OwnRows(NamedTuple):
-    """How many of a user's notifications are unread."""
-
-    unread: int
+OWN_ROWS = Statement("own_rows", returns=int, commits=True)
 
 
 @login_required
@@ -29,8 +23,8 @@ def show(request: HttpRequest) -> HttpResponse:
 @require_GET
 def rows(request: HttpRequest) -> HttpResponse:
     """Count the user's unread rows, for comparison."""
-    [counted] = statements.run("demo", "own_rows", {"user": request.user.pk}, row=OwnRows)
-    return guarded(JsonResponse({"rows": counted.unread}))
+    [unread] = OWN_ROWS(user=request.user.pk)
+    return guarded(JsonResponse({"rows": unread}))
 
 
 @login_required

@@ -9,7 +9,7 @@ from weir.notifications import changes, counters, read_marks, user_keys
 from weir.notifications.link import outages
 from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
 TRIES = 3  # of a page whose notifications are being read meanwhile
@@ -44,6 +44,10 @@ class UnreadOfKind(NamedTuple):
 
     kind: str
     unread: int
+
+
+BY_KIND = Statement("by_kind", row=UnreadOfKind, commits=False, prepare=True)
+UNREAD_NUMBERS = Statement("unread_numbers", row=KnownNumber, commits=False, prepare=True)
 
 
 def unread_count(user_id: UserKey) -> int:
@@ -102,17 +106,11 @@ def _look_once(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNum
     except counters.Unreachable as error:
         outages.warn("unread_counted_without_redis", error)
         peek = counters.Peek(deltas={})
-    rows = statements.run_within(
-        "weir.notifications",
-        "inbox/numbers",
-        {
-            "users": user_keys.array(users),
-            "incarnation": peek.incarnation,
-            "open_epoch": max(peek.deltas, default=0),
-            "most_counted": MOST_COUNTED,
-        },
-        row=KnownNumber,
-        prepare=True,
+    rows = UNREAD_NUMBERS(
+        users=user_keys.array(users),
+        incarnation=peek.incarnation,
+        open_epoch=max(peek.deltas, default=0),
+        most_counted=MOST_COUNTED,
     )
     return peek, rows
 
@@ -136,7 +134,7 @@ def unread_by_kind(user_id: UserKey) -> dict[str, int]:
     last. A call reads the rows that it counts: `unread_count` costs the same however many there are.
     """
     parameters = {"user": user_keys.clean(user_id), "most_counted": MOST_COUNTED}
-    found = statements.run_within("weir.notifications", "inbox/by_kind", parameters, row=UnreadOfKind, prepare=True)
+    found = BY_KIND(**parameters)
     return dict(found)
 
 

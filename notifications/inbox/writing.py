@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import QuerySet
@@ -14,20 +14,12 @@ from weir.notifications import changes, read_marks, user_keys
 from weir.notifications.inbox.reading import unread_count
 from weir.notifications.models import MOST_OF_DEDUPE_KEY, Notification
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
 from weir.postgres.moments import in_utc
+from weir.postgres.statements import Statement
 
 AT_ONCE = 50_000  # users in one statement
 MOST_MARKED = 1_000  # notifications that mark_all_read changes one by one: some ten milliseconds
 TRIES = 3  # a row that was in the way of the first may be deleted before it is read
-
-Row = TypeVar("Row", bound=tuple[Any, ...])
-
-
-class MarkedRows(NamedTuple):
-    """How many notifications were changed."""
-
-    changed: int
 
 
 class UnmarkedRows(NamedTuple):
@@ -37,16 +29,12 @@ class UnmarkedRows(NamedTuple):
     counted: int
 
 
-class MarkedAll(NamedTuple):
-    """How many notifications were changed; None: none, as there are too many."""
-
-    changed: int | None
-
-
-class ToldUser(NamedTuple):
-    """A user for whom a notification was written."""
-
-    user_id: UserKey
+# None where there are too many: none was changed.
+MARK_ALL_READ: Statement[int | None] = Statement("mark_all_read", returns=int, commits=False, prepare=True)
+MARK_READ = Statement("mark_read", returns=int, commits=False, prepare=True)
+MARK_UNREAD = Statement("mark_unread", row=UnmarkedRows, commits=False, prepare=True)
+NOTIFY = Statement("notify", commits=False)
+NOTIFY_ONCE = Statement("notify_once", returns=UserKey, commits=False)
 
 
 def notify(
@@ -142,7 +130,7 @@ def notify_many(
 
 def _write_all(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
     for part in _parts(users):
-        statements.run_within("weir.notifications", "inbox/notify", {**values, "users": part})
+        NOTIFY(**values, users=part)
     return users
 
 
@@ -151,13 +139,7 @@ def _write_all_once(users: list[UserKey], values: dict[str, Any]) -> list[UserKe
 
     Two calls at once wait for each other in one direction only: users are sorted here, whatever PostgreSQL's collation.
     """
-    return [
-        row.user_id
-        for part in _parts(sorted(users))
-        for row in statements.run_within(
-            "weir.notifications", "inbox/notify_once", {**values, "users": part}, row=ToldUser
-        )
-    ]
+    return [user for part in _parts(sorted(users)) for user in NOTIFY_ONCE(**values, users=part)]
 
 
 def _parts(users: list[UserKey]) -> Iterator[str]:
@@ -171,9 +153,9 @@ def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
     Of two calls at once for the same notification, one counts it. Other users' notifications are left as they are.
     """
     user, since = user_keys.clean(user_id), time.monotonic()
-    [marked] = _run("inbox/mark_read", {"user": user, "ids": list(ids)}, MarkedRows)
-    changes.record({user: -marked.changed}, using=DEFAULT_DB_ALIAS, since=since)
-    return marked.changed
+    [changed] = MARK_READ(user=user, ids=list(ids))
+    changes.record({user: -changed}, using=DEFAULT_DB_ALIAS, since=since)
+    return changed
 
 
 def mark_all_read(user_id: UserKey) -> int:
@@ -184,23 +166,18 @@ def mark_all_read(user_id: UserKey) -> int:
     `read_at` follows within seconds.
     """
     user, since = user_keys.clean(user_id), time.monotonic()
-    parameters = {"user": user, "most": MOST_MARKED}
-    [marked] = _run("inbox/mark_all_read", parameters, MarkedAll)
-    if marked.changed is None:
+    [changed] = MARK_ALL_READ(user=user, most=MOST_MARKED)
+    if changed is None:
         shown = unread_count(user)
         read_marks.mark_all(user)
         return shown
-    changes.record({user: -marked.changed}, using=DEFAULT_DB_ALIAS, since=since)
-    return marked.changed
+    changes.record({user: -changed}, using=DEFAULT_DB_ALIAS, since=since)
+    return changed
 
 
 def mark_unread(user_id: UserKey, ids: Iterable[int]) -> int:
     """Mark this user's notifications of these ids as unread again; returns how many were read before."""
     user, since = user_keys.clean(user_id), time.monotonic()
-    [marked] = _run("inbox/mark_unread", {"user": user, "ids": list(ids)}, UnmarkedRows)
+    [marked] = MARK_UNREAD(user=user, ids=list(ids))
     changes.record({user: marked.counted}, using=DEFAULT_DB_ALIAS, since=since)
     return marked.changed
-
-
-def _run(name: str, parameters: dict[str, Any], row: type[Row]) -> list[Row]:
-    return statements.run_within("weir.notifications", name, parameters, row=row, prepare=True)

@@ -11,7 +11,8 @@ from django.db import DEFAULT_DB_ALIAS, Error
 
 from weir.conf import settings as weir_settings
 from weir.notifications.link.calls import Unreachable
-from weir.postgres import statements, weir_apps
+from weir.postgres import weir_apps
+from weir.postgres.statements import Statement
 
 PREFIX: Final = "weir"  # where the settings have none
 
@@ -30,11 +31,9 @@ class Keys(NamedTuple):
     past: str  # the beginning of eight names: the deltas of the last epochs that PostgreSQL has (lua/drop.lua)
 
 
-class Identity(NamedTuple):
-    """A short name of a database."""
-
-    identity: str
-
+# Both return a short name.
+IDENTITY_OF_DATABASE = Statement("identity_of_database", returns=str, commits=False)
+IDENTITY_OF_INSTALLATION = Statement("identity_of_installation", returns=str, commits=False)
 
 _known: dict[tuple[str | None, ...], Keys] = {}
 
@@ -66,9 +65,9 @@ def forget() -> None:
 
 def _identity() -> str:
     # Without the app there is no table that names the installation, and no key but the mark.
-    of = "installation/identity" if weir_apps.is_installed("weir.notifications") else "installation/database"
+    identify = IDENTITY_OF_INSTALLATION if weir_apps.is_installed("weir.notifications") else IDENTITY_OF_DATABASE
     try:
-        [row] = statements.run_within("weir.notifications", of, {}, row=Identity)
+        [identity] = identify()
     except Error as error:
         raise Unreachable(f"PostgreSQL does not tell which keys are ours: {error}") from error
-    return row.identity
+    return identity

@@ -1,18 +1,16 @@
 """Users whose notifications changed lately: their process may have died before it sent the delta."""
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import NamedTuple
 
 from weir.notifications.reconciliation import page
 from weir.notifications.reconciliation.lease import Cursors
 from weir.notifications.reconciliation.page import Page, Pages
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres import moments
+from weir.postgres.statements import Statement
 
 SETTLED_S = 30.0  # age at which changes are looked at; longer transactions are left to the full scan
-
-_query = partial(statements.run, "weir.notifications")
 
 
 class Change(NamedTuple):
@@ -24,16 +22,19 @@ class Change(NamedTuple):
     unread_count: int
 
 
+CHANGED_USERS = Statement("changed_users", row=Change, commits=True)
+
+
 def pages(cursors: Cursors) -> Pages:
     """Go through the changes after the cursor, in the order of time and id: one statement's are many pages.
 
     Changes that become old enough meanwhile are left to the next pass.
     """
-    until = page.beginning() - timedelta(seconds=SETTLED_S)
+    until = moments.now() - timedelta(seconds=SETTLED_S)
     changed_at, last_id = cursors.changes_until, cursors.changes_until_id
     while True:
         place = {"after": changed_at, "after_id": last_id, "until": until, "most": page.USERS}
-        changes = page.bounded(_query("reconcile/changed", place, row=Change))
+        changes = page.bounded(CHANGED_USERS(**place))
         if not changes:
             return
         changed_at, last_id = changes[-1].changed_at, changes[-1].id

@@ -2,16 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 
 from weir.notifications import user_keys
 from weir.notifications.reconciliation import page
 from weir.notifications.reconciliation.page import Page, Pages
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
-
-_query = partial(statements.run, "weir.notifications")
+from weir.postgres import moments
+from weir.postgres.statements import Statement
 
 
 class OldestDoubt(NamedTuple):
@@ -22,9 +20,14 @@ class OldestDoubt(NamedTuple):
     unread_count: int
 
 
+CLEAR_DOUBTS = Statement("clear_doubts", commits=True)
+NOTE_DOUBTS = Statement("note_doubts", commits=True)
+OLDEST_DOUBTS = Statement("oldest_doubts", row=OldestDoubt, commits=True)
+
+
 def pages() -> Pages:
     """Go through all doubts that are there now; those that are noted again meanwhile are left to the next pass."""
-    until = page.beginning()
+    until = moments.now()
     after: OldestDoubt | None = None
     while True:
         place = {
@@ -33,7 +36,7 @@ def pages() -> Pages:
             "after_user": after and after.user_id,
             "most": page.USERS,
         }
-        doubts = page.bounded(_query("doubts/oldest", place, row=OldestDoubt))
+        doubts = page.bounded(OLDEST_DOUBTS(**place))
         if not doubts:
             return
         noted = {doubt.user_id: doubt.noted_at for doubt in doubts}
@@ -43,10 +46,10 @@ def pages() -> Pages:
 
 def note(users: Collection[UserKey]) -> None:
     """Have the next passes look at these users; readers count their rows until then."""
-    _query("doubts/note", {"users": user_keys.array(users)})
+    NOTE_DOUBTS(users=user_keys.array(users))
 
 
 def clear(noted: Mapping[UserKey, datetime]) -> None:
     """End the doubts of users who were looked at, except those that were noted again since."""
     if noted:
-        _query("doubts/clear", {"users": user_keys.array(noted), "noted": list(noted.values())})
+        CLEAR_DOUBTS(users=user_keys.array(noted), noted=list(noted.values()))

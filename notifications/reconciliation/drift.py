@@ -10,17 +10,14 @@ stopped for longer than four looks take, and sends its delta late, notes a doubt
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 from django.db import transaction
 
 from weir.notifications import counters, user_keys
 from weir.notifications.user_keys import UserKey
-from weir.postgres import bounded, statements
-
-_query = partial(statements.run, "weir.notifications")
-_query_within = partial(statements.run_within, "weir.notifications")
+from weir.postgres import bounded
+from weir.postgres.statements import Statement
 
 LOOKS, APART_S = 4, 1.0
 TRIES = 5  # for users whose deltas change in the milliseconds between two peeks
@@ -41,10 +38,11 @@ class CountedRows(NamedTuple):
     rows: int
 
 
-class RepairedUser(NamedTuple):
-    """A user whose stored number was what it was when the drift was found."""
-
-    user_id: UserKey
+COUNT_UNREAD = Statement("count_unread", row=CountedRows, commits=False)
+ONE_SNAPSHOT = Statement("one_snapshot", commits=False)
+REPAIR = Statement("repair", returns=UserKey, commits=True)
+REPAIR_MISSING = Statement("repair_missing", returns=UserKey, commits=True)
+STORED_UNREAD = Statement("stored_unread", row=StoredNumber, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,13 +128,13 @@ def repair(drifts: Collection[Drift]) -> set[UserKey]:
         "epochs": [drift.epoch for drift in drifts],
     }
     # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
-    repaired = {row.user_id for row in _query("drift/repair", parameters, row=RepairedUser)}
+    repaired = set(REPAIR(**parameters))
     missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
     parameters = {
         "users": user_keys.array(drift.user_id for drift in missing),
         "drifts": [drift.drift for drift in missing],
     }
-    return repaired | {row.user_id for row in _query("drift/repair_missing", parameters, row=RepairedUser)}
+    return repaired.union(REPAIR_MISSING(**parameters))
 
 
 def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[UserKey, Drift]) -> list[UserKey]:
@@ -148,15 +146,12 @@ def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[
     users = list(user_ids)
     before = _peek(users, incarnation)
     with transaction.atomic(durable=True):
-        _query_within("drift/one_snapshot", {})
+        ONE_SNAPSHOT()
         bounded.without_limit()  # a user with too many rows for it could never be judged
-        stored = {
-            row.user_id: row
-            for row in _query_within("drift/stored", {"users": user_keys.array(users)}, row=StoredNumber)
-        }
+        stored = {row.user_id: row for row in STORED_UNREAD(users=user_keys.array(users))}
         moving = _moved(before, _peek(users, incarnation))
         still = [user_id for user_id in users if user_id not in moving] if moving else users
-        counted = _query_within("drift/count", {"users": user_keys.array(still)}, row=CountedRows)
+        counted = COUNT_UNREAD(users=user_keys.array(still))
     for user_id, rows in counted:
         _, unread_count, epoch = stored.get(user_id, (user_id, 0, 0))
         if drift := rows - unread_count - before.after(epoch, user_id):

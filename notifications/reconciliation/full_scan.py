@@ -5,16 +5,13 @@ delta can hide a drift, where both together are 0.
 """
 
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from weir.notifications import counters, flush, user_keys
 from weir.notifications.reconciliation import page
 from weir.notifications.reconciliation.page import Page, Pages
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
-
-_query = partial(statements.run, "weir.notifications")
+from weir.postgres.statements import Statement
 
 
 class Slice(NamedTuple):
@@ -28,10 +25,8 @@ class Slice(NamedTuple):
     differing: list[UserKey]
 
 
-class FlushedUser(NamedTuple):
-    """A user whose number was flushed while the slice was compared."""
-
-    user_id: UserKey
+FLUSHED_USERS = Statement("flushed_users", returns=UserKey, commits=True)
+SLICE_OF_USERS = Statement("slice_of_users", row=Slice, commits=True)
 
 
 def pages(after: UserKey | None = None) -> Pages:
@@ -39,7 +34,7 @@ def pages(after: UserKey | None = None) -> Pages:
     while True:
         flushed = flush.highest_epoch()
         place = {"after": after, "users": page.USERS, "rows": page.ROWS}
-        [found] = _query("reconcile/slice", place, row=Slice)
+        [found] = SLICE_OF_USERS(**place)
         suspects = {*found.differing, *_live(found.users), *_flushed_since(flushed, found.users)}
         is_last = found.last_user is None
         yield Page(
@@ -64,7 +59,4 @@ def _flushed_since(epoch: int, users: Collection[UserKey]) -> set[UserKey]:
     """Return those whose deltas were live when the slice was compared, and are in their stored numbers by now."""
     if flush.highest_epoch() == epoch:
         return set()
-    return {
-        row.user_id
-        for row in _query("reconcile/flushed", {"users": user_keys.array(users), "epoch": epoch}, row=FlushedUser)
-    }
+    return set(FLUSHED_USERS(users=user_keys.array(users), epoch=epoch))

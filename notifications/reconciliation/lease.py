@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple, Self
 
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 LEASE_S = 15.0  # longer than a step takes; after a kill no pass runs for so long
-
-_query = partial(statements.run, "weir.notifications")
 
 
 class Lost(Exception):
@@ -40,6 +37,10 @@ class KeptLease(NamedTuple):
     changes_until: datetime
     changes_until_id: int
     lease_until: datetime
+
+
+BEGIN_PASS = Statement("begin_pass", row=BegunPass, commits=True)
+KEEP_LEASE = Statement("keep_lease", row=KeptLease, commits=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +72,7 @@ class Lease:
             "settled": settled_s,
             "lease": LEASE_S,
         }
-        rows = _query("reconcile/begin_pass", parameters, row=BegunPass)
+        rows = BEGIN_PASS(**parameters)
         if not rows:
             return None
         [begun] = rows
@@ -109,7 +110,7 @@ class Lease:
             "lease": seconds,
             "lease_until": self._until,
         }
-        rows = _query("reconcile/keep_lease", parameters, row=KeptLease)
+        rows = KEEP_LEASE(**parameters)
         if not rows:
             raise Lost
         [kept] = rows

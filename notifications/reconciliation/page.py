@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
 
 USERS = 20_000  # of a page: its lists take some megabytes
 ROWS = 500_000  # unread rows of a page's users: they are counted in about a second
@@ -35,18 +34,6 @@ class Page:
     compared: int  # users, with those who need no look
     reached: Mapping[str, object] = field(default_factory=dict)
     noted: Mapping[UserKey, datetime] = field(default_factory=dict)
-
-
-class Beginning(NamedTuple):
-    """The time at which a source begins."""
-
-    now: datetime
-
-
-def beginning() -> datetime:
-    """Return the time, by PostgreSQL's clock."""
-    [row] = statements.run("weir.notifications", "reconcile/beginning", {}, row=Beginning)
-    return row.now
 
 
 Pages = Iterator[Page]

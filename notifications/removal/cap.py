@@ -6,29 +6,20 @@ stays until its user fits, whatever is killed. Only rows decide what is deleted.
 
 import math
 import time
-from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from weir.conf import settings
 from weir.notifications import changes
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 BATCH = 1_000  # rows in a transaction
 MOST_NOTES = 1_000  # that are looked at together
 
 
-class NotedUser(NamedTuple):
-    """A user whom a flush has noted."""
-
-    user_id: UserKey
-
-
-class TrimmedRows(NamedTuple):
-    """How many rows were deleted."""
-
-    deleted: int
+NOTED_FOR_CAP = Statement("noted_for_cap", returns=UserKey, commits=False)
+TRIM = Statement("trim", returns=int, commits=False)
 
 
 def trim(within_s: float = math.inf) -> int:
@@ -38,9 +29,9 @@ def trim(within_s: float = math.inf) -> int:
     time for: no other batch begins after `within_s`. May be killed anywhere, and run by several at once.
     """
     deleted, give_up_at = 0, time.monotonic() + within_s
-    for noted in statements.run_within("weir.notifications", "cap/noted", {"most": MOST_NOTES}, row=NotedUser):
+    for user_id in NOTED_FOR_CAP(most=MOST_NOTES):
         while time.monotonic() < give_up_at:
-            of_batch = _trim_batch(noted.user_id)
+            of_batch = _trim_batch(user_id)
             deleted += of_batch
             if not of_batch:  # the user fits, or others hold all these rows
                 break
@@ -50,6 +41,6 @@ def trim(within_s: float = math.inf) -> int:
 def _trim_batch(user_id: UserKey) -> int:
     parameters = {"user": user_id, "cap": settings.WEIR_UNREAD_CAP, "batch": BATCH}
     with transaction.atomic(durable=True):
-        [trimmed] = statements.run_within("weir.notifications", "cap/trim", parameters, row=TrimmedRows)
-        changes.record({user_id: -trimmed.deleted}, using=DEFAULT_DB_ALIAS)
-    return trimmed.deleted
+        [deleted] = TRIM(**parameters)
+        changes.record({user_id: -deleted}, using=DEFAULT_DB_ALIAS)
+    return deleted

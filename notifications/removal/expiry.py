@@ -8,7 +8,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 
 from weir.notifications import changes
 from weir.notifications.user_keys import UserKey
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 BATCH = 1_000  # rows in a transaction
 
@@ -19,6 +19,10 @@ class ExpiredRows(NamedTuple):
     user_id: UserKey
     deleted: int
     unread: int
+
+
+EXPIRE = Statement("expire", row=ExpiredRows, commits=False)
+EXPIRE_HAS_WORK = Statement("expire_has_work", returns=bool, commits=False, prepare=True)
 
 
 def delete_expired(within_s: float = math.inf) -> int:
@@ -37,6 +41,6 @@ def delete_expired(within_s: float = math.inf) -> int:
 
 def _delete_batch() -> int:
     with transaction.atomic(durable=True):
-        rows = statements.run_within("weir.notifications", "retention/expire", {"batch": BATCH}, row=ExpiredRows)
+        rows = EXPIRE(batch=BATCH)
         changes.record({row.user_id: -row.unread for row in rows}, using=DEFAULT_DB_ALIAS)
     return sum(row.deleted for row in rows)

@@ -1,10 +1,15 @@
 """Retention: read notifications are kept for a time that the settings name; unread ones are not deleted here."""
 
 import math
-from collections.abc import Mapping
+from functools import partial
 
 from weir.conf import settings
 from weir.postgres import batches
+from weir.postgres.statements import Statement
+
+PURGE_EPOCHS = Statement("purge_epochs", returns=int, commits=True)
+PURGE_NOTIFICATIONS = Statement("purge_notifications", returns=int, commits=True)
+PURGE_REPAIRS = Statement("purge_repairs", returns=int, commits=True)
 
 BATCH = 1_000
 DAY_S = 86_400.0
@@ -19,10 +24,7 @@ def purge(within_s: float = math.inf) -> int:
     rows that others hold locked; what takes longer than `within_s`, each, is left to the next call. The process may be
     killed anywhere.
     """
-    _delete("retention/purge_epochs", {"older_than": DAY_S}, within_s)
-    _delete("retention/purge_repairs", {"kept": KEPT_REPAIRS}, within_s)
-    return _delete("retention/purge", {"older_than": settings.WEIR_NOTIFICATION_RETENTION}, within_s)
-
-
-def _delete(statement: str, parameters: Mapping[str, object], within_s: float) -> int:
-    return batches.delete("weir.notifications", statement, parameters, batch=BATCH, within_s=within_s)
+    delete = partial(batches.delete, batch=BATCH, within_s=within_s)
+    delete(PURGE_EPOCHS, older_than=DAY_S)
+    delete(PURGE_REPAIRS, kept=KEPT_REPAIRS)
+    return delete(PURGE_NOTIFICATIONS, older_than=settings.WEIR_NOTIFICATION_RETENTION)

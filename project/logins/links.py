@@ -7,8 +7,7 @@ reads it gets in nowhere.
 import hashlib
 import secrets
 from datetime import timedelta
-from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
@@ -18,22 +17,19 @@ from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
 from project.logins.models import Link
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 GOOD_FOR: Final = timedelta(minutes=1)
 OPERATOR: Final = "operator"  # the user that links sign in: it has no password, and may see the operators' pages
 Row = TypeVar("Row", bound=Model)
-_query = partial(statements.run_within, "project.logins")
 
 
 class NotOurs(Exception):
     """There is a user OPERATOR, and Weir has not made it; the text says what to do."""
 
 
-class UsedLink(NamedTuple):
-    """A link that was good, and is no more."""
-
-    user_id: int
+MAKE_LINK = Statement("make_link", commits=False)
+USE_LINK = Statement("use_link", returns=int, commits=False)
 
 
 def make(base: str) -> str:
@@ -43,7 +39,7 @@ def make(base: str) -> str:
     """
     token = secrets.token_urlsafe(32)
     parameters = {"token_hash": _hash(token), "user": operator().pk, "good_for": GOOD_FOR}
-    _query("make_link", parameters)
+    MAKE_LINK(**parameters)
     return base + reverse("sign-in-by-link", args=[token])
 
 
@@ -52,8 +48,8 @@ def use(token: str) -> User | None:
 
     Of two requests with one token at the same time, one gets the user.
     """
-    rows = _query("use_link", {"token_hash": _hash(token)}, row=UsedLink)
-    return _written(get_user_model()).filter(pk=rows[0].user_id, is_active=True).first() if rows else None
+    user_ids = USE_LINK(token_hash=_hash(token))
+    return _written(get_user_model()).filter(pk=user_ids[0], is_active=True).first() if user_ids else None
 
 
 def forget_all(**_signal: object) -> None:

@@ -12,21 +12,14 @@ a clock goes on by itself.
 import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from ipaddress import IPv6Address, ip_network
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
 from weir.ops.clients import client_of
-from weir.postgres import statements
-
-
-class CountedAttempt(NamedTuple):
-    """An attempt that was counted, or comes too soon by `wait_s`."""
-
-    wait_s: float
+from weir.postgres.statements import Statement, own_transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +35,12 @@ ADDRESS: Final = Allowance(burst=10, interval=timedelta(seconds=30))
 ACCOUNT: Final = Allowance(burst=30, interval=timedelta(seconds=10))
 KNOWN_FOR: Final = timedelta(days=30)
 IPV6_NETWORK: Final = 64  # bits: what one subscriber gets, at least
-_own_transaction = partial(statements.own_transaction, "project.logins")  # not rolled back with the request's
+
+# In transactions of their own, which are not rolled back with the request's.
+IS_KNOWN = Statement("is_known", commits=False)
+REMEMBER = Statement("remember", commits=False)
+# Counts an attempt; returns by how many seconds it comes too soon.
+TAKE = Statement("take", returns=float, commits=False)
 
 
 def take(address: str, username: str) -> float:
@@ -58,8 +56,8 @@ def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: obj
     """Note that the account has logged in from this address: a receiver of Django's signal."""
     if request and (address := network_of(request)):
         key = _pair(_account(user.get_username()), address)
-        with _own_transaction() as query:
-            query("remember", {"key": key, "for": KNOWN_FOR})
+        with own_transaction() as execute:
+            execute(REMEMBER, key=key, known_for=KNOWN_FOR)
 
 
 def network_of(request: HttpRequest) -> str:
@@ -72,16 +70,15 @@ def network_of(request: HttpRequest) -> str:
 
 
 def _is_known(account: str, address: str) -> bool:
-    with _own_transaction() as query:
-        return bool(query("is_known", {"key": _pair(account, address)}))
+    with own_transaction() as execute:
+        return bool(execute(IS_KNOWN, key=_pair(account, address)))
 
 
 def _take(key: str, allowance: Allowance) -> float:
     tolerance = allowance.interval * (allowance.burst - 1)
-    parameters = {"key": key, "interval": allowance.interval, "tolerance": tolerance}
-    with _own_transaction() as query:
-        [attempt] = query("take", parameters, row=CountedAttempt)
-    return attempt.wait_s
+    with own_transaction() as execute:
+        [wait_s] = execute(TAKE, key=key, interval=allowance.interval, tolerance=tolerance)
+    return wait_s
 
 
 def _account(username: str) -> str:

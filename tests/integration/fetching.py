@@ -7,10 +7,9 @@ from django.db import connection
 
 from tests.integration.conftest import claim
 from tests.waiting import wait_for
-from weir.postgres import statements
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
-from weir.workers.fetches.dispatch import ReservedRun, dispatch
+from weir.workers.fetches.dispatch import DISPATCH, dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.jobs import Job
@@ -40,26 +39,21 @@ def queue_pages(pages: int, *, dedupe: bool = False) -> None:
 
 def reserve_all() -> list[int]:
     """Reserve for everything that is queued; returns the slots, as a message would carry them."""
-    rows = statements.run(
-        "weir.workers.fetches",
-        "dispatch",
-        {
-            "lookahead": 30.0,
-            "refill": 30.0,
-            "most": 100,
-            "longest_run": 100,
-            "most_slots": 2**31 - 1,
-            "fewest": 4,
-            "delivery": 2.0,
-            "travel": TRAVEL,
-            "apart": 0,
-            "phases": 1,
-            "after": 0,
-            "sites": None,
-            "confirmed_for": 0,
-            "added_grace": 0.0,
-        },
-        row=ReservedRun,
+    rows = DISPATCH(
+        lookahead=30.0,
+        refill=30.0,
+        most=100,
+        longest_run=100,
+        most_slots=2**31 - 1,
+        fewest=4,
+        delivery=2.0,
+        travel=TRAVEL,
+        apart=0,
+        phases=1,
+        after=0,
+        sites=None,
+        confirmed_for=0,
+        added_grace=0.0,
     )
     return [slot_id for row in rows for slot_id in row.slot_ids]
 

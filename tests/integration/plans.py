@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from weir.postgres import statements
+from tests.rooms import statement
 
 KNOWN: dict[str, object] = {"known_number": 0, "clock": None}  # for the gate (weir/postgres/timeline/gate.py)
 
 
-def plan_of(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
+def plan_of(room: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
     """Return the nodes of the plan for a statement with these parameters."""
-    return explain(statements._load(package, name), KNOWN | parameters)
+    return explain(statement(room, name).text, KNOWN | parameters)
 
 
-def generic_plan_of(package: str, name: str) -> list[dict[str, Any]]:
+def generic_plan_of(room: str, name: str) -> list[dict[str, Any]]:
     """Return the nodes of the plan for a prepared statement, whatever its parameters will be.
 
     Skips the test where PostgreSQL cannot tell.
@@ -33,7 +33,7 @@ def generic_plan_of(package: str, name: str) -> list[dict[str, Any]]:
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    return explain(re.sub(r"%\((\w+)\)s", place, statements._load(package, name)), options="GENERIC_PLAN, ")
+    return explain(re.sub(r"%\((\w+)\)s", place, statement(room, name).text), options="GENERIC_PLAN, ")
 
 
 def explain(text: str, parameters: dict[str, object] | None = None, options: str = "") -> list[dict[str, Any]]:
@@ -44,9 +44,9 @@ def explain(text: str, parameters: dict[str, object] | None = None, options: str
     return list(_nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]))
 
 
-def rows_read(package: str, name: str, parameters: dict[str, object], *tables: str) -> int:
+def rows_read(room: str, name: str, parameters: dict[str, object], *tables: str) -> int:
     """Execute the statement, undo it, and return how many rows of these tables it looked at, used or not."""
-    return rows_read_by(statements._load(package, name), *tables, parameters=KNOWN | parameters)
+    return rows_read_by(statement(room, name).text, *tables, parameters=KNOWN | parameters)
 
 
 def rows_read_by(text: str, *tables: str, parameters: dict[str, object] | None = None) -> int:
@@ -72,9 +72,9 @@ def believe_empty(table: str) -> None:
         cursor.execute("UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE oid = %s::regclass", [table])
 
 
-def scanned(package: str, name: str, parameters: dict[str, object]) -> set[str]:
+def scanned(room: str, name: str, parameters: dict[str, object]) -> set[str]:
     """Return the tables that the statement would read from end to end."""
-    return {node["Relation Name"] for node in plan_of(package, name, parameters) if node["Node Type"] == "Seq Scan"}
+    return {node["Relation Name"] for node in plan_of(room, name, parameters) if node["Node Type"] == "Seq Scan"}
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

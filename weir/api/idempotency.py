@@ -13,7 +13,7 @@ A request that is refused keeps no answer: repeated, it is judged anew. Answers 
 import hashlib
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -25,7 +25,8 @@ from weir.api.http.bodies import JSON
 from weir.api.http.problems import IN_PROGRESS, OTHER_REQUEST, Problem
 from weir.api.models import KeptAnswer
 from weir.api.tokens.models import Token
-from weir.postgres import batches, statements
+from weir.postgres import batches
+from weir.postgres.statements import Statement
 
 KEPT: Final = timedelta(days=1)
 BATCH: Final = 1_000
@@ -33,10 +34,8 @@ PURGE_WITHIN_S: Final = 20.0
 AGAIN: Final = "Idempotent-Replayed"  # the header of an answer that is given again
 
 
-class Lock(NamedTuple):
-    """Whether the key is locked for this transaction."""
-
-    is_ours: bool
+PURGE = Statement("purge", returns=int, commits=True)
+LOCK_KEY = Statement("lock_key", returns=bool, commits=False)
 
 
 def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseModel]]) -> HttpResponse:
@@ -65,13 +64,13 @@ def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseMod
 
 def purge() -> int:
     """Delete the answers that are older than a day, in short batches; returns how many there were."""
-    return batches.delete("weir.api", "purge", {"kept": KEPT}, batch=BATCH, within_s=PURGE_WITHIN_S)
+    return batches.delete(PURGE, kept=KEPT, batch=BATCH, within_s=PURGE_WITHIN_S)
 
 
 def _lock(token: Token, key: str) -> None:
     digest = hashlib.sha256(f"idempotency {token.pk} {key}".encode()).digest()
     number = int.from_bytes(digest[:8], signed=True)
-    [(is_ours,)] = statements.run_within("weir.api", "lock_key", {"key": number}, row=Lock)
+    [is_ours] = LOCK_KEY(key=number)
     if not is_ours:
         raise Problem(IN_PROGRESS, "The first request with this key has not ended yet.")
 

@@ -1,6 +1,16 @@
-"""Moments as PostgreSQL stores them and Python reads them back."""
+"""Moments: PostgreSQL's clock, and what it stores and Python reads back."""
 
 from datetime import UTC, datetime
+
+from weir.postgres.statements import Statement
+
+CLOCK = Statement("clock", returns=datetime, commits=False)
+
+
+def now() -> datetime:
+    """Return the time by PostgreSQL's clock, not by the beginning of a transaction. Raises database errors."""
+    [now] = CLOCK()
+    return now
 
 
 def in_utc(name: str, moment: object) -> datetime | None:

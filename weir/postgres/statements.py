@@ -1,32 +1,33 @@
-"""Runs the statements that stand in `.sql` files: one statement a file, one round trip a call.
+"""Weir's own statements: each stands in a `.sql` file, is declared at the head of a module, and is called by its name.
 
-Where a caller reads the fields of the rows, a NamedTuple declares them (`row`): the names of all columns, in the order
-of the statement. Each execution compares the two. So a column that was renamed, added or removed in the SQL alone fails
-the first test that executes the statement. Without one, rows are tuples of objects, which can only be counted: mypy
-refuses to read them.
+    CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
+    rows = CLAIM(slots=[1, 2])
+
+The declaration says what the statement returns, and whether it is committed when the call returns. A call is one round
+trip. Each execution compares the columns with the declared ones. So a column that was renamed, added or removed in the
+SQL alone fails the first test that executes the statement.
 """
 
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache, partial
-from importlib.resources import files
+from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast, overload
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import TransactionManagementError
 from psycopg.pq import TransactionStatus
-from psycopg.rows import RowFactory, RowMaker, no_result, tuple_row
-from typing_extensions import TypeVar
+from psycopg.rows import RowMaker, no_result
 
-from weir.postgres import sessions
+from weir.postgres import own_commits, sessions
 
-Row = TypeVar("Row", bound=tuple[Any, ...], default=tuple[object, ...])
-
+Row = TypeVar("Row")
+Returned = TypeVar("Returned")
 
 # The parameters that a statement has which asks the gate.
 _KNOWN_NUMBER: Final = "%(known_number)s"
@@ -35,60 +36,193 @@ _CLOCK: Final = "%(clock)s"
 _QUOTED_OR_BLANK: Final = re.compile(r"""('[^']*'|"[^"]*")|\s*(?:--[^\n]*\s*|\n\s*)+""")
 _LATE: Final = "57W02"  # the state of the gate's error where PostgreSQL's clock does not say what was expected
 
+_named_types: dict[str, Callable[[], str]] = {}
+_thread = threading.local()
+
 
 class WrongColumns(TypeError):
-    """A statement does not return the columns that its caller has declared."""
+    """A statement does not return the columns that its declaration says."""
 
 
-class Query(Protocol):
-    """Executes a statement of one package."""
+class Statement(Generic[Returned]):
+    """A statement: the file `<name>.sql` in the folder `sql/` of the caller's package, or of the nearest one above it.
 
-    def __call__(self, name: str, parameters: Mapping[str, object], *, row: type[Row] | None = None) -> list[Row]: ...
+    `row` is a NamedTuple: the names of all columns, in their order. `returns` is the type of the values of the only
+    column. Where neither is given, rows are tuples of objects, which can only be counted: mypy refuses to read them.
+
+    What `commits` runs in a transaction of its own, and is committed when the call returns; a call inside another
+    transaction raises TransactionManagementError: what is reserved or claimed must be committed before it is used, and
+    must not be rolled back afterwards. Everything else runs in the caller's transaction, where one is open.
+
+    `prepare` is for what touches a few rows very often ("prepared plan" in docs/explanation/sql.md).
+
+    The file is read where the statement is declared. So a process that has run out of file descriptors can go on to
+    execute what its modules declare.
+    """
+
+    @overload
+    def __init__(
+        self: "Statement[Row]", name: str, *, row: type[Row], commits: bool, prepare: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Statement[Row]", name: str, *, returns: type[Row], commits: bool, prepare: bool = False
+    ) -> None: ...
+    @overload
+    def __init__(self: "Statement[tuple[object, ...]]", name: str, *, commits: bool, prepare: bool = False) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        *,
+        row: type[Any] | None = None,
+        returns: type[Any] | None = None,
+        commits: bool,
+        prepare: bool = False,
+    ) -> None:
+        """Read the statement; raises OSError where there is none of this name."""
+        self.room, folder = _room(sys._getframe(1).f_globals)  # noqa: SLF001  as typing.NamedTuple finds a caller's module
+        self.name = name
+        self.commits = commits
+        self.prepare = prepare
+        self._row = row
+        self._columns = [field.encode() for field in row._fields] if row else []
+        self._is_value = returns is not None
+        self._make: RowMaker[Any] = itemgetter(0) if self._is_value else row._make if row else tuple
+        self._source = (folder / f"{name}.sql").read_text(encoding="utf-8")
+        self.asks_number = _KNOWN_NUMBER in self._source
+        self.asks_clock = _CLOCK in self._source
+
+    def __str__(self) -> str:
+        return f"{self.room}/sql/{self.name}.sql"
+
+    @cached_property
+    def text(self) -> str:
+        """What PostgreSQL executes."""
+        return executed(self._source)
+
+    def __call__(self, /, **parameters: object) -> list[Returned]:
+        """Execute it; returns its rows.
+
+        One that commits, and that the gate has refused, perhaps as it was on its way for too long, is tried once more.
+        Database errors are Django's (`django.db.Error`). WrongColumns comes after the commit.
+        """
+        if not self.commits:
+            return execute(self, parameters)
+        own_commits.refuse_transaction(str(self))
+        alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # a TestCase's
+        try:
+            with alone():
+                return execute(self, parameters)
+        except OperationalError as error:
+            if not _came_late(error):
+                raise
+        _gate[0].read_clock()
+        with alone():
+            return execute(self, parameters)
+
+    def rows(self, cursor: "psycopg.Cursor[Any]") -> "RowMaker[Returned]":
+        """Return what makes this statement's rows: psycopg's row factory. Costs no more than psycopg's own."""
+        if (result := cursor.pgresult) is None:
+            return no_result
+        columns = [result.fname(i) for i in range(result.nfields)]
+        if self._row is not None and columns != self._columns:
+            raise WrongColumns(f"{self} returns {_difference(self._row, columns)}.")
+        if self._is_value and len(columns) != 1:
+            raise WrongColumns(f"{self} returns {len(columns)} columns, but is declared to return one.")
+        return self._make
 
 
-_named_types: dict[str, Callable[[], str]] = {}
+def _room(module: Mapping[str, Any]) -> tuple[str, Path]:
+    """Return the nearest package that has statements, from that of the module upwards, and the folder with these."""
+    package, folder = str(module["__package__"]), Path(module["__file__"]).parent
+    while not (folder / "sql").is_dir():
+        package, folder = package.rpartition(".")[0], folder.parent
+        if not package:
+            raise LookupError(f"no package of {module['__name__']} has a folder sql/ with statements")
+    return package, folder / "sql"
+
+
+def _difference(row: type[Any], columns: Sequence[bytes | None]) -> str:
+    names = [str(name or b"", "utf-8") for name in columns]
+    lacking = [name for name in row._fields if name not in names]
+    more = [name for name in names if name not in row._fields]
+    if not lacking and not more:
+        return f"the columns of {row.__name__} in another order, or twice: {', '.join(names)}"
+    return f"other columns than {row.__name__}: without {lacking}, and with {more}"
 
 
 def name_type(name: str, column: Callable[[], str]) -> None:
-    """Have `::name` in all statements stand for the type that `column` returns when a statement is read."""
+    """Have `::name` in all statements stand for the type that `column` returns when a statement is first executed."""
     _named_types[name] = column
 
 
-@cache
-def _load(package: str, name: str) -> str:
-    """Return a statement, below the first line of its comment, which tells in PostgreSQL's logs which one it is.
+def executed(source: str) -> str:
+    """Return what is executed of a file: all of it, below the first line of its comment, which names it in logs.
 
     The other comments are left out, and the indents: psycopg remembers how it has read a statement of up to 4,096
     characters. Reading a longer one takes it as long as a tenth of a reservation, each time.
     """
-    text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
-    first, _, rest = text.partition("\n")
+    first, _, rest = source.partition("\n")
     short = _QUOTED_OR_BLANK.sub(lambda found: found[1] or "\n", rest)
     statement = f"{first}\n{short.strip()}"
-    for type_name, column in _named_types.items():
-        if f"::{type_name}" in statement:
-            statement = statement.replace(f"::{type_name}", f"::{column()}")
+    for name, column in _named_types.items():
+        if f"::{name}" in statement:
+            statement = statement.replace(f"::{name}", f"::{column()}")
     return statement
 
 
-_thread = threading.local()
+def execute(
+    statement: Statement[Returned], parameters: Mapping[str, object], database: BaseDatabaseWrapper | None = None
+) -> list[Returned]:
+    """Execute the statement in the transaction that is open, if one is: what all calls of all statements come to."""
+    database = database or connections[DEFAULT_DB_ALIAS]
+    getattr(_thread, "before_each", _nothing)()
+    if statement.prepare:
+        _plan_anew(database)  # before the clock is read, as it may take a round trip
+    clock = _gate[0].clock() if statement.asks_clock else None
+    database.ensure_connection()
+    # Django's own cursors write the values into the text, and cannot prepare it.
+    with (
+        _closed_if_interrupted(database),
+        database.wrap_database_errors,
+        psycopg.Cursor(_raw(database), row_factory=statement.rows) as cursor,
+    ):
+        if statement.asks_number:
+            parameters = {**parameters, "known_number": _gate[0].known_number()}
+        if statement.asks_clock:
+            parameters = {**parameters, "clock": clock}
+        cursor.execute(statement.text, parameters, prepare=statement.prepare, binary=True)
+        return cursor.fetchall() if cursor.description else []
 
 
-def before_each(call: Callable[[], None]) -> None:
-    """Have this called before each statement that this thread executes."""
-    _thread.before_each = call
+class Execute(Protocol):
+    """Executes a statement that does not commit by itself."""
+
+    def __call__(self, statement: Statement[Returned], /, **parameters: object) -> list[Returned]: ...
 
 
-def load(package: str) -> None:
-    """Read all statements of a package and of those below it, so that none has to be read later.
+@contextmanager
+def own_transaction() -> Iterator[Execute]:
+    """Execute statements in a transaction that is not the caller's, and commits at the end of the block.
 
-    A process that has run out of file descriptors can go on to execute what it has read.
+    Yields a function that executes one. What it changes stays, also where the caller rolls back; and no other process
+    waits for the caller's transaction. While a transaction is open, this takes a second connection for the time of the
+    block; but for a Django TestCase, of which nothing may stay. Database errors are Django's.
     """
-    root = Path(str(files(package)))
-    for file in root.rglob("sql/**/*.sql"):
-        parts = file.relative_to(root).with_suffix("").parts
-        folder = parts.index("sql")
-        _load(".".join((package, *parts[:folder])), "/".join(parts[folder + 1 :]))
+    callers = connections[DEFAULT_DB_ALIAS]
+    is_open = not own_commits.is_in_test_case() and bool(callers.in_atomic_block or not callers.get_autocommit())
+    database = sessions.another(callers) if is_open else callers
+
+    def execute_there(statement: Statement[Returned], /, **parameters: object) -> list[Returned]:
+        return execute(statement, parameters, database)
+
+    try:
+        database.ensure_connection()
+        with database.wrap_database_errors, _raw(database).transaction():
+            yield execute_there
+    finally:
+        if database is not callers:
+            database.close()
 
 
 class Gate(NamedTuple):
@@ -107,116 +241,9 @@ def guard(gate: Gate) -> None:
     _gate[:] = [gate]
 
 
-def is_in_transaction() -> bool:
-    """Tell whether what is executed now would be committed, or rolled back, with what a caller does.
-
-    That of a Django TestCase does not count: it stands for the database as it is outside of transactions, as it does
-    for `atomic(durable=True)`.
-    """
-    if not connections[DEFAULT_DB_ALIAS].in_atomic_block:
-        return False
-    try:
-        with transaction.atomic(durable=True, savepoint=False):
-            return False
-    except RuntimeError:
-        return True
-
-
-def _is_in_test_case() -> bool:
-    """Tell whether a Django TestCase will roll back what is executed now, and what is committed inside of its test."""
-    blocks: Any = connections[DEFAULT_DB_ALIAS].atomic_blocks  # whose types lack what Django has for `durable`
-    return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001  as Django does
-
-
-def refuse_transaction(what: str) -> None:
-    """Raise TransactionManagementError if a transaction is open; its text names `what` must not run in one."""
-    if is_in_transaction():
-        raise TransactionManagementError(
-            f"{what} must commit by itself: call it outside transaction.atomic(), "
-            "for example in transaction.on_commit()."
-        )
-
-
-def run(
-    package: str,
-    name: str,
-    parameters: Mapping[str, object],
-    *,
-    row: type[Row] | None = None,
-    prepare: bool = False,
-) -> list[Row]:
-    """Execute `<package>/sql/<name>.sql` in a transaction of its own; returns its rows as instances of `row`.
-
-    `prepare` is for statements that touch a few rows very often ("prepared plan" in docs/explanation/sql.md).
-
-    One that the gate has refused, perhaps as it was on its way for too long, is tried once more. The statement has
-    committed when this returns. Raises TransactionManagementError inside a transaction: what the statement reserves or
-    claims must be committed before it is used, and must not be rolled back afterwards. Database errors are Django's
-    (`django.db.Error`). WrongColumns comes after the commit.
-    """
-    refuse_transaction(f"{package}/sql/{name}.sql")
-    alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # that of a TestCase
-    try:
-        with alone():
-            return run_within(package, name, parameters, row=row, prepare=prepare)
-    except OperationalError as error:
-        if not _came_late(error):
-            raise
-    _gate[0].read_clock()
-    with alone():
-        return run_within(package, name, parameters, row=row, prepare=prepare)
-
-
-def run_within(
-    package: str,
-    name: str,
-    parameters: Mapping[str, object],
-    *,
-    row: type[Row] | None = None,
-    prepare: bool = False,
-    database: BaseDatabaseWrapper | None = None,
-) -> list[Row]:
-    """Execute the statement as `run` does, but in the transaction that is open, if one is: the caller's, as a rule."""
-    database = database or connections[DEFAULT_DB_ALIAS]
-    getattr(_thread, "before_each", _nothing)()
-    statement = _load(package, name)
-    if prepare:
-        _plan_anew(database)  # before the clock is read, as it may take a round trip
-    clock = _gate[0].clock() if _CLOCK in statement else None
-    database.ensure_connection()
-    factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
-    # Django's own cursors write the values into the text, and cannot prepare it.
-    with (
-        _closed_if_interrupted(database),
-        database.wrap_database_errors,
-        psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
-    ):
-        if _KNOWN_NUMBER in statement:
-            parameters = {**parameters, "known_number": _gate[0].known_number()}
-        if _CLOCK in statement:
-            parameters = {**parameters, "clock": clock}
-        cursor.execute(statement, parameters, prepare=prepare, binary=True)
-        return cursor.fetchall() if cursor.description else []
-
-
-@contextmanager
-def own_transaction(package: str) -> Iterator[Query]:
-    """Run statements of the package in a transaction that is not the caller's, and commits at the end of the block.
-
-    Yields a function that executes one, as `run` does. What it changes stays, also where the caller rolls back; and no
-    other process waits for the caller's transaction. While a transaction is open, this takes a second connection for
-    the time of the block; but for a Django TestCase, of which nothing may stay. Database errors are Django's.
-    """
-    callers = connections[DEFAULT_DB_ALIAS]
-    is_open = not _is_in_test_case() and bool(callers.in_atomic_block or not callers.get_autocommit())
-    database = sessions.another(callers) if is_open else callers
-    try:
-        database.ensure_connection()
-        with database.wrap_database_errors, _raw(database).transaction():
-            yield partial(run_within, package, database=database)
-    finally:
-        if database is not callers:
-            database.close()
+def before_each(call: Callable[[], None]) -> None:
+    """Have this called before each statement that this thread executes."""
+    _thread.before_each = call
 
 
 def _plan_anew(database: BaseDatabaseWrapper) -> None:
@@ -246,34 +273,6 @@ def _closed_if_interrupted(database: BaseDatabaseWrapper) -> Iterator[None]:
         is_busy = _raw(database) is not None and _raw(database).info.transaction_status is TransactionStatus.ACTIVE
         if is_busy and not database.in_atomic_block:
             database.close()
-
-
-@cache
-def _rows_of(row: type[Row], statement: str) -> RowFactory[Row]:
-    """Return what makes instances of `row` of the statement's rows. Costs no more than psycopg's namedtuple_row."""
-    fields: tuple[str, ...] = row._fields  # type: ignore[attr-defined]  # of any NamedTuple
-    declared: list[bytes | None] = [field.encode() for field in fields]
-    make: RowMaker[Row] = row._make  # type: ignore[attr-defined]
-
-    def made(cursor: "psycopg.Cursor[Any]") -> RowMaker[Row]:
-        if (result := cursor.pgresult) is None:
-            return no_result
-        columns = [result.fname(i) for i in range(result.nfields)]
-        if columns != declared:
-            raise WrongColumns(
-                _difference(row.__name__, fields, statement, [str(name or b"", "utf-8") for name in columns])
-            )
-        return make
-
-    return made
-
-
-def _difference(row: str, fields: Sequence[str], statement: str, columns: Sequence[str]) -> str:
-    lacking = [name for name in fields if name not in columns]
-    more = [name for name in columns if name not in fields]
-    if not lacking and not more:
-        return f"{statement} returns the columns of {row} in another order, or twice: {', '.join(columns)}."
-    return f"{statement} returns other columns than {row}: without {lacking}, and with {more}."
 
 
 def _nothing() -> None:

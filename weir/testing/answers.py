@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from django.db.models.functions import Now
 
-from weir.postgres import statements
+from weir.postgres import own_commits
 from weir.ratelimit.models import Slot
 from weir.ratelimit.pacing import Confirmation
 from weir.workers.fetches.fetcher.claim import claim
@@ -26,7 +26,7 @@ def end(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
 
     Raises ValueError for a fetch that has ended, and TransactionManagementError inside a transaction of the test's own.
     """
-    statements.refuse_transaction("answer()")
+    own_commits.refuse_transaction("answer()")
     outcome = outcome_of(event_of(_claimed(fetch)))
     store([outcome])
     return Fetch.objects.get(pk=fetch.pk)

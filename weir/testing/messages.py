@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase
 
-from weir.postgres import statements
+from weir.postgres import own_commits
 from weir.workers import publish, task_names
 
 _deliverers: list[Callable[[], None]] = []  # the last one is called where a mailer would be woken
@@ -42,7 +42,7 @@ def _take(task_name: str, arguments: Sequence[object], options: Mapping[str, obj
 @contextmanager
 def _committed_at_its_end() -> Iterator[None]:
     """Call, at the end of the block, what it leaves to `on_commit`; a caller's own transaction does so itself."""
-    if statements.is_in_transaction():
+    if own_commits.is_in_transaction():
         yield
         return
     callbacks = connections[DEFAULT_DB_ALIAS].run_on_commit

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -20,7 +19,8 @@ from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from weir.logs.loggers import get_logger
-from weir.postgres import sessions, statements
+from weir.postgres import sessions
+from weir.postgres.statements import Statement
 from weir.workers import broker_link, task_names, ticks
 from weir.workers.beat import entries, rows, work
 from weir.workers.beat.signals import beat_begins
@@ -39,8 +39,6 @@ SHORTEST_WAIT_S: Final = 0.1  # between two turns of a beat that had time for al
 READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
 SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
 
-_query = partial(statements.run, "weir.workers")
-
 
 class _MayBeLost(Exception):
     """The lease may be another's by now."""
@@ -51,6 +49,10 @@ class _Taken(NamedTuple):
 
     now: datetime
     changed_at: datetime | None  # by a web process' clock
+
+
+GIVE_BEAT = Statement("give_beat", commits=True)
+TAKE_BEAT = Statement("take_beat", row=_Taken, commits=True, prepare=True)
 
 
 class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
@@ -256,7 +258,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def _give(self) -> None:
         try:
-            _query("beat/give", {"holder": self._holder})
+            GIVE_BEAT(holder=self._holder)
         except Error as error:  # it ends by itself
             log.warning("beat_lost_lease", error=str(error))
             sessions.leave(connection)
@@ -270,7 +272,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
             self._renewed_at = time.monotonic()
             self._sure_until = self._renewed_at + SURE_FOR_S
-            if taken := _query("beat/take", {"holder": self._holder, "lease": LEASE_S}, row=_Taken, prepare=True):
+            if taken := TAKE_BEAT(holder=self._holder, lease=LEASE_S):
                 entries.clock.set(taken[0].now)
                 self._changed_at = taken[0].changed_at
         except Error as error:

@@ -8,11 +8,11 @@ the question overlooks comes late, and is not lost.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.db import ProgrammingError
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 SENT_EVERY_S: Final = 30.0
 
@@ -23,12 +23,6 @@ class Question:
 
     has_work: Callable[[], bool]  # raises database errors
     sent_every_s: float
-
-
-class Answer(NamedTuple):
-    """What a statement says."""
-
-    has_work: bool
 
 
 _questions: dict[str, Question] = {}  # by the names of tasks; apps write it while they are loaded, beat reads it
@@ -44,12 +38,12 @@ def ask_before(task_name: str, has_work: Callable[[], bool], *, sent_every_s: fl
     _questions[task_name] = Question(has_work=has_work, sent_every_s=sent_every_s)
 
 
-def statement(package: str, name: str) -> Callable[[], bool]:
-    """Return a question that executes the statement `work/<name>` of the package, which says `has_work`."""
+def answer_of(statement: Statement[bool]) -> Callable[[], bool]:
+    """Return a question that executes this statement, which says whether there is work."""
 
     def has_work() -> bool:
-        [answer] = statements.run_within(package, f"work/{name}", {}, row=Answer, prepare=True)
-        return answer.has_work
+        [answer] = statement()
+        return answer
 
     return has_work
 

@@ -1,6 +1,10 @@
 """The app `fetches`: URLs that are fetched, each at the rate of its site."""
 
 from weir.postgres import weir_apps
+from weir.postgres.statements import Statement
+
+DISPATCH_HAS_WORK = Statement("dispatch_has_work", returns=bool, commits=False, prepare=True)
+SWEEP_HAS_WORK = Statement("sweep_has_work", returns=bool, commits=False, prepare=True)
 
 
 class FetchesConfig(weir_apps.WeirApp):
@@ -18,5 +22,5 @@ class FetchesConfig(weir_apps.WeirApp):
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.fetches")
-        work.ask_before(task_names.DISPATCH, work.statement(self.name, "dispatch"))
-        work.ask_before(task_names.SWEEP, work.statement(self.name, "sweep"))
+        work.ask_before(task_names.DISPATCH, work.answer_of(DISPATCH_HAS_WORK))
+        work.ask_before(task_names.SWEEP, work.answer_of(SWEEP_HAS_WORK))

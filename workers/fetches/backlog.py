@@ -13,19 +13,18 @@ inactive in step 1. If a process dies in between, `find_overlooked` (part of swe
 all sites.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
 from weir.logs.loggers import get_logger
-from weir.postgres import bounded, statements
+from weir.postgres import bounded
+from weir.postgres.statements import Statement
 from weir.workers import task_names
 from weir.workers.publish import publish
 
-_query = partial(statements.run, "weir.workers.fetches")
 log = get_logger(__name__)
 
 SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
@@ -35,30 +34,18 @@ MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated a
 _looked_up_to = 0  # the id of a site
 
 
-class QueuedFetch(NamedTuple):
-    """A fetch that a statement has queued, or has made due, by its site: `activate` must follow."""
-
-    site_id: int
-
-
-class DeactivatedSite(NamedTuple):
-    """A site at which nothing is due."""
-
-    id: int
-
-
-class ActivatedSites(NamedTuple):
-    """How many sites a statement has activated."""
-
-    activated: int
-
-
 class Look(NamedTuple):
     """What came of a look at sites."""
 
     activated: list[int]
     looked_at: int
     last: int | None  # of those that were looked at
+
+
+ACTIVATE = Statement("activate", row=Look, commits=True)
+ACTIVATE_WITHIN = Statement("activate", row=Look, commits=False)
+ACTIVATE_DUE = Statement("activate_due", returns=int, commits=True)
+DEACTIVATE = Statement("deactivate", returns=int, commits=True)
 
 
 def activate(site_ids: Iterable[int]) -> None:
@@ -79,7 +66,7 @@ def wake(site_ids: Iterable[int]) -> None:
 
 def deactivate(site_ids: list[int]) -> None:
     """Deactivate the flags of those sites that have nothing due."""
-    deactivated = [row.id for row in _query("deactivate", {"sites": site_ids}, row=DeactivatedSite)] if site_ids else []
+    deactivated = DEACTIVATE(sites=site_ids) if site_ids else []
     if deactivated:
         _look(sites=deactivated)
 
@@ -88,7 +75,7 @@ def activate_due() -> int:
     """Activate the flags of the sites at which something has become due; returns of how many."""
     activated, more = 0, True
     while more:
-        last = _query("activate_due", {"most": SITES_AT_ONCE}, row=ActivatedSites)[0].activated
+        [last] = ACTIVATE_DUE(most=SITES_AT_ONCE)
         activated, more = activated + last, last == SITES_AT_ONCE
     return activated
 
@@ -102,7 +89,7 @@ def find_overlooked() -> int:
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     try:
         with bounded.not_waiting_for_locks(PATIENCE_S):
-            look = _look(statements.run_within, after=_looked_up_to, most=SITES_A_LOOK)
+            look = _look(ACTIVATE_WITHIN, after=_looked_up_to, most=SITES_A_LOOK)
     except OperationalError as error:
         if not isinstance(error.__cause__, LockNotAvailable):
             raise
@@ -113,14 +100,9 @@ def find_overlooked() -> int:
 
 
 def _look(
-    run: Callable[..., list[Look]] = statements.run,
-    *,
-    sites: list[int] | None = None,
-    after: int = 0,
-    most: int | None = None,
+    activate: Statement[Look] = ACTIVATE, *, sites: list[int] | None = None, after: int = 0, most: int | None = None
 ) -> Look:
-    parameters = {"sites": sites, "after": after, "most": most}
-    [look] = run("weir.workers.fetches", "activate", parameters, row=Look)
+    [look] = activate(sites=sites, after=after, most=most)
     return look
 
 

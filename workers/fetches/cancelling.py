@@ -5,16 +5,17 @@ cancel_fetch(fetch.pk)
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from django.db import transaction
 
-from weir.postgres import statements
+from weir.postgres import own_commits
+from weir.postgres.statements import Statement
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done import COLUMNS, Ended, call_on_done
 
-_query = partial(statements.run_within, "weir.workers.fetches")
+CANCEL = Statement("cancel", commits=False)
+LOCK_UNFINISHED = Statement("lock_unfinished", commits=False)
 
 
 def cancel(fetch_id: int, *, note: Callable[[], object] | None = None) -> bool:
@@ -23,12 +24,9 @@ def cancel(fetch_id: int, *, note: Callable[[], object] | None = None) -> bool:
     Returns False when it is too late: in the last half second before the start (CONFIRMED_FOR_S), and afterwards.
     Commits by itself; raises TransactionManagementError inside a transaction.
     """
-    statements.refuse_transaction("cancel_fetch")
+    own_commits.refuse_transaction("cancel_fetch")
     with transaction.atomic(durable=True):
-        is_cancelled = bool(
-            _query("lock_unfinished", {"fetch": fetch_id})
-            and _query("cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S})
-        )
+        is_cancelled = bool(LOCK_UNFINISHED(fetch=fetch_id) and CANCEL(fetch=fetch_id, confirmed_for=CONFIRMED_FOR_S))
         if is_cancelled and note:
             note()
     if not is_cancelled:

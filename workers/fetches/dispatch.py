@@ -20,13 +20,12 @@ can do, the sites share what they can.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import clock, round_trips
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
 from weir.ratelimit.sites import SitesLocked
@@ -36,8 +35,6 @@ from weir.workers.processes.status import longest_round_trip_s
 from weir.workers.publish import publish, waiting
 from weir.workers.schedule import REFILL, TRAVEL
 
-_query = partial(statements.run, "weir.workers.fetches")
-_read = partial(statements.run_within, "weir.workers.fetches")
 log = get_logger(__name__)
 
 SITES_A_STATEMENT = 2_000
@@ -97,7 +94,7 @@ class InHand(NamedTuple):
     @classmethod
     def now(cls, lookahead_s: float) -> "InHand":
         """Return what they have in hand now, by one statement."""
-        [row] = _read("in_hand", {"delivery": DELIVERY, "horizon": lookahead_s + LONGEST_EXTRA}, row=cls)
+        [row] = IN_HAND(delivery=DELIVERY, horizon=lookahead_s + LONGEST_EXTRA)
         return row
 
     def are_behind(self, messages: int) -> bool:
@@ -105,16 +102,15 @@ class InHand(NamedTuple):
         return messages > MOST_WAITING or (self.late > MOST_LATE and self.late > MOST_LATE_S * used_per_s())
 
 
-class Used(NamedTuple):
-    """How many slots fetchers have used lately."""
-
-    per_s: float
+DISPATCH = Statement("dispatch", row=ReservedRun, commits=True)
+IN_HAND = Statement("in_hand", row=InHand, commits=False)
+USED_LATELY = Statement("used_lately", returns=float, commits=False)
 
 
 def used_per_s() -> float:
     """Return how many requests fetchers have sent a second lately. It takes longer than asking what is in hand."""
-    [used] = _read("used_lately", {"lately": LATELY, "most": NEWEST_SLOTS}, row=Used)
-    return used.per_s
+    [per_s] = USED_LATELY(lately=LATELY, most=NEWEST_SLOTS)
+    return per_s
 
 
 class Overload:
@@ -194,25 +190,21 @@ def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[i
     ahead = horizon(round_trip_s)
     sent, statements_left, more = 0, MOST_STATEMENTS, True
     while more and sent < room and statements_left:
-        rows = _query(
-            "dispatch",
-            {
-                "added_grace": round_trips.added_grace_s(round_trip_s),
-                "lookahead": ahead.lookahead_s,
-                "refill": ahead.refill_s,
-                "most": SITES_A_STATEMENT,
-                "most_slots": room - sent,
-                "fewest": FEWEST,
-                "longest_run": LONGEST_RUN,
-                "delivery": DELIVERY,
-                "travel": ahead.travel_s,
-                "apart": APART,
-                "phases": PHASES,
-                "confirmed_for": CONFIRMED_FOR_S,
-                "after": after,
-                "sites": site_ids,
-            },
-            row=ReservedRun,
+        rows = DISPATCH(
+            added_grace=round_trips.added_grace_s(round_trip_s),
+            lookahead=ahead.lookahead_s,
+            refill=ahead.refill_s,
+            most=SITES_A_STATEMENT,
+            most_slots=room - sent,
+            fewest=FEWEST,
+            longest_run=LONGEST_RUN,
+            delivery=DELIVERY,
+            travel=ahead.travel_s,
+            apart=APART,
+            phases=PHASES,
+            confirmed_for=CONFIRMED_FOR_S,
+            after=after,
+            sites=site_ids,
         )
         sent += _send(row.slot_ids for row in rows if not row.was_split)
         if was_split := [row.slot_ids for row in rows if row.was_split]:

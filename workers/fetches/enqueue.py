@@ -19,8 +19,8 @@ from uuid import UUID
 from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from weir.postgres import statements
 from weir.postgres.moments import in_utc
+from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
@@ -57,6 +57,9 @@ class InsertedFetch(NamedTuple):
     created_at: datetime | None
     not_before: datetime | None
     finished_at: datetime | None
+
+
+ENQUEUE = Statement("enqueue", row=InsertedFetch, commits=False)
 
 
 class New:
@@ -221,7 +224,7 @@ def _insert(
         "not_before": not_before,
         **common,
     }
-    rows = statements.run_within("weir.workers.fetches", "enqueue", parameters, row=InsertedFetch)
+    rows = ENQUEUE(**parameters)
     return zip(wanted, rows, strict=True)
 
 

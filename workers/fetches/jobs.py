@@ -158,7 +158,7 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What is stored for one fetch; the fields that COLUMNS names are the columns of fetcher/results/sql/store.sql."""
+    """What is stored for one fetch; the fields that COLUMNS names are the columns of sql/store.sql."""
 
     fetch_id: int
     slot_id: int

@@ -16,7 +16,8 @@ from django.db.models import Count, Q, QuerySet
 from django.template.defaultfilters import pluralize
 from psycopg.errors import UniqueViolation
 
-from weir.postgres import statements
+from weir.postgres import own_commits
+from weir.postgres.statements import Statement
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import allowed_by_settings
@@ -84,7 +85,7 @@ def retry_failed(
     `note` is called in the transaction of each batch, with how many it has queued. Raises MoreThanExpected where there
     are more than `expected`.
     """
-    statements.refuse_transaction("retry_failed_fetches")
+    own_commits.refuse_transaction("retry_failed_fetches")
     failed = fetches.filter(state=State.FAILED)
     # A text that was no URL has no site. What is stored of it may be cut, so it is not parsed again.
     retried = Retried(
@@ -110,6 +111,9 @@ class RetriedFetches(NamedTuple):
     failed: int
     queued: int
     sites: list[int]
+
+
+RETRY = Statement("retry", row=RetriedFetches, commits=False)
 
 
 def _retry(ids: Sequence[int], note: Note) -> Retried:
@@ -158,7 +162,7 @@ def _queue_one(one: tuple[int, str, int], note: Note) -> Retried:
 
 
 def _queued(wanted: Sequence[tuple[int, str, int]], note: Note) -> RetriedFetches:
-    [retried] = statements.run_within("weir.workers.fetches", "retry", _columns(wanted), row=RetriedFetches)
+    [retried] = RETRY(**_columns(wanted))
     if note and retried.queued:
         note(retried.queued)
     return retried

@@ -17,14 +17,13 @@ docs/explanation/sql.md).
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models.functions import Now
 
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.ratelimit.sites import SitesLocked, sites_of
@@ -33,7 +32,6 @@ from weir.workers.fetches.models import HELD, Fetch
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.targets import parts_of
 
-_query = partial(statements.run, "weir.workers.fetches")
 log = get_logger(__name__)
 
 BATCH = 5_000
@@ -55,6 +53,11 @@ class PossibleStray(NamedTuple):
     url: str
     priority: int
     not_before: datetime
+
+
+QUEUE = Statement("queue", row=PossibleStray, commits=True)
+RESERVED = Statement("reserved", row=PossibleStray, commits=True)
+STRAYS = Statement("strays", returns=int, commits=True)
 
 
 def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
@@ -99,7 +102,7 @@ def take_out(slot_ids: Iterable[int]) -> int:
 
     Their slots are given back. For dispatch, before any fetcher knows of the slots.
     """
-    return move(_query("reserved", {"slots": list(slot_ids)}, row=PossibleStray))
+    return move(RESERVED(slots=list(slot_ids)))
 
 
 def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, bool]:
@@ -111,7 +114,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
     moved = 0
     place = _places.pop((site_id, split_until), FIRST_PLACE)
     while True:
-        rows = _query("queue", {"site": site_id, **place, "most": BATCH}, row=PossibleStray)
+        rows = QUEUE(site=site_id, **place, most=BATCH)
         moved += move(rows)
         if len(rows) < BATCH:
             return moved, True
@@ -136,10 +139,6 @@ def move(fetches: Sequence[PossibleStray]) -> int:
     if not strays:
         return 0
     names = ("ids", "slots", "losers", "gainers")
-    rows = _query(
-        "strays",
-        {name: [stray[i] for stray in strays] for i, name in enumerate(names)},
-        row=backlog.QueuedFetch,
-    )
-    backlog.activate(row.site_id for row in rows)
-    return len(rows)
+    followed_to = STRAYS(**{name: [stray[i] for stray in strays] for i, name in enumerate(names)})
+    backlog.activate(followed_to)
+    return len(followed_to)

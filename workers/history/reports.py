@@ -8,16 +8,13 @@ A step of which no minute is known has None in place of its sums: a gap is no ze
 """
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.workers import task_names
 from weir.workers.history.models import Total
 from weir.workers.history.rollup import MARGIN_S, trail_s
 from weir.workers.schedule import tick_of
-
-_query = partial(statements.run_within, "weir.workers.history")
 
 MOST_POINTS: Final = 1_000
 MOST_HOURS: Final = 366 * 24
@@ -68,6 +65,10 @@ class Point(NamedTuple):
     unread_flushed: int | None
 
 
+MINUTES = Statement("minutes", row=Point, commits=False)
+SITE_MINUTES = Statement("site_minutes", row=SitePoint, commits=False)
+
+
 def totals() -> dict[tuple[str, str], int]:
     """Return all totals by series and label. What has not happened yet has no entry. Each only grows.
 
@@ -82,12 +83,12 @@ def minutes(hours: int, points: int) -> list[Point]:
 
     The last one ends where the rollup should have come by now (`trail_s`). Raises ValueError for numbers out of range.
     """
-    return _query("minutes", _steps(hours, points), row=Point)
+    return MINUTES(**_steps(hours, points))
 
 
 def site_minutes(site_id: int, hours: int, points: int) -> list[SitePoint]:
     """Return the last hours of one site in evenly spaced points, as `minutes` does."""
-    return _query("site_minutes", {**_steps(hours, points), "site": site_id}, row=SitePoint)
+    return SITE_MINUTES(**_steps(hours, points), site=site_id)
 
 
 def _steps(hours: int, points: int) -> dict[str, object]:

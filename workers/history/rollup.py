@@ -10,18 +10,16 @@ start of its slot, and seen when that has committed. So the rollup trails by the
 """
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
 from django.db import transaction
 
 from weir.conf import settings
-from weir.postgres import batches, bounded, planner, statements
+from weir.postgres import batches, bounded, planner
+from weir.postgres.statements import Statement
 from weir.workers import task_names
 from weir.workers.fetches.fetcher.lease import longest_hold_s
 from weir.workers.schedule import tick_of
-
-_query = partial(statements.run_within, "weir.workers.history")
 
 MINUTE: Final = timedelta(minutes=1)
 MOST_MINUTES: Final = 240  # of one call: what is left is for the next one
@@ -41,6 +39,13 @@ class NextMinute(NamedTuple):
     minute: datetime
     epoch: int
     is_whole: bool
+
+
+BEGIN = Statement("begin", commits=True)
+NEXT_MINUTE = Statement("next_minute", row=NextMinute, commits=False)
+PURGE_MINUTES = Statement("purge_minutes", returns=int, commits=True)
+PURGE_SITE_MINUTES = Statement("purge_site_minutes", returns=int, commits=True)
+ROLLUP = Statement("rollup", commits=False)
 
 
 def trail_s() -> float:
@@ -70,7 +75,7 @@ def roll_up(most: int = MOST_MINUTES) -> int:
     missed. A minute of which something may have been purged gets no row, but what is left of it goes into the totals.
     Minutes beyond WEIR_HISTORY_RETENTION are passed over.
     """
-    statements.run("weir.workers.history", "begin", {})
+    BEGIN()
     rolled_up = 0
     while rolled_up < most and _roll_up_next():
         rolled_up += 1
@@ -79,13 +84,9 @@ def roll_up(most: int = MOST_MINUTES) -> int:
 
 def purge() -> None:
     """Delete what is older than WEIR_HISTORY_RETENTION, in short batches; totals are kept. May be killed anywhere."""
-    for statement in ("purge_minutes", "purge_site_minutes"):
+    for statement in (PURGE_MINUTES, PURGE_SITE_MINUTES):
         batches.delete(
-            "weir.workers.history",
-            statement,
-            {"older_than": settings.WEIR_HISTORY_RETENTION},
-            batch=PURGE_BATCH,
-            within_s=PURGE_WITHIN_S,
+            statement, batch=PURGE_BATCH, within_s=PURGE_WITHIN_S, older_than=settings.WEIR_HISTORY_RETENTION
         )
 
 
@@ -94,8 +95,8 @@ def _roll_up_next() -> bool:
     parameters = {"trail": trail_s(), "kept": kept_s(), "retention": settings.WEIR_HISTORY_RETENTION}
     with transaction.atomic(durable=True):
         planner.by_indexes()
-        due = _query("next_minute", parameters, row=NextMinute)
+        due = NEXT_MINUTE(**parameters)
         bounded.without_limit()  # a minute too large for it would stop the history for good
         for minute in due:
-            _query("rollup", {**minute._asdict(), "bounds": list(LATENESS_MS), "most_sites": MOST_SITES})
+            ROLLUP(**minute._asdict(), bounds=list(LATENESS_MS), most_sites=MOST_SITES)
     return bool(due)

@@ -4,6 +4,9 @@ from django.utils.module_loading import autodiscover_modules
 
 from weir.conf import hidden
 from weir.postgres import weir_apps
+from weir.postgres.statements import Statement
+
+SEND_HAS_WORK = Statement("send_has_work", returns=bool, commits=False, prepare=True)
 
 
 class MailConfig(weir_apps.WeirApp):
@@ -23,7 +26,7 @@ class MailConfig(weir_apps.WeirApp):
 
         postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.mail")
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.mail")
-        work.ask_before(task_names.SEND_EMAILS, work.statement(self.name, "send"))
+        work.ask_before(task_names.SEND_EMAILS, work.answer_of(SEND_HAS_WORK))
 
         autodiscover_modules("emails")
         hidden.hide()

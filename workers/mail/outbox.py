@@ -10,15 +10,14 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone, translation
 
-from weir.postgres import statements
 from weir.postgres.moments import in_utc
+from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.workers import task_names
 from weir.workers.mail import addresses, kinds, renderings
@@ -31,7 +30,6 @@ from weir.workers.tracing import correlation, spans
 LONGEST_KEY = 100
 LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
 PRIORITIES = range(-100, 101)
-_query = partial(statements.run_within, "weir.workers.mail")
 # The fields that `queue` writes as the caller's code has set them.
 _STORED = (
     "kind",
@@ -55,6 +53,11 @@ class StoredRow(NamedTuple):
     created_at: datetime
     next_attempt_at: datetime
     expires_at: datetime | None
+
+
+DOES_OLDER_WAIT = Statement("does_older_wait", commits=False, prepare=True)
+FIND = Statement("find", commits=False, prepare=True)
+QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
 
 
 def send_once(
@@ -89,7 +92,7 @@ def send_once(
     _check(key, context, priority)
     due_at, ends_at = _times(kind, not_before, expires_at)
     language = project_language(language) if language else translation.get_language() or settings.LANGUAGE_CODE
-    if _query("find", {"kind": kind, "key": key}, prepare=True):
+    if FIND(kind=kind, key=key):
         return Email.objects.get(kind=kind, key=key)
     if ends_at and ends_at <= timezone.now():
         raise CannotBeWritten(f"expires_at is past, so that it would never be sent: {ends_at}.")
@@ -140,7 +143,7 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
         "content": rendered.content if rendered else None,
         "expires_after": kinds.expires_after(email.kind),
     }
-    stored = _query("queue", parameters, row=StoredRow, prepare=True)
+    stored = QUEUE(**parameters)
     if not stored:
         return Email.objects.get(kind=email.kind, key=email.key)
     email.pk, email.created_at, email.next_attempt_at, email.expires_at = stored[0]
@@ -152,7 +155,7 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older one of its kind is due: the worker that takes that one goes on to this one."""
     queue = {"email": email.pk, "kind": email.kind, "priority": email.priority}
-    wake_mailer(unless=lambda: bool(_query("does_older_wait", queue, prepare=True)))
+    wake_mailer(unless=lambda: bool(DOES_OLDER_WAIT(**queue)))
 
 
 def _times(kind: str, not_before: datetime | None, expires_at: datetime | None) -> tuple[datetime | None, ...]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 
 from weir.postgres import batches
+from weir.postgres.statements import Statement
 from weir.workers.mail.models import Suppression
 
 INSTEAD = "What was said here went when the recipient was forgotten."
@@ -26,6 +27,9 @@ def reasons(addresses: Iterable[str]) -> dict[str, str]:
         for address, hashed in hashes.items()
         if hashed in listed
     }
+
+
+FORGET = Statement("forget", returns=int, commits=True)
 
 
 def suppress(address: str, why: str, *, keep_address: bool = True) -> bool:
@@ -70,5 +74,4 @@ def forget_ended(address: str, batch: int) -> int:
 
     In transactions of `batch` e-mails each, so not inside of one.
     """
-    parameters = {"address": address, "pattern": re.escape(address), "instead": INSTEAD}
-    return batches.delete("weir.workers.mail", "forget", parameters, batch=batch)
+    return batches.delete(FORGET, batch=batch, address=address, pattern=re.escape(address), instead=INSTEAD)

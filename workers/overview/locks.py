@@ -1,14 +1,11 @@
 """Who holds up others: the sessions that hold a lock for which others wait."""
 
-from functools import partial
 from typing import Final, NamedTuple
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 MOST: Final = 3  # that are named
 LONG_S: Final = 10.0  # for which a session waits before somebody should look
-
-_query = partial(statements.run_within, "weir.workers.overview")
 
 
 class Holder(NamedTuple):
@@ -23,9 +20,12 @@ class Holder(NamedTuple):
     waits_s: float  # the longest
 
 
+LOCKS = Statement("locks", row=Holder, commits=False)
+
+
 def holders(*, after_s: float, exclusive: bool = False) -> list[Holder]:
     """Return who holds locks for which others have waited for so long; `exclusive`: also who has a table to itself.
 
     At most MOST, those that hold up the most sessions first. Reads only; waits for no lock.
     """
-    return _query("locks", {"after": after_s, "exclusive": exclusive, "most": MOST}, row=Holder)
+    return LOCKS(after=after_s, exclusive=exclusive, most=MOST)

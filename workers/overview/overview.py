@@ -8,18 +8,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from weir.postgres import planner, statements
+from weir.postgres import planner
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import broker_link, schedule
 from weir.workers.overview import locks
 from weir.workers.processes.status import ProcessStatus, processes
-
-_query = partial(statements.run_within, "weir.workers.overview")
 
 MOST: Final = 10_000  # no number goes beyond: there may be more
 HEADS: Final = 1_000  # sites whose queues are looked into
@@ -74,6 +72,9 @@ class Numbers(NamedTuple):
     recovered_emails: int | None  # that became unknown
 
 
+OVERVIEW = Statement("overview", row=Numbers, commits=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overview:
     """Everything at one look."""
@@ -102,7 +103,7 @@ def count() -> Numbers:
             "forever": PAUSED_FOREVER,
             "recovered_within": RECOVERED_WITHIN_S,
         }
-        [numbers] = _query("overview", bounds, row=Numbers)
+        [numbers] = OVERVIEW(**bounds)
     return numbers
 
 

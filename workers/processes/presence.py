@@ -10,30 +10,28 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Final
 
 from django.db import Error, connection
 
 from weir.logs.loggers import get_logger
-from weir.postgres import sessions, statements
+from weir.postgres import sessions
+from weir.postgres.statements import Statement
 from weir.ratelimit import round_trips
 from weir.workers.processes.liveness import LivenessFile
 from weir.workers.recovery import watch
 
 log = get_logger(__name__)
-_query = partial(statements.run, "weir.workers.processes")
 
 TURN_EVERY_S: Final = 2.0
 GAP_S: Final = 5.0  # between two turns: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
 
-
-class NotedProcess(NamedTuple):
-    """A process whose row was written, or deleted."""
-
-    id: int
+# Each returns the id of the row that was written, or deleted.
+BEGIN = Statement("begin", returns=int, commits=True, prepare=True)
+END = Statement("end", returns=int, commits=True, prepare=True)
+TURN = Statement("turn", returns=int, commits=True, prepare=True)
 
 
 @dataclass(kw_only=True)
@@ -79,15 +77,15 @@ class Presence:
         with self._lock:
             self._has_ended = True
             if self.id is not None:
-                self._try("end", {"process": self.id})
+                self._try(END, process=self.id)
 
     def _note(self, holds: int, ago_s: float, *, stops: bool = False) -> None:
         state = {"holds": holds, "round_trip": round_trips.of_process.expected_s()}
         if self.id is not None:
-            self.id = self._try("turn", {**state, "process": self.id, "ago": ago_s, "gap": GAP_S, "stops": stops})
+            self.id = self._try(TURN, **state, process=self.id, ago=ago_s, gap=GAP_S, stops=stops)
         if self.id is None and not stops:
             process = {"kind": self.kind, "name": self.name, "host": host(), "pid": os.getpid()}
-            self.id = self._try("begin", {**state, **process, "version": _version()})
+            self.id = self._try(BEGIN, **state, **process, version=_version())
 
     def _look_at_history(self) -> None:
         try:
@@ -96,15 +94,15 @@ class Presence:
             log.warning("history_not_seen", error=str(error))
             sessions.leave(connection)
 
-    def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
+    def _try(self, statement: Statement[int], **parameters: object) -> int | None:
         """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""
         try:
-            rows = _query(statement, parameters, row=NotedProcess, prepare=True)
+            ids = statement(**parameters)
         except Error as error:
             log.warning("turn_not_noted", error=str(error))
             sessions.leave(connection)
             return self.id
-        return rows[0].id if rows else None
+        return ids[0] if ids else None
 
 
 _presence: Presence | None = None

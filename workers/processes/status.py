@@ -6,14 +6,12 @@ And how far they are from PostgreSQL, which counts for what is reserved for them
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from functools import partial
 from typing import Final, NamedTuple
 
-from weir.postgres import batches, statements
+from weir.postgres import batches
+from weir.postgres.statements import Statement
 from weir.workers.processes import kinds
 from weir.workers.processes.presence import GAP_S
-
-_query = partial(statements.run_within, "weir.workers.processes")
 
 SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a frozen process is known within ten seconds
 # Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
@@ -52,16 +50,15 @@ class ProcessStatus(NamedTuple):
         return self.state in {"alive", "stopping"}
 
 
-class LongestRoundTrip(NamedTuple):
-    """Of all processes that turn; 0 where none has measured any."""
-
-    seconds: float
+LONGEST_ROUND_TRIP = Statement("longest_round_trip", returns=float, commits=False)
+PURGE = Statement("purge", returns=int, commits=True)
+STATUS = Statement("status", row=ProcessStatus, commits=False)
 
 
 def processes() -> list[ProcessStatus]:
     """Return all processes that are known. Reads only."""
     bounds = {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}
-    return _query("status", bounds, row=ProcessStatus)
+    return STATUS(**bounds)
 
 
 def by_kind(known: Iterable[ProcessStatus]) -> Counter[str]:
@@ -76,10 +73,10 @@ def lost() -> dict[int, str]:
 
 def longest_round_trip_s() -> float:
     """Return the longest round trip to PostgreSQL that a process has told lately."""
-    rows = _query("longest_round_trip", {"lives": FAR_FOR_S}, row=LongestRoundTrip)
-    return rows[0].seconds
+    [longest_s] = LONGEST_ROUND_TRIP(lives=FAR_FOR_S)
+    return longest_s
 
 
 def purge() -> int:
     """Delete the rows of processes that have made no turn for an hour; returns how many."""
-    return batches.delete("weir.workers.processes", "purge", {"older_than": FORGOTTEN_AFTER_S}, batch=BATCH)
+    return batches.delete(PURGE, batch=BATCH, older_than=FORGOTTEN_AFTER_S)

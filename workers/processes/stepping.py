@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
+
+STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Put the times of the last turns right; in the caller's transaction."""
-    statements.run_within("weir.workers.processes", "step", {"step": step})
+    STEP(step=step)

@@ -11,14 +11,14 @@ Each step may be done twice. A process that is killed meanwhile leaves the gate 
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final, NamedTuple
 
 from django.apps import apps
 from django.db import models, transaction
 
 from weir.logs.loggers import get_logger
-from weir.postgres import statements, weir_apps
+from weir.postgres import weir_apps
+from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.seen import Seen
 from weir.ratelimit import sites
@@ -31,7 +31,6 @@ OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # of 
 AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
 
 _NOTIFICATIONS: Final = "weir.notifications"  # which a project may do without, and so without its models
-_query = partial(statements.run, "weir.workers.recovery")
 
 
 class SkippedTo(NamedTuple):
@@ -41,9 +40,12 @@ class SkippedTo(NamedTuple):
     id: int
 
 
+SKIP_IDS = Statement("skip_ids", row=SkippedTo, commits=True)
+
+
 def recover(why: str, seen: Seen, who: str) -> Recovery:
     """Recover, and open the gate. The caller has closed it, and has the lease. Raises database errors."""
-    first = dict(_query("skip_ids", {"tables": _numbered(), "ahead": AHEAD}, row=SkippedTo))
+    first = dict(SKIP_IDS(tables=_numbered(), ahead=AHEAD))
     rested = sites.rest_all()
     if weir_apps.is_installed(_NOTIFICATIONS):
         _count_anew()
@@ -65,7 +67,7 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
 def accept(why: str, seen: Seen, who: str) -> None:
     """Take PostgreSQL's history for the known one: nothing is missing, says the operator. Raises database errors."""
     if seen.is_copy and (table := _table_of_notifications()):
-        _adopt(dict(_query("skip_ids", {"tables": [table], "ahead": 0}, row=SkippedTo)))
+        _adopt(dict(SKIP_IDS(tables=[table], ahead=0)))
     with transaction.atomic(durable=True):
         Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=0, emails=0, is_loss=False)
         gate.open_gate(seen, went_back=False)

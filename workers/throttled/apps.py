@@ -1,6 +1,9 @@
 """The app `weir.workers.throttled`: Celery tasks that start only in a slot of their site."""
 
 from weir.postgres import weir_apps
+from weir.postgres.statements import Statement
+
+PUBLISH_HAS_WORK = Statement("publish_has_work", returns=bool, commits=False, prepare=True)
 
 
 class ThrottledConfig(weir_apps.WeirApp):
@@ -18,4 +21,4 @@ class ThrottledConfig(weir_apps.WeirApp):
         from weir.workers.throttled import stepping  # noqa: PLC0415
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.throttled")
-        work.ask_before(task_names.PUBLISH_POSTPONED, work.statement(self.name, "publish"))
+        work.ask_before(task_names.PUBLISH_POSTPONED, work.answer_of(PUBLISH_HAS_WORK))

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -18,7 +17,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from kombu.utils import json
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import HAND_OVER_MARGIN_S
 from weir.workers.throttled.models import PostponedTask
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 HEADER = "weir_postponed"
 # Seconds after `max_wait` until a worker that holds a task counts as lost, and the task is published again.
 SILENCE = 30.0
-_query = partial(statements.run, "weir.workers.throttled")
 
 
 class TakenTask(NamedTuple):
@@ -39,10 +37,8 @@ class TakenTask(NamedTuple):
     not_before: datetime
 
 
-class StartedTask(NamedTuple):
-    """A task whose row is gone; None where the slot is gone, too."""
-
-    use_until_s: float | None
+START: Statement[float | None] = Statement("start", returns=float, commits=True, prepare=True)
+TAKE = Statement("take", row=TakenTask, commits=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +66,7 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
     """
     token = uuid4()
     parameters = {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered}
-    rows = _query("take", parameters, row=TakenTask)
+    rows = TAKE(**parameters)
     return Place(row=row, token=token, host=rows[0].host, not_before=rows[0].not_before) if rows else None
 
 
@@ -103,10 +99,10 @@ def start(place: Place, slot: int) -> bool:
     Raises Ignore where this worker no longer holds the row: the task was cancelled, or the lease is over.
     """
     asked_at = clock.now()
-    rows = _query("start", {"row": place.row, "token": place.token, "slot": slot}, row=StartedTask, prepare=True)
-    if not rows:
+    started = START(row=place.row, token=place.token, slot=slot)
+    if not started:
         raise Ignore
-    use_until_s = rows[0].use_until_s
+    [use_until_s] = started  # None where the slot is gone
     return use_until_s is not None and clock.now() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
 
 

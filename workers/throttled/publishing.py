@@ -17,7 +17,6 @@ however their ticks lie; their shares are not defined.
 
 from collections import Counter
 from datetime import timedelta
-from functools import partial
 from itertools import takewhile
 from random import random
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from kombu.utils import json
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import round_trips
 from weir.ratelimit.models import Site
 from weir.ratelimit.sites import KnownSite, create_sites, known_sites
@@ -40,7 +39,6 @@ from weir.workers.schedule import REFILL, TRAVEL, tick_of
 from weir.workers.throttled.models import PostponedTask
 from weir.workers.throttled.postponing import HEADER
 
-_query = partial(statements.run, "weir.workers.throttled")
 log = get_logger(__name__)
 
 TICK = tick_of(task_names.PUBLISH_POSTPONED)  # seconds; dispatch has the same
@@ -81,6 +79,11 @@ class LostTask(NamedTuple):
     was_held: bool
 
 
+PUBLISH = Statement("publish", row=PublishedTask, commits=True)
+TAKE_BACK = Statement("take_back", row=LostTask, commits=True)
+WAITING_SITES = Statement("waiting_sites", row=WaitingSite, commits=True)
+
+
 def publish_due() -> int:
     """Publish the postponed tasks whose turn has come; returns how many messages were sent.
 
@@ -102,9 +105,9 @@ def publish_due() -> int:
     sent = 0
     first: str | None = ""
     while first is not None:
-        waiting = _query("waiting_sites", {"first": first, "most": SITES_A_STATEMENT + 1}, row=WaitingSite)
+        waiting = WAITING_SITES(first=first, most=SITES_A_STATEMENT + 1)
         sites, rest = waiting[:SITES_A_STATEMENT], waiting[SITES_A_STATEMENT:]
-        rows = _query("publish", {**parameters, "sites": [site.name for site in sites]}, row=PublishedTask)
+        rows = PUBLISH(**parameters, sites=[site.name for site in sites])
         taken = list(takewhile(lambda row: _send(row.id, row.signature), rows))
         _wait_again([row.id for row in rows[len(taken) :]])
         # A worker discards an expired message, and reports it as Celery does. It needs no slot, and no second message.
@@ -149,7 +152,7 @@ def _sites(hosts: set[str]) -> dict[str, KnownSite]:
 def _take_back_lost() -> None:
     more = True
     while more:
-        rows = _query("take_back", {"batch": BATCH, "pause": PAUSE, "longest": LONGEST_PAUSE}, row=LostTask)
+        rows = TAKE_BACK(batch=BATCH, pause=PAUSE, longest=LONGEST_PAUSE)
         if rows:
             log.warning(
                 "postponed_tasks_published_again",

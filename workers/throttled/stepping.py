@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
+
+STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Put leases and places in the queues right; in the caller's transaction."""
-    statements.run_within("weir.workers.throttled", "step", {"step": step})
+    STEP(step=step)

@@ -3,6 +3,8 @@
 from typing import Final
 
 from weir.notifications import counters
+from weir.notifications.read_marks import SETTLE_HAS_WORK
+from weir.notifications.removal.expiry import EXPIRE_HAS_WORK
 from weir.workers import task_names
 from weir.workers.beat import work
 
@@ -13,8 +15,8 @@ FLUSHED_EVERY_S: Final = 6.0
 def connect() -> None:
     """Have beat ask before it sends these ticks."""
     work.ask_before(task_names.FLUSH_UNREAD, _has_deltas, sent_every_s=FLUSHED_EVERY_S)
-    work.ask_before(task_names.SETTLE_UNREAD, work.statement("weir.notifications", "settle"))
-    work.ask_before(task_names.EXPIRE_NOTIFICATIONS, work.statement("weir.notifications", "expire"))
+    work.ask_before(task_names.SETTLE_UNREAD, work.answer_of(SETTLE_HAS_WORK))
+    work.ask_before(task_names.EXPIRE_NOTIFICATIONS, work.answer_of(EXPIRE_HAS_WORK))
 
 
 def _has_deltas() -> bool:

@@ -1,18 +1,16 @@
 """A pooler between the processes and PostgreSQL: whether Weir knows of it, and what its sessions lack then."""
 
 from contextlib import suppress
-from functools import partial
 from typing import Final, NamedTuple
 
 from django.db import Error, connection
 
 from project.doctor.findings import Verdict, good, wrong
 from weir.conf import settings as weir_settings
-from weir.postgres import sessions, statements
+from weir.postgres import sessions
+from weir.postgres.statements import Statement
 
 GIVEN_UP_AFTER_MS: Final = 500
-
-_query = partial(statements.run_within, "project.doctor")
 
 
 class Limits(NamedTuple):
@@ -27,6 +25,9 @@ class Limits(NamedTuple):
     date_style: str
     float_digits: int
     array_nulls: bool
+
+
+LIMITS = Statement("limits", row=Limits, commits=False)
 
 
 def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict:
@@ -62,14 +63,14 @@ def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict
 
 def ask() -> Verdict:
     """Look whether a session is another one while a second connection has a transaction open."""
-    limits = _query("limits", {}, row=Limits)[0]
+    limits = LIMITS()[0]
     other = sessions.another(connection)
     try:
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
             # A pool of one session has no other until this one is given up, and all processes would wait for it.
             cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{GIVEN_UP_AFTER_MS}ms'")
-            again = _query("limits", {}, row=Limits)[0]
+            again = LIMITS()[0]
             with suppress(Error):  # it was given up
                 cursor.execute("ROLLBACK")
     finally:

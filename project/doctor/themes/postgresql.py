@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 from django.core.checks import CheckMessage
@@ -15,7 +15,8 @@ from project import errors
 from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes import pooling, rights
 from weir.notifications.checks import tables_have_the_chosen_key
-from weir.postgres import sequences, statements
+from weir.postgres import moments, sequences
+from weir.postgres.statements import Statement
 from weir.postgres.timeline import told
 from weir.ratelimit.round_trips import FAR_S
 from weir.workers import schedule as of_weir
@@ -44,8 +45,6 @@ _HOLDERS = {
     "standby": ("The standby of pid {pid} ({name})", "end long queries there, or its hot_standby_feedback"),
 }
 
-_query = partial(statements.run, "project.doctor")
-
 
 class Server(NamedTuple):
     """What PostgreSQL says of itself."""
@@ -71,10 +70,8 @@ class Snapshot(NamedTuple):
     transactions: int
 
 
-class Clock(NamedTuple):
-    """PostgreSQL's."""
-
-    seconds: float
+OLDEST_SNAPSHOT = Statement("oldest_snapshot", row=Snapshot, commits=True)
+SERVER_STATE = Statement("server_state", row=Server, commits=True)
 
 
 def version(server: Server) -> Verdict:
@@ -187,7 +184,7 @@ class _Asking:
 
     @cached_property
     def server(self) -> Server:
-        return _query("server", {}, row=Server)[0]
+        return SERVER_STATE()[0]
 
 
 def _connect() -> Verdict:
@@ -207,7 +204,7 @@ def _round_trip_s() -> float:
 
 def _ahead_s() -> float:
     before = time.time()
-    theirs = _query("clock", {}, row=Clock)[0].seconds
+    theirs = moments.now().timestamp()
     return (before + time.time()) / 2 - theirs
 
 
@@ -242,7 +239,7 @@ def checks() -> list[Check]:
         Check(name="pooler", ask=pooling.ask, needs=(SERVER,)),
         Check(name="distance", ask=lambda: distance(_round_trip_s()), needs=(SERVER,)),
         Check(name="clock", ask=lambda: clock(_ahead_s()), needs=(SERVER,)),
-        Check(name="snapshots", ask=lambda: snapshots(_query("oldest_snapshot", {}, row=Snapshot)), needs=(SERVER,)),
+        Check(name="snapshots", ask=lambda: snapshots(OLDEST_SNAPSHOT()), needs=(SERVER,)),
         Check(name="migrations", ask=_migrations, needs=(SERVER,), provides=TABLES, within_s=5),
         Check(name="sequences", ask=lambda: ids(sequences.behind()), needs=(SERVER, TABLES)),
         Check(name="users' keys", ask=_user_keys, needs=(SERVER,)),

@@ -1,12 +1,9 @@
 """The rights of the role in PostgreSQL: whether it may do with each table what Weir's processes do."""
 
-from functools import partial
 from typing import NamedTuple
 
 from project.doctor.findings import Verdict, good, wrong
-from weir.postgres import statements
-
-_query = partial(statements.run_within, "project.doctor")
+from weir.postgres.statements import Statement
 
 
 class Rights(NamedTuple):
@@ -16,6 +13,9 @@ class Rights(NamedTuple):
     may_change: bool
     closed: int
     first: str
+
+
+RIGHTS = Statement("rights", row=Rights, commits=False)
 
 
 def rights(found: Rights) -> Verdict:
@@ -32,4 +32,4 @@ def rights(found: Rights) -> Verdict:
 
 def ask() -> Verdict:
     """Ask PostgreSQL."""
-    return rights(_query("rights", {}, row=Rights)[0])
+    return rights(RIGHTS()[0])

@@ -13,5 +13,5 @@ WITH forgotten AS (
     )
 )
 INSERT INTO weir_logins_knownaddress AS known (key, known_until)
-VALUES (%(key)s, clock_timestamp() + %(for)s)
+VALUES (%(key)s, clock_timestamp() + %(known_for)s)
 ON CONFLICT (key) DO UPDATE SET known_until = excluded.known_until

@@ -15,6 +15,7 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from django.db import transaction
 
 from tests.acceptance.mail.mail_processes import DOT, LONGEST_COMMAND
+from weir.postgres import statements
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.kinds import Attachment, Content
 from weir.workers.mail.models import Email
@@ -54,7 +55,7 @@ def queue_emails(stop: Path, words: dict[str, int], die_at: str = "") -> None:
     _register_kinds()
     if die_at:
         when, step = die_at.split(" ")
-        die_around(outbox, "_query", when, lambda arguments, _: arguments[0] == step)
+        die_around(statements, "execute", when, lambda arguments, _: arguments[0].name == step)
     number = max(0, Email.objects.count() - AGAIN)
     while goes_on(stop):
         kind, key = KINDS[number % len(KINDS)], str(number)

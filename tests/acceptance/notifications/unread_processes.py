@@ -21,6 +21,7 @@ from weir.notifications import counters, flush, inbox, reconcile
 from weir.notifications.link import calls
 from weir.notifications.models import Notification
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 FLUSH_STEPS = ("before seal", "after seal", "before COMMIT", "after COMMIT", "before drop", "after drop")
 WRITE_STEPS = ("before add", "after add")
@@ -103,7 +104,7 @@ def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> Non
     if die_at:
         when, what = die_at.split(" ")
         if die_at == "before COMMIT":
-            statements.run_within = partial(_apply_and_die, statements.run_within)
+            statements.execute = partial(_apply_and_die, statements.execute)
         elif die_at == "after COMMIT":
             die_around(flush, "_apply", when, lambda _, applied: applied.epochs)
         elif die_at == "after seal":
@@ -190,9 +191,9 @@ def _linger(owner: Any, name: str, seconds: float) -> None:
     setattr(owner, name, wrapped)
 
 
-def _apply_and_die(run: Callable[..., Any], package: str, name: str, parameters: dict[str, object], **how: Any) -> Any:
-    """Run the statement, and die if it has written an epoch, which is not committed yet."""
-    rows = run(package, name, parameters, **how)
-    if name == "flush/apply" and rows[0].epochs:
+def _apply_and_die(execute: Callable[..., Any], statement: Statement[Any], *how: Any) -> Any:
+    """Execute the statement, and die if it has written an epoch, which is not committed yet."""
+    rows = execute(statement, *how)
+    if statement.name == "apply_epoch" and rows[0].epochs:
         die()
     return rows

@@ -13,6 +13,7 @@ from django.db import connection
 
 from tests.integration.plans import plan_of
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import LONG_AGO
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.reports.site_list import QUEUE_PIECE
@@ -57,11 +58,9 @@ def _filled(shared_rows: None) -> None:  # noqa: ARG001  must come first
     fill()
 
 
-def reads(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
+def reads(room: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
     """Return the nodes of the plan that read a table."""
-    return [
-        node for node in plan_of(package, name, parameters) if "Relation Name" in node and "Scan" in node["Node Type"]
-    ]
+    return [node for node in plan_of(room, name, parameters) if "Relation Name" in node and "Scan" in node["Node Type"]]
 
 
 def condition_on(index: str, nodes: list[dict[str, Any]]) -> str:
@@ -72,7 +71,7 @@ def condition_on(index: str, nodes: list[dict[str, Any]]) -> str:
 
 @pytest.mark.usefixtures("_filled")
 def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
-    nodes = plan_of("weir.workers.fetches.maintenance", "lost", {"most": 100})
+    nodes = plan_of("weir.workers.fetches", "lost", {"most": 100})
     of_held = {"weir_fetch_held", "weir_fetch_of_slot"}  # indexes that hold nothing else
     assert {node["Index Name"] for node in nodes if "Index Name" in node} <= of_held
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
@@ -80,7 +79,7 @@ def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
 
 @pytest.mark.usefixtures("_filled")
 def test_the_list_of_sites_reads_no_fetch_that_has_ended() -> None:
-    nodes = reads("weir.workers.fetches.reports", "backlogs", {"after": 0, "until": 2**63 - 1, "most": QUEUE_PIECE})
+    nodes = reads("weir.workers.fetches", "backlogs", {"after": 0, "until": 2**63 - 1, "most": QUEUE_PIECE})
     of_fetches = [node for node in nodes if node["Relation Name"] == "weir_fetches_fetch"]
     assert [(node["Node Type"], node["Index Name"]) for node in of_fetches] == [("Index Only Scan", "weir_fetch_queue")]
 
@@ -100,7 +99,7 @@ def test_the_forecast_of_a_long_queue_reads_none_of_its_rows() -> None:
         "origins": ["http://site-10.example"],
         "robots_urls": ["http://site-10.example/robots.txt"],
     }
-    nodes = reads("weir.workers.fetches.reports", "forecast", parameters)
+    nodes = reads("weir.workers.fetches", "forecast", parameters)
     by = {
         (node.get("Index Name"), node["Node Type"]) for node in nodes if node["Relation Name"] == "weir_fetches_fetch"
     }
@@ -110,14 +109,14 @@ def test_the_forecast_of_a_long_queue_reads_none_of_its_rows() -> None:
 
 @pytest.mark.usefixtures("_filled")
 def test_old_fetches_and_their_bodies_are_found_by_indexes() -> None:
-    nodes = reads("weir.workers.fetches.maintenance", "purge_fetches", {"older_than": 30 * 86_400.0, "batch": 1_000})
+    nodes = reads("weir.workers.fetches", "purge_fetches", {"older_than": 30 * 86_400.0, "batch": 1_000})
     assert all("Index Name" in node for node in nodes)
     assert "finished_at <" in condition_on("weir_fetch_finished", nodes)
 
 
 @pytest.mark.usefixtures("_filled")
 def test_old_slots_are_found_by_their_ids() -> None:
-    nodes = reads("weir.ratelimit", "slots/purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
+    nodes = reads("weir.ratelimit", "purge_slots", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
     assert {node["Index Name"] for node in nodes} == {"weir_ratelimit_slot_pkey"}
 
 
@@ -130,17 +129,17 @@ def dispatched(
     """Fill the tables, and return what dispatch asks for. Nothing is due: it finds nothing."""
     fill()
     used: list[Mapping[str, object]] = []
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def noted(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
-        if name == "dispatch":
+    def noted(statement: Statement[Any], parameters: Mapping[str, object], *database: Any) -> list[Any]:
+        if statement.name == "dispatch":
             used.append(parameters)
-        return run_within(package, name, parameters, **options)
+        return execute(statement, parameters, *database)
 
     with connection.cursor() as cursor:
         cursor.execute("UPDATE weir_ratelimit_site SET next_start = now() + interval '1 hour'")
     with monkeypatch.context() as noting:
-        noting.setattr(statements, "run_within", noted)
+        noting.setattr(statements, "execute", noted)
         dispatch()
     return dict(used[0])
 

@@ -228,6 +228,6 @@ def test_a_transaction_that_wrote_is_told_without_a_snapshot(other_connection: p
     age = other_connection.execute(
         "SELECT extract(epoch FROM clock_timestamp() - xact_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     ).fetchone()
-    holders = {holder.kind: holder for holder in postgresql._query("oldest_snapshot", {}, row=postgresql.Snapshot)}
+    holders = {holder.kind: holder for holder in postgresql.OLDEST_SNAPSHOT()}
     assert age
     assert (holders["session"].seconds or 0) >= age[0]

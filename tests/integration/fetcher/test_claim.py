@@ -22,11 +22,11 @@ from tests.integration.conftest import (
     database_now,
     dispatch_message,
 )
-from weir.postgres import statements
 from weir.ratelimit import clock, site_settings, slots
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.pacing import Confirmation
 from weir.ratelimit.round_trips import RoundTrips
+from weir.workers.fetches import cancelling
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
@@ -318,8 +318,8 @@ def test_a_successor_that_comes_while_a_claim_waits_is_not_left_behind(
     message = list(Slot.objects.order_by("pk").values_list("pk", flat=True))
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():  # of a cancel
-            for statement in ("lock_unfinished", "cancel"):
-                statements.run_within("weir.workers.fetches", statement, {"fetch": ids[-1], "confirmed_for": 0.5})
+            cancelling.LOCK_UNFINISHED(fetch=ids[-1])
+            cancelling.CANCEL(fetch=ids[-1], confirmed_for=0.5)
             answer = pool.submit(claimed)
             eventually(lambda: waiters(other_connection) == 1, "the claim to wait for the cancel")
         assert answer.result(20) == (ids[:1] if others else [successor.pk])

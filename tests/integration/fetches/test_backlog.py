@@ -1,12 +1,12 @@
 """A queued fetch is never overlooked: the two steps of `has_backlog`, in every order in which they can come.
 
-Every statement of Weir goes through `statements.run_within`. Here those of the protocol wait for their turn, so that a
+Every statement of Weir goes through `statements.execute`. Here those of the protocol wait for their turn, so that a
 test decides in which order the statements of several threads, each with a connection of its own, are executed.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import permutations, product
 from typing import Any
@@ -25,6 +25,7 @@ from tests.integration.conftest import (
 )
 from tests.integration.fetching import queue_pages
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers import task_names
@@ -97,15 +98,15 @@ local = threading.local()
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every statement of the protocol wait for its actor's turn."""
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def in_turn(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
+    def in_turn(statement: Statement[Any], *how: Any) -> list[Any]:
         actor: Actor | None = getattr(local, "actor", None)
-        if actor is not None and package == "weir.workers.fetches" and name in PROTOCOL:
+        if actor is not None and statement.room == "weir.workers.fetches" and statement.name in PROTOCOL:
             actor.turn()
-        return run_within(package, name, parameters, **options)
+        return execute(statement, *how)
 
-    monkeypatch.setattr(statements, "run_within", in_turn)
+    monkeypatch.setattr(statements, "execute", in_turn)
 
 
 def enqueue(actor: Actor) -> None:

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, Message, WaitersOf, claim
 from tests.integration.fetching import reserve_all
-from weir.postgres import statements
+from weir.postgres import own_commits
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Slot
 from weir.workers.fetches.cancelling import cancel
@@ -60,7 +60,7 @@ def test_a_cancel_that_waits_for_a_reservation_sees_the_slot(
     """The slot is committed after the cancel has begun: it is given back, or passed on, as any other."""
     site_settings.set_rate("site.example", "1/10s")
     _, chosen = (request_fetch(URL, priority=priority) for priority in (2, 1))
-    monkeypatch.setattr(statements, "refuse_transaction", lambda _what: None)  # so that the commit can be waited for
+    monkeypatch.setattr(own_commits, "refuse_transaction", lambda _what: None)  # so that the commit can be waited for
 
     def cancelled() -> bool:
         try:

@@ -80,11 +80,11 @@ def reserved(shared_rows: None, request: pytest.FixtureRequest) -> list[int]:  #
     return slots
 
 
-def read_whole(package: str, name: str, parameters: dict[str, object]) -> set[str]:
+def read_whole(name: str, parameters: dict[str, object]) -> set[str]:
     """Return the tables (but that of the few sites) and indexes that are read from end to end for single rows."""
     return {
         node.get("Index Name") or node["Relation Name"]
-        for node in plan_of(f"weir.workers.fetches.fetcher{package}", name, parameters)
+        for node in plan_of("weir.workers.fetches", name, parameters)
         if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "weir_ratelimit_site")
         or ("Index Name" in node and "Index Cond" not in node)
     }
@@ -112,7 +112,6 @@ def test_what_fetchers_have_in_hand_is_read_by_indexes(reserved: list[int]) -> N
 @either_way("reserved")
 def test_claiming_looks_rows_up(reserved: list[int]) -> None:
     assert not read_whole(
-        "",
         "claim",
         {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1, "added_grace": 0.0},
     )
@@ -123,8 +122,7 @@ def test_claiming_looks_rows_up(reserved: list[int]) -> None:
 def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
     parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1, "added_grace": 0.0}
     assert (
-        rows_read("weir.workers.fetches.fetcher", "claim", parameters, "weir_fetches_fetch", "weir_ratelimit_slot")
-        < 10 * BATCH
+        rows_read("weir.workers.fetches", "claim", parameters, "weir_fetches_fetch", "weir_ratelimit_slot") < 10 * BATCH
     )
 
 
@@ -158,8 +156,8 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int]) -> None:
 @pytest.mark.django_db
 @either_way("reserved")
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("", "successors", {"slots": reserved, "obey": True})
-    assert not read_whole(".results", "requeue", {"slots": reserved})
+    assert not read_whole("successors", {"slots": reserved, "obey": True})
+    assert not read_whole("requeue", {"slots": reserved})
 
 
 @either_way("own_reserved")
@@ -176,12 +174,9 @@ def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
     ]
     columns: dict[str, object] = {name: [getattr(o, name) for o in outcomes] for name in storing.COLUMNS}
     parameters = {**columns, "hop_site": [None] * BATCH}
-    assert not read_whole(".results", "store", parameters)
+    assert not read_whole("store", parameters)
     assert (
-        rows_read(
-            "weir.workers.fetches.fetcher.results", "store", parameters, "weir_fetches_fetch", "weir_ratelimit_slot"
-        )
-        < 10 * BATCH
+        rows_read("weir.workers.fetches", "store", parameters, "weir_fetches_fetch", "weir_ratelimit_slot") < 10 * BATCH
     )
 
 
@@ -242,7 +237,7 @@ def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come f
 def test_a_look_at_robots_files_scans_no_table(origins: dict[str, int]) -> None:
     had: list[object] = [None] * BATCH
     assert not scanned(
-        "weir.workers.fetches.robots", "known", {"origins": list(origins), "fetched_at": had, "most": 2**21}
+        "weir.workers.fetches", "known_robots", {"origins": list(origins), "fetched_at": had, "most": 2**21}
     )
 
 
@@ -259,7 +254,7 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
         "ahead": 60.0,
         "most": 100,
     }
-    assert scanned("weir.workers.fetches.robots", "ask", parameters) <= {"weir_ratelimit_site"}, (
+    assert scanned("weir.workers.fetches", "ask_robots", parameters) <= {"weir_ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -278,7 +273,7 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
         "ahead": 1.0,
         "unreachable_for": 1.0,
     }
-    assert scanned("weir.workers.fetches.robots", "note", parameters) <= {"weir_ratelimit_site"}, (
+    assert scanned("weir.workers.fetches", "note_robots", parameters) <= {"weir_ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -289,14 +284,14 @@ def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_f
         state="queued", slot_id=None, lease_until=None, due_since=database_now()
     )
     assert not scanned(
-        "weir.workers.fetches.robots", "wake", {"origins": list(origins), "sites": list(origins.values())}
+        "weir.workers.fetches", "wake_waiting_for_robots", {"origins": list(origins), "sites": list(origins.values())}
     )
 
 
 @pytest.mark.django_db
 def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) -> None:
     parameters = {"sites": list(origins.values()), "obey": True}
-    assert scanned("weir.workers.fetches.robots", "crawl_delays", parameters) <= {"weir_ratelimit_site"}, (
+    assert scanned("weir.workers.fetches", "crawl_delays", parameters) <= {"weir_ratelimit_site"}, (
         "which is as small as a page here"
     )
 
@@ -306,4 +301,4 @@ def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) ->
 def test_ending_the_leases_of_a_lost_process_looks_at_held_fetches_only(reserved: list[int]) -> None:
     Fetch.objects.filter(slot_id__in=reserved).update(state="running", claimed_by=1)
     parameters: dict[str, object] = {"processes": [1]}
-    assert rows_read("weir.workers.fetches.maintenance", "expire_leases", parameters, "weir_fetches_fetch") < 10 * BATCH
+    assert rows_read("weir.workers.fetches", "expire_leases", parameters, "weir_fetches_fetch") < 10 * BATCH

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from tests.integration.conftest import Message
 from tests.integration.plans import rows_read
-from weir.postgres import statements
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.sites import LOCK
@@ -182,7 +181,7 @@ def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
     request_fetches([f"http://{SHOP}/{n}" for n in range(3_000)])
     last = Fetch.objects.order_by("not_before", "pk")[2_000]
     place = {"site": site(SHOP).pk, "priority": 0, "not_before": last.not_before, "after": last.pk, "most": 100}
-    assert len(statements.run("weir.workers.fetches", "queue", place)) == 100
+    assert len(strays.QUEUE(**place)) == 100
     assert rows_read("weir.workers.fetches", "queue", place, "weir_fetches_fetch") <= 200
 
 

@@ -8,7 +8,8 @@ from django.db import connection, transaction
 
 from tests.integration.conftest import database_now
 from tests.integration.plans import believe_empty, plan_of, rows_read_by
-from weir.postgres import planner, statements
+from tests.rooms import statement
+from weir.postgres import planner
 from weir.workers.history.rollup import LATENESS_MS, MOST_SITES
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +67,7 @@ def parameters(minute: datetime) -> dict[str, Any]:
 
 def test_a_minute_is_found_by_indexes(minute: datetime) -> None:
     """No table is read from end to end, and of slots and e-mails only the block ranges of the minute."""
-    text = statements._load("weir.workers.history", "rollup")
+    text = statement("weir.workers.history", "rollup").text
     with transaction.atomic():
         planner.by_indexes()
         nodes = plan_of("weir.workers.history", "rollup", parameters(minute))
@@ -88,12 +89,12 @@ def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
     bounds = {"site": 1, "most": 20, "looked_at": 1_000, "forever": database_now()}
     queries: dict[str, dict[str, Any]] = {
         "timeline": {"site": 1, "past": 60.0, "ahead": 3.0, "hold": 60.0, "most": 2_000},
-        "newest": {"site": 1, "past": 60.0, "newest": 100},
+        "newest_ended": {"site": 1, "past": 60.0, "newest": 100},
         "next_starts": bounds,
     }
-    package = "weir.workers.fetches.reports"
+    package = "weir.workers.fetches"
     for name, values in queries.items():
-        text = statements._load(package, name)
+        text = statement(package, name).text
         with transaction.atomic():
             planner.by_indexes()
             nodes = plan_of(package, name, values)

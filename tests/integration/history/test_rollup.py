@@ -17,6 +17,8 @@ from tests.integration.conftest import Eventually, InThreads, StartPython, datab
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
 from weir.conf import settings as weir_settings
 from weir.notifications.models import FlushedEpoch
+from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import Site, Slot
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.retrying import retry_failed
@@ -29,17 +31,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Rolls up until it is killed: before the statement `sys.argv[1]` is executed for the `sys.argv[2]`th time.
 KILLED = """
 import signal
+from weir.postgres import statements
 from weir.workers.history import rollup
-query, left = rollup._query, {sys.argv[1]: int(sys.argv[2])}
-def counted(name, *arguments, **options):
+execute, left = statements.execute, {sys.argv[1]: int(sys.argv[2])}
+def counted(statement, *how):
+    name = statement.name
     left[name] = left.get(name, 0) - 1
     if left[name] == 0 and not AFTER:
         os.kill(os.getpid(), signal.SIGKILL)
-    answer = query(name, *arguments, **options)
+    answer = execute(statement, *how)
     if left[name] == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return answer
-rollup._query = counted
+statements.execute = counted
 rollup.roll_up()
 """
 FOREVER = """
@@ -278,17 +282,17 @@ def test_a_minute_has_no_time_limit(past: Past, monkeypatch: pytest.MonkeyPatch)
     """One that was too large for the limit of statements would never be rolled up, nor any after it."""
     past.fill(4, 2)
     limits: dict[str, str] = {}
-    query = rollup._query
+    execute = statements.execute
 
-    def look(name: str, *arguments: Any, **how: Any) -> Any:
+    def look(statement: Statement[Any], *how: Any) -> Any:
         with connection.cursor() as cursor:
             cursor.execute("SHOW statement_timeout")
-            limits[name] = cursor.fetchone()[0]
-        return query(name, *arguments, **how)
+            limits[statement.name] = cursor.fetchone()[0]
+        return execute(statement, *how)
 
-    monkeypatch.setattr(rollup, "_query", look)
+    monkeypatch.setattr(statements, "execute", look)
     assert rollup.roll_up(1) == 1
-    assert limits == {"next_minute": "1min", "rollup": "0"}
+    assert limits == {"begin": "1min", "next_minute": "1min", "rollup": "0"}
 
 
 def test_old_minutes_are_deleted(past: Past, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from django.utils import timezone
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually
 from tests.integration.mail.shipments import MARKS, accepted, sending_meanwhile, ship
-from weir.postgres import statements
 from weir.workers.mail import outbox, resolving, suppression
 from weir.workers.mail.maintenance import forgetting
 from weir.workers.mail.maintenance.forgetting import Forgotten, forget_recipient
@@ -192,16 +191,16 @@ def test_it_commits_batch_by_batch_and_can_be_repeated(monkeypatch: pytest.Monke
     for number in range(5):
         queue(str(number), state=State.SENT, sent_at=Now())
     batches: list[int] = []
-    run = statements.run
+    forget = suppression.FORGET
 
-    def run_once(*arguments: Any, **options: Any) -> Any:
+    def forget_once(**parameters: Any) -> Any:
         if batches:
             raise KeyboardInterrupt
         batches.append(1)
-        return run(*arguments, **options)
+        return forget(**parameters)
 
     with monkeypatch.context() as patched:
-        patched.setattr("weir.postgres.batches.statements.run", run_once)
+        patched.setattr(suppression, "FORGET", forget_once)
         with pytest.raises(KeyboardInterrupt):
             forget_recipient(KIM, "Ada", "asked")
     assert Email.objects.filter(recipient="").count() == 2

@@ -65,11 +65,11 @@ def planned(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
 def test_what_is_due_or_held_is_found_by_an_index() -> None:
     """What is due, by its queue: no look at what is not due."""
     assert Email.objects.due().count() == DUE
-    plan = plan_of("weir.workers.mail.sending", "claim", CLAIM)
+    plan = plan_of("weir.workers.mail", "claim", CLAIM)
     scans = [node for node in plan if node.get("Relation Name") == "weir_mail_email" and "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans} == {"weir_email_queues", "weir_mail_email_pkey"}
     assert (
-        rows_read("weir.workers.mail.sending", "claim", CLAIM, "weir_mail_email") <= 2 * DUE + 2
+        rows_read("weir.workers.mail", "claim", CLAIM, "weir_mail_email") <= 2 * DUE + 2
     )  # to pick, to mark; the heads
 
     for held in (
@@ -85,10 +85,10 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
 def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
     """However many wait that do not expire."""
     asked: dict[str, object] = {"batch": 1_000}
-    plan = plan_of("weir.workers.mail.sending", "expire", asked)
+    plan = plan_of("weir.workers.mail", "expire", asked)
     scans = [node for node in plan if node.get("Relation Name") == "weir_mail_email" and "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans} <= {"weir_email_expires", "weir_mail_email_pkey"}
-    assert rows_read("weir.workers.mail.sending", "expire", asked, "weir_mail_email") == 0
+    assert rows_read("weir.workers.mail", "expire", asked, "weir_mail_email") == 0
 
 
 @pytest.mark.usefixtures("_many")

@@ -189,9 +189,9 @@ def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int
             Email.objects.filter(state="failed").exclude(kind="order.shipped").update(state="sent", sent_at=Now())
         planner.by_indexes()
         parameters: dict[str, Any] = {"most": counts.MOST, "registered": kinds.names()}
-        plan = plan_of("weir.workers.mail.reports", name, parameters)
+        plan = plan_of("weir.workers.mail", name, parameters)
         assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "weir_mail_email"}
-        assert rows_read("weir.workers.mail.reports", name, parameters, "weir_mail_email") <= most
+        assert rows_read("weir.workers.mail", name, parameters, "weir_mail_email") <= most
         transaction.set_rollback(True)
 
 
@@ -211,5 +211,5 @@ def test_forgetting_and_purging_read_their_rows_by_indexes() -> None:
     assert rows_read("weir.workers.mail", "forget", parameters, "weir_mail_email") <= 3
     assert read_by(lambda: forgetting._to("KIM.4712@customers.example").count()) <= 1
     purge: dict[str, Any] = {"older_than": 0.0, "after": "1970-01-01T00:00Z", "after_id": 0, "batch": 500}
-    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "weir_mail_email") <= 500
-    assert rows_read("weir.workers.mail.maintenance", "purge_renderings", purge, "weir_mail_rendering") <= 1_001
+    assert rows_read("weir.workers.mail", "purge_renderings", purge, "weir_mail_email") <= 500
+    assert rows_read("weir.workers.mail", "purge_renderings", purge, "weir_mail_rendering") <= 1_001

@@ -395,7 +395,7 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'weir_fetches_fetch'::regclass")
     place: dict[str, object] = {"after": 0, "last": old.pk}
-    room = "weir.workers.fetches.maintenance"
+    room = "weir.workers.fetches"
     assert rows_read(room, "late_fetches", {**place, "batch": 5_000}, "weir_fetches_fetch") == 0
     assert rows_read(room, "late_robots_files", place, "weir_fetches_robotsfile") == 0
     judged: dict[str, object] = {
@@ -417,7 +417,7 @@ def test_looking_for_idle_sites_reads_the_next_ones_only() -> None:
     middle = Site.objects.order_by("pk")[2_500].pk
     for after in (0, middle):
         parameters: dict[str, object] = {"after": after, "most": 500, "idle_for": 60.0}
-        assert rows_read("weir.workers.fetches.maintenance", "idle_sites", parameters, "weir_ratelimit_site") == 500
+        assert rows_read("weir.workers.fetches", "idle_sites", parameters, "weir_ratelimit_site") == 500
 
 
 def test_a_deleted_site_is_remembered_for_a_week() -> None:

@@ -72,10 +72,7 @@ def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state:
     """Not for lost messages, of which there are thousands where a broker is emptied: nobody had these in hand."""
     lost, *_ = running(60)
     Fetch.objects.filter(pk=lost).update(state=state, lease_until=database_now() - HOUR)
-    assert (
-        rows_read("weir.workers.fetches.maintenance", "lost", {"most": sweeping.MOST_FOUND}, "weir_fetches_fetch")
-        == rows
-    )
+    assert rows_read("weir.workers.fetches", "lost", {"most": sweeping.MOST_FOUND}, "weir_fetches_fetch") == rows
 
 
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:

@@ -359,7 +359,7 @@ def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, mon
     clock: Any = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
     for module in (changes, inbox.writing, models):
         monkeypatch.setattr(module, "time", clock)
-    run_within = statements.run_within
+    execute = statements.execute
 
     def stop_after(do: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         result = do(*arguments, **options)
@@ -371,7 +371,7 @@ def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, mon
             inbox.notify(1, "news", "Hello")
     else:
         with monkeypatch.context() as patched:
-            patched.setattr(statements, "run_within", partial(stop_after, run_within))
+            patched.setattr(statements, "execute", partial(stop_after, execute))
             inbox.mark_read(1, [row.pk])
     assert doubted() == {1}
     assert_kept()
@@ -395,7 +395,7 @@ def test_a_doubt_that_cannot_be_noted_raises_nothing(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(outages, "_quiet_until", {})
     with redis_out_of_reach(tmp_path), monkeypatch.context() as patched, capture_logs() as entries:
-        patched.setattr(statements, "run_within", away)
+        patched.setattr(statements, "execute", away)
         tell(1)
     assert [entry["event"] for entry in entries] == ["unread_delta_missed", "unread_doubt_not_noted"]
     assert Notification.objects.count() == 1

@@ -25,10 +25,11 @@ from django.db import connection, connections
 for label in ("weir_timeline", "weir_notifications"):
     call_command("migrate", label, verbosity=0)
 from weir.conf import settings
-from weir.notifications import flush, forgetting, inbox, reconcile, user_keys
+from weir.notifications import changes, flush, forgetting, inbox, read_marks, reconcile, user_keys
+from weir.notifications.inbox import reading
 from weir.notifications.models import Doubt, ForgottenUser, Notification, UnreadCount
-from weir.notifications.reconciliation import doubts, full_scan, page
-from weir.postgres import statements
+from weir.notifications.reconciliation import doubts, drift, full_scan, page
+from weir.postgres import moments
 
 keys = json.loads(sys.argv[1])
 if settings.WEIR_USER_FOREIGN_KEY:
@@ -50,13 +51,13 @@ found["scan by users"] = scanned()
 page.USERS, page.ROWS = 20_000, 2
 found["scan by rows"] = scanned()
 page.USERS = 1
-statements.run("weir.notifications", "doubts/note", {"users": user_keys.array(keys)})
-Doubt.objects.update(noted_at=page.beginning())
+changes.NOTE_DOUBTS_WITHIN(users=user_keys.array(keys))
+Doubt.objects.update(noted_at=moments.now())
 found["doubts"] = sorted(user for part in doubts.pages() for user in part.users)
 doubts.clear({doubt.user_id: doubt.noted_at for doubt in Doubt.objects.all()})
 forgetting.USERS_AT_ONCE = 1
 for key in keys:
-    statements.run("weir.notifications", "forgetting/note", {"user": key})
+    forgetting.NOTE_FORGETTING(user=key)
 found["forgotten"] = sorted(user.user_id for part in forgetting._pages(float("inf")) for user in part)
 ForgottenUser.objects.all().delete()
 
@@ -102,20 +103,20 @@ two = ["a", "B"]
 first, last = UnreadCount.objects.filter(pk__in=two).order_by("user_id").values_list("user_id", flat=True)
 found["first"] = first
 
-def run(name, **parameters):
-    return lambda: statements.run("weir.notifications", name, {"users": user_keys.array(two), **parameters})
+def run(statement, **parameters):
+    return lambda: statement(users=user_keys.array(two), **parameters)
 
-run("doubts/note")()
+run(changes.NOTE_DOUBTS_WITHIN)()
 noted = [Doubt.objects.get(pk=key).noted_at for key in two]
 [epoch] = {UnreadCount.objects.get(pk=key).epoch for key in two}
 number, doubt = row_of("weir_notifications_unreadcount"), row_of("weir_notifications_doubt")
 found["locks"] = {
-    "clear": locks_in_order(doubt, run("doubts/clear", noted=noted)),
-    "repair": locks_in_order(number, run("drift/repair", drifts=[1, 1], unread_counts=[8, 8], epochs=[epoch] * 2)),
-    "apply": locks_in_order(number, run("flush/apply", epoch=epoch + 1, deltas=[1, 1], cap=0)),
+    "clear": locks_in_order(doubt, run(doubts.CLEAR_DOUBTS, noted=noted)),
+    "repair": locks_in_order(number, run(drift.REPAIR, drifts=[1, 1], unread_counts=[8, 8], epochs=[epoch] * 2)),
+    "apply": locks_in_order(number, run(flush.APPLY_EPOCH, epoch=epoch + 1, deltas=[1, 1], cap=0)),
 }
-run("doubts/note")()
-found["locks"]["note"] = locks_in_order(doubt, run("doubts/note"))
+run(changes.NOTE_DOUBTS_WITHIN)()
+found["locks"]["note"] = locks_in_order(doubt, run(changes.NOTE_DOUBTS_WITHIN))
 first, last = sorted(two)
 found["locks"]["notify_once"] = locks_in_order(
     telling, lambda: inbox.notify_many(["a", "B"], "news", "Hello", dedupe_key="k")
@@ -123,20 +124,20 @@ found["locks"]["notify_once"] = locks_in_order(
 
 # --- indexes
 
-def read_whole(name, **parameters):
+def read_whole(statement, **parameters):
     with connection.cursor() as cursor:
         cursor.execute("SET enable_seqscan = off")
-        cursor.execute("EXPLAIN " + statements._load("weir.notifications", name), parameters)
+        cursor.execute("EXPLAIN " + statement.text, parameters)
         return [line for (line,) in cursor.fetchall() if "Seq Scan on weir_notifications_notification" in line]
 
 array = user_keys.array(two)
 found["read whole"] = {
-    "noted": read_whole("forgetting/noted", after=None, most=10),
-    "delete": read_whole("forgetting/delete", user="a", after=0, batch=10),
-    "settle": read_whole("read_marks/settle", user="a", after=0, batch=10),
-    "count": read_whole("drift/count", users=array),
+    "noted": read_whole(forgetting.NOTED_FORGETTING, after=None, most=10),
+    "delete": read_whole(forgetting.DELETE_FORGOTTEN, user="a", after=0, batch=10),
+    "settle": read_whole(read_marks.SETTLE_MARKED, user="a", after=0, batch=10),
+    "count": read_whole(drift.COUNT_UNREAD, users=array),
     "numbers": read_whole(
-        "inbox/numbers", users=array, incarnation="", open_epoch=1, most_counted=10, known_number=0
+        reading.UNREAD_NUMBERS, users=array, incarnation="", open_epoch=1, most_counted=10, known_number=0
     ),
 }
 print(json.dumps(found))

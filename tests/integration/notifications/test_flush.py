@@ -23,6 +23,7 @@ from weir.notifications.link.keys import keys
 from weir.notifications.models import FlushedEpoch, Notification, UnreadCount
 from weir.notifications.removal import retention
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 pytestmark = MARKS
 
@@ -79,11 +80,11 @@ def test_two_that_apply_an_epoch_at_once_write_it_once(in_threads: InThreads, ev
     """The second does not wait: it leaves the epoch, and its dropping, to the first."""
     counters.add({1: 1})
     applied, met = Event(), Event()
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def linger(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
-        rows = run_within(package, name, parameters, **how)
-        if name == "flush/apply" and rows[0].epochs:
+    def linger(statement: Statement[Any], *how: Any) -> Any:
+        rows = execute(statement, *how)
+        if statement.name == "apply_epoch" and rows[0].epochs:
             applied.set()
             eventually(met.is_set, "the second to meet the first")
         return rows
@@ -98,7 +99,7 @@ def test_two_that_apply_an_epoch_at_once_write_it_once(in_threads: InThreads, ev
         return flush.flush_sealed().users
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statements, "run_within", linger)
+        patch.setattr(statements, "execute", linger)
         assert in_threads(2, one) == [1, 0]
     assert stored() == {1: 1}
 
@@ -109,11 +110,11 @@ def test_epochs_are_not_refused_while_one_is_being_applied(
     """A reconciler waits for the flusher's commit, so that it sees what it repairs after it."""
     counters.add({1: 1})
     applied = Event()
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def linger(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
-        rows = run_within(package, name, parameters, **how)
-        if name == "flush/apply":
+    def linger(statement: Statement[Any], *how: Any) -> Any:
+        rows = execute(statement, *how)
+        if statement.name == "apply_epoch":
             applied.set()
             eventually(lambda: waiters(connection.connection), "the refusal to wait", seconds=5)
         return rows
@@ -126,26 +127,26 @@ def test_epochs_are_not_refused_while_one_is_being_applied(
         else:
             assert flush_sealed().users == 1
 
-    monkeypatch.setattr(statements, "run_within", linger)
+    monkeypatch.setattr(statements, "execute", linger)
     in_threads(2, one)
 
 
 def test_applying_an_epoch_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was too large for the limit of statements would never be flushed; others keep theirs."""
     limits: list[str] = []
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def look(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
+    def look(statement: Statement[Any], *how: Any) -> Any:
         with connection.cursor() as cursor:
             cursor.execute("SHOW statement_timeout")
-            limits.append(name + " " + cursor.fetchone()[0])
-        return run_within(package, name, parameters, **how)
+            limits.append(statement.name + " " + cursor.fetchone()[0])
+        return execute(statement, *how)
 
     counters.add({1: 1})
-    monkeypatch.setattr(statements, "run_within", look)
+    monkeypatch.setattr(statements, "execute", look)
     flush_sealed()
     inbox.unread_count(1)
-    assert limits == ["flush/highest_epoch 1min", "watch/state 1min", "flush/apply 0", "inbox/numbers 1min"]
+    assert limits == ["highest_epoch 1min", "watched_state 1min", "apply_epoch 0", "unread_numbers 1min"]
 
 
 def test_a_flusher_with_an_epoch_that_was_dropped_writes_nothing() -> None:

@@ -167,18 +167,18 @@ def test_numbers_of_many_users_cost_one_call_and_one_query(monkeypatch: pytest.M
     """For 5,000 users, asked for twice or not, told anything or not; twice as much for one more."""
     inbox.notify_many(range(1, 3_001), "news", "Hello")
     calls: list[str] = []
-    peek, run = counters.peek, statements.run_within
+    peek, execute = counters.peek, statements.execute
 
     def peeked(users: Collection[int]) -> counters.Peek:
         calls.append("Redis")
         return peek(users)
 
-    def queried(*arguments: Any, **options: Any) -> list[Any]:
+    def queried(*how: Any) -> list[Any]:
         calls.append("PostgreSQL")
-        return run(*arguments, **options)
+        return execute(*how)
 
     monkeypatch.setattr(counters, "peek", peeked)
-    monkeypatch.setattr(statements, "run_within", queried)
+    monkeypatch.setattr(statements, "execute", queried)
     numbers = inbox.unread_counts([*range(1, 5_001), 1, 2, 3])
     assert calls == ["Redis", "PostgreSQL"]
     assert numbers == {user_id: int(user_id <= 3_000) for user_id in range(1, 5_001)}

@@ -22,7 +22,8 @@ from weir.notifications import flush, forgetting, inbox, read_marks, reconcile
 from weir.notifications.reconciliation import drift
 from weir.notifications.models import ForgottenUser, Notification
 from weir.notifications.reconciliation import changed
-from weir.postgres import statements
+from project.doctor.themes.postgresql import OLDEST_SNAPSHOT
+from weir.ops.metrics.parts.database import DATABASE_SESSIONS
 
 drift.APART_S = changed.SETTLED_S = 0.0
 inbox.writing.MOST_MARKED = 1
@@ -50,8 +51,8 @@ def exact():
     return not seen.differing and inbox.unread_counts(users) == rows()
 
 def told():
-    holders = {(kind, name) for kind, _, name, *_ in statements.run("project.doctor", "oldest_snapshot", {})}
-    [(age_s, *_)] = statements.run("weir.ops.metrics", "database", {})
+    holders = {(kind, name) for kind, _, name, *_ in OLDEST_SNAPSHOT()}
+    [(age_s, *_)] = DATABASE_SESSIONS()
     return ("prepared", "one") in holders and age_s > 0
 
 assert reconcile.run_pass().trusted

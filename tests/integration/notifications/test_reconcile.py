@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -26,8 +25,9 @@ from weir.notifications import changes, counters, flush, inbox, reconcile
 from weir.notifications.link import calls, places
 from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt, Notification, Reconciliation
-from weir.notifications.reconciliation import changed, drift, lease, page
+from weir.notifications.reconciliation import changed, doubts, drift, lease, page
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
 
@@ -311,16 +311,16 @@ def test_a_user_who_is_notified_while_rows_are_counted_is_judged(monkeypatch: py
     """However long that takes: what is compared is of the moment before, and a doubt ends."""
     inbox.notify_many([1, 2], "news", "Hello")
     sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now())")
-    run_within = statements.run_within
+    execute = statements.execute
     counted: list[Any] = []
 
-    def notified(package: str, name: str, parameters: dict[str, Any], **options: Any) -> Any:
-        if name == "drift/count":
+    def notified(statement: Statement[Any], parameters: dict[str, Any], *database: Any) -> Any:
+        if statement.name == "count_unread":
             counted.extend(map(int, parameters["users"].strip("{}").split(",")))
             elsewhere(lambda: inbox.notify(1, "news", "Hello"))
-        return run_within(package, name, parameters, **options)
+        return execute(statement, parameters, *database)
 
-    monkeypatch.setattr(drift, "_query_within", partial(notified, "weir.notifications"))
+    monkeypatch.setattr(statements, "execute", notified)
     assert reconciled().doubtful == 0
     assert 1 in counted
     assert not Doubt.objects.exists()
@@ -449,7 +449,7 @@ def test_doubts_end_where_a_pass_has_looked_unless_noted_again(monkeypatch: pyte
     no_scan(monkeypatch)
     sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
     make_wrong(1)
-    between_looks(monkeypatch, lambda: statements.run("weir.notifications", "doubts/note", {"users": [1]}))
+    between_looks(monkeypatch, lambda: doubts.NOTE_DOUBTS(users=[1]))
     assert reconciled().repaired.first == {1: 1}
     assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
     assert reconciled().looked_at == 1

@@ -22,7 +22,6 @@ from weir.notifications.link import outages
 from weir.notifications.models import Doubt, Notification, Reconciliation
 from weir.notifications.reconciliation import changed, doubts, drift, full_scan, page, repairs
 from weir.notifications.reconciliation.lease import Cursors
-from weir.postgres import statements
 from weir.workers.unread import tasks
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
@@ -134,7 +133,7 @@ def test_doubts_that_a_pass_has_no_time_for_are_left_to_the_next(monkeypatch: py
     monkeypatch.setattr(page, "USERS", 2)
     monkeypatch.setattr(reconcile, "REST_S", -1.0)
     for user_id in (5, 4, 3, 2, 1, 5):
-        statements.run("weir.notifications", "doubts/note", {"users": [user_id]})
+        doubts.NOTE_DOUBTS(users=[user_id])
     left = []
     for _ in range(3):
         reconciled()
@@ -148,7 +147,7 @@ def test_users_with_many_unread_rows_are_pages_of_their_own(monkeypatch: pytest.
         inbox.notify_many([1, 2, 3], "news", "Hello")
     inbox.notify_many([4, 5], "news", "Hello")
     flush.flush_sealed()
-    statements.run("weir.notifications", "doubts/note", {"users": [1, 2, 3, 4, 5]})
+    doubts.NOTE_DOUBTS(users=[1, 2, 3, 4, 5])
     monkeypatch.setattr(page, "ROWS", 5)
     cursors = Cursors(changes_until=datetime(2000, 1, 1, tzinfo=UTC), changes_until_id=0, scanned_until=None)
     for pages in (doubts.pages(), changed.pages(cursors)):

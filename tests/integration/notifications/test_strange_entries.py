@@ -16,6 +16,7 @@ from weir.notifications.link import calls
 from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt, UnreadCount
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 
@@ -112,19 +113,19 @@ def test_of_many_strange_entries_the_first_few_are_said(valkey: redis.Redis) -> 
 
 def test_a_doubt_is_noted_in_the_transaction_that_flushes(valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed before its commit, neither is there; otherwise nobody would know of a number that is too low."""
-    run_within, written = statements.run_within, set[str]()
+    execute, written = statements.execute, set[str]()
 
-    def killed(package: str, name: str, *arguments: Any, **how: Any) -> Any:
-        rows = run_within(package, name, *arguments, **how)
-        written.add(name)
-        if written >= {"doubts/note", "flush/apply"}:
+    def killed(statement: Statement[Any], *how: Any) -> Any:
+        rows = execute(statement, *how)
+        written.add(statement.name)
+        if written >= {"note_doubts", "apply_epoch"}:
             raise KeyboardInterrupt
         return rows
 
     inbox.notify_many([1, 2], "news", "Hello")
     valkey.zadd(keys().open, {"1": 1.5})
     with monkeypatch.context() as patched:
-        patched.setattr(statements, "run_within", killed)
+        patched.setattr(statements, "execute", killed)
         with pytest.raises(KeyboardInterrupt):
             flush.flush_sealed()
     assert (doubted(), UnreadCount.objects.count()) == (set(), 0)
@@ -139,11 +140,11 @@ def test_two_that_apply_a_spoilt_epoch_at_once_do_not_wait_for_each_other(
     inbox.notify_many([1, 2], "news", "Hello")
     valkey.zadd(keys().open, {"1": 1.5})
     applied, met = Event(), Event()
-    run_within = statements.run_within
+    execute = statements.execute
 
-    def linger(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
-        rows = run_within(package, name, parameters, **how)
-        if name == "flush/apply" and rows[0].epochs:
+    def linger(statement: Statement[Any], *how: Any) -> Any:
+        rows = execute(statement, *how)
+        if statement.name == "apply_epoch" and rows[0].epochs:
             applied.set()
             eventually(met.is_set, "the second to meet the first", seconds=5)
         return rows
@@ -156,7 +157,7 @@ def test_two_that_apply_a_spoilt_epoch_at_once_do_not_wait_for_each_other(
             return users
         return flush.flush_sealed().users
 
-    monkeypatch.setattr(statements, "run_within", linger)
+    monkeypatch.setattr(statements, "execute", linger)
     assert in_threads(2, one) == [1, 0]
     assert doubted() == {1}
 

@@ -25,6 +25,7 @@ from weir.notifications import counters, flush, inbox
 from weir.notifications.link import keys, marks
 from weir.notifications.models import Doubt, Installation
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 COPY = "weir_copy"
@@ -128,13 +129,13 @@ def test_all_keys_are_of_one_slot(valkey: redis.Redis) -> None:
 def test_the_name_is_asked_for_once_and_by_an_ordinary_role(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also a table without its row, which Django's own flush between tests empties, has a name."""
     asked: list[str] = []
-    run = statements.run_within
+    execute = statements.execute
 
-    def noted(package: str, name: str, *arguments: Any, **how: Any) -> Any:
-        asked.append(name)
-        return run(package, name, *arguments, **how)
+    def noted(statement: Statement[Any], *how: Any) -> Any:
+        asked.append(statement.name)
+        return execute(statement, *how)
 
-    monkeypatch.setattr(statements, "run_within", noted)
+    monkeypatch.setattr(statements, "execute", noted)
     with connection.cursor() as cursor:
         cursor.execute("CREATE ROLE ordinary")
         cursor.execute("GRANT SELECT ON weir_notifications_installation TO ordinary")
@@ -146,7 +147,7 @@ def test_the_name_is_asked_for_once_and_by_an_ordinary_role(monkeypatch: pytest.
             cursor.execute("DROP OWNED BY ordinary")
             cursor.execute("DROP ROLE ordinary")
     assert keys.keys() == as_ordinary
-    assert asked == ["installation/identity"]
+    assert asked == ["identity_of_installation"]
     name = Installation.objects.get()
     Installation.objects.all().delete()
     keys.forget()
@@ -156,15 +157,15 @@ def test_the_name_is_asked_for_once_and_by_an_ordinary_role(monkeypatch: pytest.
 
 def test_a_change_raises_nothing_where_postgresql_does_not_tell_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection has died since the COMMIT, and the process has sent no change before."""
-    run = statements.run_within
+    execute = statements.execute
 
-    def refused(package: str, name: str, *arguments: Any, **how: Any) -> Any:
-        if name == "installation/identity":
+    def refused(statement: Statement[Any], *how: Any) -> Any:
+        if statement.name == "identity_of_installation":
             raise OperationalError("the connection is closed")
-        return run(package, name, *arguments, **how)
+        return execute(statement, *how)
 
     with monkeypatch.context() as patched:
-        patched.setattr(statements, "run_within", refused)
+        patched.setattr(statements, "execute", refused)
         inbox.notify(1, "news", "Hello")
         assert inbox.unread_count(1) == 1
     assert set(Doubt.objects.values_list("pk", flat=True)) == {1}

@@ -33,7 +33,6 @@ from weir.notifications.link.keys import keys as names
 from weir.notifications.models import Excess, ForgottenUser, Notification
 from weir.notifications.reconciliation import drift
 from weir.notifications.removal import cap, expiry
-from weir.postgres import statements
 
 USERS = (1, 2, 3)
 EXAMPLES, STEPS = (1_000 if "WEIR_FAULTS" in os.environ else 30), 30
@@ -266,7 +265,7 @@ class UnreadNumbers(RuleBasedStateMachine):
         epoch, deltas = read
         if epoch:
             parameters = {"epoch": epoch, "users": list(deltas), "deltas": list(deltas.values()), "cap": CAP}
-            statements.run("weir.notifications", "flush/apply", parameters)
+            flush.APPLY_EPOCH(**parameters)
         return epoch
 
     @rule(epoch=consumes(applied))

@@ -74,13 +74,13 @@ def test_pages_come_sorted_from_their_indexes() -> None:
 def test_passes_and_purges_read_what_they_look_for_and_no_more() -> None:
     """Users who changed lately, a slice of the full scan, a look, rows read long ago: each by its index."""
     plans: dict[str, tuple[dict[str, object], str]] = {
-        "reconcile/changed": (
+        "changed_users": (
             {"after": LATELY, "after_id": 0, "until": LATELY + timedelta(minutes=5), "most": 20_000},
             "weir_notification_changes",
         ),
-        "reconcile/slice": ({"after": 1_000, "users": 100, "rows": 1_000}, UNREAD),
-        "drift/count": ({"users": list(range(1, 101))}, UNREAD),
-        "retention/purge": ({"older_than": 86_400.0, "batch": 1_000}, "weir_notification_read"),
+        "slice_of_users": ({"after": 1_000, "users": 100, "rows": 1_000}, UNREAD),
+        "count_unread": ({"users": list(range(1, 101))}, UNREAD),
+        "purge_notifications": ({"older_than": 86_400.0, "batch": 1_000}, "weir_notification_read"),
     }
     for name, (parameters, index) in plans.items():
         assert indexes(plan_of("weir.notifications", name, parameters)) in ({index}, {f"{index}_since"}), name
@@ -91,19 +91,19 @@ def test_settling_and_removal_read_a_batch_and_no_more() -> None:
     """Of a user with many covered rows, of one far above the cap, of many rows that have expired: each by its index."""
     batch = 20
     trimmed: dict[str, object] = {"user": USER, "cap": MOST, "batch": batch}
-    assert indexes(plan_of("weir.notifications", "cap/trim", trimmed)) == {UNREAD}
-    assert batch <= rows_read("weir.notifications", "cap/trim", trimmed, NOTIFICATIONS) <= MOST + 1 + 3 * batch
+    assert indexes(plan_of("weir.notifications", "trim", trimmed)) == {UNREAD}
+    assert batch <= rows_read("weir.notifications", "trim", trimmed, NOTIFICATIONS) <= MOST + 1 + 3 * batch
 
     read_marks.mark_all(USER)
     settled: dict[str, object] = {"user": USER, "after": 0, "batch": batch}
-    assert indexes(plan_of("weir.notifications", "read_marks/settle", settled)) == {UNREAD}
-    assert batch <= rows_read("weir.notifications", "read_marks/settle", settled, NOTIFICATIONS) <= 3 * batch
+    assert indexes(plan_of("weir.notifications", "settle_marked", settled)) == {UNREAD}
+    assert batch <= rows_read("weir.notifications", "settle_marked", settled, NOTIFICATIONS) <= 3 * batch
 
     with connection.cursor() as cursor:
         cursor.execute("UPDATE weir_notifications_notification SET expires_at = created_at WHERE id % 100 = 0")
     expired: dict[str, object] = {"batch": batch}
-    assert indexes(plan_of("weir.notifications", "retention/expire", expired)) == {"weir_notification_expires"}
-    assert batch <= rows_read("weir.notifications", "retention/expire", expired, NOTIFICATIONS) <= 3 * batch
+    assert indexes(plan_of("weir.notifications", "expire", expired)) == {"weir_notification_expires"}
+    assert batch <= rows_read("weir.notifications", "expire", expired, NOTIFICATIONS) <= 3 * batch
 
 
 @pytest.mark.usefixtures("rows")
@@ -111,25 +111,23 @@ def test_forgetting_users_looks_at_their_notifications_and_no_others() -> None:
     """However many others there are, and whatever PostgreSQL knows of the notes."""
     users = "{" + ",".join(map(str, range(1, 1_001))) + "}"
     plans: dict[str, dict[str, object]] = {
-        "noted": {"after": 7, "most": 1_000},
-        "delete": {"user": USER, "after": 0, "batch": 1_000},
-        "returned": {"users": users},
-        "finish": {"users": users, "oldest_live": 7},
+        "noted_forgetting": {"after": 7, "most": 1_000},
+        "delete_forgotten": {"user": USER, "after": 0, "batch": 1_000},
+        "returned_users": {"users": users},
+        "finish_forgetting": {"users": users, "oldest_live": 7},
     }
     for name, parameters in plans.items():
-        assert indexes(plan_of("weir.notifications", f"forgetting/{name}", parameters)), name
+        assert indexes(plan_of("weir.notifications", name, parameters)), name
 
 
 @pytest.mark.usefixtures("rows")
 def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> None:
     """These are prepared, and may get one plan for all parameters."""
-    assert indexes(generic_plan_of("weir.notifications", "inbox/numbers")) == {f"{UNREAD}_since"}
-    found_by = indexes(generic_plan_of("weir.notifications", "inbox/mark_all_read")) - {
-        UNREAD
-    }  # which may find them by id
+    assert indexes(generic_plan_of("weir.notifications", "unread_numbers")) == {f"{UNREAD}_since"}
+    found_by = indexes(generic_plan_of("weir.notifications", "mark_all_read")) - {UNREAD}  # which may find them by id
     assert found_by == {f"{UNREAD}_since"}
-    assert indexes(generic_plan_of("weir.notifications", "inbox/mark_read")) == set()  # by the primary key
-    assert indexes(generic_plan_of("weir.notifications", "inbox/mark_unread")) == {"weir_notification_inbox"}
+    assert indexes(generic_plan_of("weir.notifications", "mark_read")) == set()  # by the primary key
+    assert indexes(generic_plan_of("weir.notifications", "mark_unread")) == {"weir_notification_inbox"}
 
 
 @pytest.mark.usefixtures("rows")
@@ -141,16 +139,16 @@ def test_counting_by_kind_reads_what_it_counts_and_no_more() -> None:
     for most in (MOST, inbox.reading.MOST_COUNTED):
         parameters: dict[str, object] = {"user": USER, "most_counted": most}
         for plan in (
-            plan_of("weir.notifications", "inbox/by_kind", parameters),
-            generic_plan_of("weir.notifications", "inbox/by_kind"),
+            plan_of("weir.notifications", "by_kind", parameters),
+            generic_plan_of("weir.notifications", "by_kind"),
         ):
             assert indexes(plan) == {f"{UNREAD}_since"}
             assert not [node for node in plan if "changed_xid" in str(node.get("Sort Key"))]
-        read = rows_read("weir.notifications", "inbox/by_kind", parameters, "weir_notifications_notification")
+        read = rows_read("weir.notifications", "by_kind", parameters, "weir_notifications_notification")
         assert read == min(most, UNREAD_OF_USER)
     read_marks.mark_all(USER)
     inbox.notify(USER, "news", "not covered")
-    assert rows_read("weir.notifications", "inbox/by_kind", parameters, "weir_notifications_notification") == 1
+    assert rows_read("weir.notifications", "by_kind", parameters, "weir_notifications_notification") == 1
 
 
 @pytest.mark.usefixtures("valkey")

@@ -146,10 +146,8 @@ def test_no_table_is_read_from_end_to_end() -> None:
         cursor.execute("SET enable_seqscan = off")
         try:
             parameters: dict[str, object] = {"most": 10}
-            assert scanned("weir.notifications", "reports/unread_status", parameters) <= {
-                "weir_notifications_reconciliation"
-            }
-            assert scanned("weir.notifications", "reports/repairs", parameters) == set()
+            assert scanned("weir.notifications", "unread_status", parameters) <= {"weir_notifications_reconciliation"}
+            assert scanned("weir.notifications", "repairs", parameters) == set()
         finally:
             cursor.execute("RESET enable_seqscan")
 

@@ -12,7 +12,9 @@ import pytest
 from django.db import DatabaseError
 
 from tests.integration.conftest import Eventually, WaitersOf
+from tests.rooms import statement
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import slots
 from weir.ratelimit.sites import create_sites
 
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class NamedSite(NamedTuple):
-    """What sites/named.sql returns."""
+    """What named_sites.sql returns."""
 
     id: int
     name: str
@@ -46,8 +48,11 @@ class Turned(NamedTuple):
     id: int
 
 
+UNDECLARED: Statement[tuple[object, ...]] = statement("weir.ratelimit", "named_sites")
+
+
 def named(row: type[Any]) -> list[Any]:
-    return statements.run("weir.ratelimit", "sites/named", {"names": ["a.test"]}, row=row)
+    return statement("weir.ratelimit", "named_sites", row=row)(names=["a.test"])
 
 
 def test_rows_are_of_the_declared_class() -> None:
@@ -61,7 +66,7 @@ def test_rows_are_of_the_declared_class() -> None:
 def test_rows_that_nobody_declares_can_only_be_counted() -> None:
     """For mypy their values are objects, and have no names. It complains of a comment that it does not need."""
     create_sites(["a.test"])
-    [row] = statements.run("weir.ratelimit", "sites/named", {"names": ["a.test"]})
+    [row] = UNDECLARED(names=["a.test"])
     assert type(row) is tuple
     with pytest.raises(AttributeError):
         _ = row.name  # type: ignore[attr-defined]
@@ -78,16 +83,16 @@ def test_rows_that_nobody_declares_can_only_be_counted() -> None:
 )
 def test_other_columns_fail_at_the_first_execution(row: type[Any], difference: str) -> None:
     """A rename in the SQL alone is no silent None: the error names statement, class and columns, also without rows."""
-    with pytest.raises(statements.WrongColumns, match=f"ratelimit/sql/sites/named.sql returns {difference}"):
+    with pytest.raises(statements.WrongColumns, match=f"ratelimit/sql/named_sites.sql returns {difference}"):
         named(row)
 
 
 def test_a_statement_without_columns_has_no_rows() -> None:
     """What returns nothing cannot be declared to return something."""
-    known = {"key": "ada 192.0.2.1", "for": timedelta(days=1)}
-    assert statements.run("project.logins", "remember", known) == []
+    known = {"key": "ada 192.0.2.1", "known_for": timedelta(days=1)}
+    assert statement("project.logins", "remember")(**known) == []
     with pytest.raises(statements.WrongColumns, match=r"without \['id'\], and with \[\]"):
-        statements.run("project.logins", "remember", known, row=Shorter)
+        statement("project.logins", "remember", row=Shorter)(**known)
 
 
 @pytest.mark.django_db(transaction=False)
@@ -95,14 +100,14 @@ def test_one_that_fails_in_a_test_case_leaves_the_rest_of_the_test() -> None:
     """Outside of tests it rolls back itself alone, too: as when the gate refuses it, and it is tried once more."""
     create_sites(["a.test"])
     with pytest.raises(DatabaseError):
-        statements.run("weir.ratelimit", "sites/named", {"names": 7})
+        UNDECLARED(names=7)
     assert named(NamedSite)
 
 
 def test_the_connection_goes_on_after_wrong_columns() -> None:
     """The error of one caller is not the next one's."""
-    with pytest.raises(statements.WrongColumns), statements.own_transaction("weir.ratelimit") as query:
-        query("sites/named", {"names": []}, row=Turned)
+    with pytest.raises(statements.WrongColumns), statements.own_transaction() as execute:
+        execute(statement("weir.ratelimit", "named_sites", row=Turned), names=[])
     assert named(NamedSite) == []
 
 

@@ -92,11 +92,7 @@ def test_a_server_that_takes_no_writes_is_refused(in_database: Callable[[str, st
 
 def test_a_standby_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is read-only anyway; the sentence says what it is."""
-    monkeypatch.setattr(
-        readiness,
-        "_query",
-        lambda name, *_arguments, **_options: [] if name == "bounds" else [readiness.Writes(True, False)],
-    )
+    monkeypatch.setattr(readiness, "WRITES", lambda: [readiness.Writes(True, False)])
     assert asked() == (503, "PostgreSQL is a standby, which takes no writes.")
 
 
@@ -107,7 +103,7 @@ def test_a_database_that_is_away_is_told_at_once(error: type[Exception], monkeyp
     def refused(*_arguments: object, **_options: object) -> None:
         raise error("connection to server at 10.0.0.7 refused")
 
-    monkeypatch.setattr(readiness, "_query", refused)
+    monkeypatch.setattr(readiness, "BOUNDS", refused)
     assert asked() == (503, AWAY)
 
 

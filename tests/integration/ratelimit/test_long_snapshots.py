@@ -19,6 +19,7 @@ from tests.conftest import ROOMS
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, claim, database_now
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take, wait_s
 from weir.postgres import planner, statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import slots
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.sites import known_sites
@@ -27,7 +28,9 @@ from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, RobotsFile
 from weir.workers.fetches.robots import files
+from weir.workers.history.rollup import ROLLUP
 from weir.workers.throttled.models import PostponedTask
+from weir.workers.throttled.publishing import PUBLISH, WAITING_SITES
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -64,10 +67,6 @@ def _blocks_read() -> int:
             "SELECT heap_blks_read + heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'weir_ratelimit_site'"
         )
         return int(cursor.fetchone()[0])
-
-
-def run(package: str, name: str, **parameters: Any) -> Call:
-    return partial(statements.run, package, name, parameters)
 
 
 def given_back() -> list[int]:
@@ -114,7 +113,7 @@ def asking_what_robots_txt_says() -> Call:
         refresh_at=Now(),
         expires_at=Now() + timedelta(days=1),
     )
-    return run("weir.workers.fetches.robots", "known", origins=[URL[:-1]], fetched_at=[None], most=1)
+    return partial(files.KNOWN_ROBOTS, origins=[URL[:-1]], fetched_at=[None], most=1)
 
 
 def asking_for_robots_txt() -> Call:
@@ -124,12 +123,12 @@ def asking_for_robots_txt() -> Call:
 def publishing() -> Call:
     PostponedTask.objects.create(site=SITE, task="task", signature="{}", max_wait=DAY)
     times = {"lookahead": 2.6, "beside_fetches": 0.5, "added_grace": 0.0, "delivery": 30.0}
-    return run("weir.workers.throttled", "publish", sites=[SITE], most=200, batch=500, **times)
+    return partial(PUBLISH, sites=[SITE], most=200, batch=500, **times)
 
 
 def finding_where_tasks_wait() -> Call:
     PostponedTask.objects.create(site=SITE, task="task", signature="{}", max_wait=DAY)
-    return run("weir.workers.throttled", "waiting_sites", first="", most=10)
+    return partial(WAITING_SITES, first="", most=10)
 
 
 def rolling_up() -> Call:
@@ -140,7 +139,7 @@ def rolling_up() -> Call:
     def roll_up() -> None:
         with transaction.atomic():
             planner.by_indexes()
-            statements.run_within("weir.workers.history", "rollup", parameters)
+            ROLLUP(**parameters)
 
     return roll_up
 
@@ -152,11 +151,11 @@ PREPARED: dict[str, Callable[[], Call]] = {
     "confirm": confirming,
     "hand_back": handing_back,
     "unreserve": unreserving,
-    "named": lambda: partial(known_sites, {SITE}),
+    "named_sites": lambda: partial(known_sites, {SITE}),
     "activate": requesting,
     "claim": claiming,
-    "known": asking_what_robots_txt_says,
-    "ask": asking_for_robots_txt,
+    "known_robots": asking_what_robots_txt_says,
+    "ask_robots": asking_for_robots_txt,
     "publish": publishing,
     "waiting_sites": finding_where_tasks_wait,
     "rollup": rolling_up,
@@ -218,13 +217,13 @@ def test_a_reservation_that_waited_for_the_lock_finds_the_row(
     """By one statement, though the version that is locked is none that this statement sees."""
     site_at("1/s")
     take()
-    query, ran = slots._query, list[str]()
+    execute, ran = statements.execute, list[str]()
 
-    def noted(name: str, *arguments: Any, **options: Any) -> Any:
-        ran.append(name)
-        return query(name, *arguments, **options)
+    def noted(statement: Statement[Any], *how: Any) -> Any:
+        ran.append(statement.name)
+        return execute(statement, *how)
 
-    monkeypatch.setattr(slots, "_query", noted)
+    monkeypatch.setattr(statements, "execute", noted)
     other_connection.execute("UPDATE weir_ratelimit_site SET next_start = clock_timestamp() + interval '9 s'")
 
     def reserve(number: int) -> Reservation | None:
@@ -236,4 +235,4 @@ def test_a_reservation_that_waited_for_the_lock_finds_the_row(
 
     reservation, _ = in_threads(2, reserve)
     assert wait_s(reservation) > 5
-    assert "slots/estimate" not in ran, "it looked again why nothing was reserved"
+    assert "estimate" not in ran, "it looked again why nothing was reserved"

@@ -152,6 +152,6 @@ def test_it_finds_sites_and_slots_by_their_indexes() -> None:
         )
         cursor.execute("ANALYZE weir_ratelimit_site")
     parameters: dict[str, Any] = {"names": [SITE], "starts": [1], "slots": [NOWHERE], "agos": [0.0]}
-    nodes = plan_of("weir.ratelimit", "sites/start_out_of_time", parameters)
+    nodes = plan_of("weir.ratelimit", "start_out_of_time", parameters)
     tables = {Site._meta.db_table, Slot._meta.db_table}
     assert not [n for n in nodes if n["Node Type"] == "Seq Scan" and n["Relation Name"] in tables]

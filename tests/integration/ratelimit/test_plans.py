@@ -66,7 +66,7 @@ def indexes_of_slots(nodes: list[dict[str, Any]]) -> set[tuple[str, bool]]:
 @pytest.mark.usefixtures("slots")
 def test_the_function_is_inlined(statement: str) -> None:
     """No plan calls it; its conditions stand in its place."""
-    nodes = plan_of("weir.ratelimit", f"slots/{statement}", PARAMETERS[statement])
+    nodes = plan_of("weir.ratelimit", statement, PARAMETERS[statement])
     assert FUNCTION not in str(nodes)
     assert "recalled_slot" in str(nodes), "its last condition"
 
@@ -76,15 +76,15 @@ def test_the_function_is_inlined(statement: str) -> None:
 def test_given_back_slots_are_found_by_their_index(statement: str) -> None:
     """So a reservation looks at the few that were given back at its site, however many slots there are."""
     parameters = PARAMETERS[statement]
-    indexes = indexes_of_slots(plan_of("weir.ratelimit", f"slots/{statement}", parameters))
+    indexes = indexes_of_slots(plan_of("weir.ratelimit", statement, parameters))
     assert ("weir_slot_given_back", True) in indexes
     assert indexes <= {("weir_slot_given_back", True), ("weir_ratelimit_slot_pkey", True)}
-    assert rows_read("weir.ratelimit", f"slots/{statement}", parameters, "weir_ratelimit_slot") <= 2 * FEW
+    assert rows_read("weir.ratelimit", statement, parameters, "weir_ratelimit_slot") <= 2 * FEW
 
 
 @pytest.mark.usefixtures("slots")
 def test_a_reservation_keeps_that_plan() -> None:
     """It is prepared, and so planned without knowing its values (Prepared plan)."""
-    nodes = generic_plan_of("weir.ratelimit", "slots/reserve")
+    nodes = generic_plan_of("weir.ratelimit", "reserve")
     assert FUNCTION not in str(nodes)
     assert indexes_of_slots(nodes) == {("weir_slot_given_back", True)}

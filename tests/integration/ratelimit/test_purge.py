@@ -73,16 +73,16 @@ def test_purge_ends_where_everything_was_reserved_lately(monkeypatch: pytest.Mon
     """An hour's slots are not read for the few that passed long ago."""
     monkeypatch.setattr(slots, "PURGE_BATCH", 10)
     batches: list[int] = []
-    run = slots._query
+    purge_slots = slots.PURGE_SLOTS
 
-    def counted(name: str, parameters: dict[str, object], **how: Any) -> list[Any]:
+    def counted(**parameters: Any) -> list[Any]:
         batches.append(1)
-        return run(name, parameters, **how)
+        return purge_slots(**parameters)
 
     site_at()
     grown_old(5, timedelta(hours=2))
     grown_old(200, timedelta(minutes=30))
-    monkeypatch.setattr(slots, "_query", counted)
+    monkeypatch.setattr(slots, "PURGE_SLOTS", counted)
     assert slots.purge(timedelta(hours=1)) == 5
     assert len(batches) == 2
 

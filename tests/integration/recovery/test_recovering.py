@@ -137,7 +137,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(sites, "rest_all"), (reconcile, "distrust"), (recovering_emails, "_query"), (gate, "open_gate")],
+    [(sites, "rest_all"), (reconcile, "distrust"), (recovering_emails, "MAKE_UNKNOWN"), (gate, "open_gate")],
 )
 def test_one_that_is_killed_leaves_the_gate_closed_and_another_begins_anew(
     monkeypatch: pytest.MonkeyPatch, owner: object, name: str

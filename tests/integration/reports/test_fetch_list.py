@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -11,6 +12,7 @@ from tests.cases import case
 from tests.integration.conftest import database_now
 from tests.integration.plans import rows_read_by
 from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_settings
 from weir.ratelimit.sites import UnknownSite
 from weir.workers import cursors
@@ -228,14 +230,13 @@ def test_a_page_reads_its_own_rows_whatever_the_statistics(analyze: bool, monkey
         if analyze:
             cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
     read: list[int] = []
-    run = fetch_list._query
+    execute = statements.execute
 
-    def counted(name: str, parameters: dict[str, object], **options: object) -> object:
-        text = statements._load("weir.workers.fetches.reports", name)
-        read.append(rows_read_by(text, "weir_fetches_fetch", parameters=parameters))
-        return run(name, parameters, **options)  # type: ignore[arg-type]
+    def counted(statement: Statement[Any], parameters: dict[str, object], *database: Any) -> list[Any]:
+        read.append(rows_read_by(statement.text, "weir_fetches_fetch", parameters=parameters))
+        return execute(statement, parameters, *database)
 
-    monkeypatch.setattr(fetch_list, "_query", counted)
+    monkeypatch.setattr(statements, "execute", counted)
     for texts in PAGES:
         read.clear()
         page = fetch_list.fetch_list(fetch_filters.read(texts, database_now()))

@@ -377,7 +377,7 @@ def test_it_looks_at_the_site_alone() -> None:
         "origins": [f"https://{SITE}"],
         "robots_urls": [f"https://{SITE}/robots.txt"],
     }
-    nodes = plan_of("weir.workers.fetches.reports", "forecast", parameters)
+    nodes = plan_of("weir.workers.fetches", "forecast", parameters)
     looks = [node for node in nodes if node.get("Relation Name") == "weir_fetches_fetch"]
     assert len(looks) >= 3
     assert all("Index" in node["Node Type"] or node["Node Type"] == "Bitmap Heap Scan" for node in looks)

@@ -304,7 +304,7 @@ def test_a_long_queue_is_not_read_whole(analyze: bool, place: str, monkeypatch: 
         if analyze:
             cursor.execute("ANALYZE weir_fetches_fetch, weir_ratelimit_site")
     parameters = {"fetch": asked, "obey": True, "path": PATH, "most": 100}
-    assert rows_read("weir.workers.fetches.reports", "why", parameters, "weir_fetches_fetch") < 110
+    assert rows_read("weir.workers.fetches", "why", parameters, "weir_fetches_fetch") < 110
     ran: list[None] = []
     statements.before_each(lambda: ran.append(None))
     found = blockers(asked)["rate"]

@@ -7,6 +7,8 @@ import pytest
 
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, PAGE, RULES, Elapse, known, robots_fetches
+from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import Site
 from weir.workers.fetches.models import RobotsFile, RobotsState
 from weir.workers.fetches.robots import files as robots_files
@@ -33,40 +35,41 @@ def texts_parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Return a list to which each statement is added, with the number of origins that it is about."""
-    statements: list[tuple[str, int]] = []
-    real = robots_files._query
+    executed: list[tuple[str, int]] = []
+    execute = statements.execute
 
-    def noting(name: str, parameters: Any, **options: Any) -> Any:
-        statements.append((name, len(parameters["origins"])))
-        return real(name, parameters, **options)
+    def noting(statement: Statement[Any], parameters: Any, *database: Any) -> Any:
+        if statement in (robots_files.KNOWN_ROBOTS, robots_files.ASK_ROBOTS):
+            executed.append((statement.name, len(parameters["origins"])))
+        return execute(statement, parameters, *database)
 
-    monkeypatch.setattr(robots_files, "_query", noting)
-    return statements
+    monkeypatch.setattr(statements, "execute", noting)
+    return executed
 
 
 def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse) -> None:
     """One look serves all messages of a minute; another one does not parse what has not changed."""
-    statements, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
+    executed, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
     known(rules=RULES)
     sites = {ORIGIN: Site.objects.get().pk}
     for _ in range(3):
         assert files.known(sites)[ORIGIN].rules is not None
     elapse(RECHECK_AFTER - 1)
     files.known(sites)
-    assert (statements, len(parsed)) == ([("known", 1)], 1)
+    assert (executed, len(parsed)) == ([("known_robots", 1)], 1)
     elapse(2)
     assert files.known(sites)[ORIGIN].rules is not None
-    assert (len(statements), len(parsed)) == (2, 1)
+    assert (len(executed), len(parsed)) == (2, 1)
 
 
 def test_unknown_origins_are_looked_up_in_one_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message with many origins asks once what is known, and once for the rest."""
-    statements = asked(monkeypatch)
+    executed = asked(monkeypatch)
     origins = [f"https://{number}.example" for number in range(10)]
     sites = {origin: known(origin).site_id for origin in origins}
     RobotsFile.objects.filter(origin__in=origins[:4]).delete()
     assert len(files.known(sites)) == 6
-    assert statements == [("known", 10), ("ask", 4)]
+    assert executed == [("known_robots", 10), ("ask_robots", 4)]
     assert len(robots_fetches()) == 4
 
 

@@ -190,16 +190,15 @@ def test_a_tick_reckons_each_site_once(batch: int, broker: Broker, monkeypatch: 
     monkeypatch.setattr(publishing, "BATCH", batch)
     monkeypatch.setattr(publishing, "SITES_A_STATEMENT", 4, raising=False)
     read: list[int] = []
-    run = publishing._query
+    publish = publishing.PUBLISH
 
-    def counted(name: str, parameters: dict[str, object], **options: Any) -> list[Any]:
-        if name == "publish":
-            with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute("SET LOCAL enable_seqscan = off")  # so few rows are one page, as well read whole
-                read.append(rows_read("weir.workers.throttled", name, parameters, "weir_ratelimit_site"))
-        return run(name, parameters, **options)
+    def counted(**parameters: Any) -> list[Any]:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")  # so few rows are one page, as well read whole
+            read.append(rows_read("weir.workers.throttled", "publish", parameters, "weir_ratelimit_site"))
+        return publish(**parameters)
 
-    monkeypatch.setattr(publishing, "_query", counted)
+    monkeypatch.setattr(publishing, "PUBLISH", counted)
     for number in range(21):
         site_settings.set_rate(f"site-{number}.example", SLOW)
         waiting(1, site=f"site-{number}.example")

@@ -302,9 +302,9 @@ def test_without_postgresql_a_task_is_left_to_its_row(
 
     with monkeypatch.context() as down:
         if during == "take":
-            down.setattr(postponing, "_query", lost)
+            down.setattr(postponing, "TAKE", lost)
         else:
-            down.setattr(slots, "_query", lost)
+            down.setattr(slots, "RESERVE", lost)
         assert work(broker.next()) == "IGNORED"
     expire_leases()
     assert publish_due() == 1
@@ -319,7 +319,7 @@ def test_without_postgresql_a_new_task_fails(broker: Broker, monkeypatch: pytest
         raise OperationalError("the connection is lost")
 
     one_worker.plain.delay(7)
-    monkeypatch.setattr(slots, "_query", lost)
+    monkeypatch.setattr(slots, "RESERVE", lost)
     assert work(broker.next()) == "FAILURE"
 
 

@@ -5,7 +5,9 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 
 from tests.integration.plans import believe_empty, explain
-from weir.postgres import sessions, statements
+from tests.rooms import statement
+from weir.postgres import sessions
+from weir.workers.throttled.apps import PUBLISH_HAS_WORK
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -16,10 +18,10 @@ TABLES = {
     "weir_notifications_notification",
 }
 QUESTIONS = (
-    ("weir.workers.fetches", "dispatch"),
-    ("weir.workers.fetches", "sweep"),
-    ("weir.workers.mail", "send"),
-    ("weir.notifications", "expire"),
+    ("weir.workers.fetches", "dispatch_has_work"),
+    ("weir.workers.fetches", "sweep_has_work"),
+    ("weir.workers.mail", "send_has_work"),
+    ("weir.notifications", "expire_has_work"),
 )
 ROWS = 2_000
 # All of it is to be done, and counted; and then is done.
@@ -68,8 +70,8 @@ def test_questions_read_no_table_where_statistics_are_old() -> None:
     """They say that the first row will do, which is true no more."""
     read = {
         (name, node["Relation Name"])
-        for package, name in QUESTIONS
-        for node in explain(statements._load(package, f"work/{name}"))
+        for room, name in QUESTIONS
+        for node in explain(statement(room, name).text)
         if node["Node Type"] == "Seq Scan" and node["Relation Name"] in TABLES
     }
     assert not read
@@ -87,7 +89,7 @@ def test_questions_are_planned_anew_for_tables_that_have_grown(monkeypatch: pyte
 
 def read_by_the_publishers_question() -> str:
     """Ask it, and return how PostgreSQL reads the table by the plan that it has."""
-    statements.run_within("weir.workers.throttled", "work/publish", {}, prepare=True)
+    PUBLISH_HAS_WORK()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%%publisher has anything to do%%'"

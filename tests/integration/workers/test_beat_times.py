@@ -53,13 +53,12 @@ def every(seconds: int, *, ago: timedelta = timedelta(0), **fields: object) -> P
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
     """Return what sets the clock of PostgreSQL's host, of which the lease is told; the lease itself stays right."""
-    wrong_by, query = [timedelta()], beat._query
+    wrong_by, take = [timedelta()], beat.TAKE_BEAT
 
-    def told(name: str, parameters: Any, **options: Any) -> Any:
-        rows = query(name, parameters, **options)
-        return [row._replace(now=row.now + wrong_by[0]) for row in rows] if name == "beat/take" else rows
+    def told(**parameters: Any) -> Any:
+        return [row._replace(now=row.now + wrong_by[0]) for row in take(**parameters)]
 
-    monkeypatch.setattr(beat, "_query", told)
+    monkeypatch.setattr(beat, "TAKE_BEAT", told)
 
     def step(by: timedelta) -> None:
         wrong_by[0] = by

@@ -27,7 +27,7 @@ def breaks_gcra(starts: list[int], interval: int, burst: int) -> list[tuple[int,
 
 @dataclass
 class Site:
-    """The arithmetic of ratelimit/sql/slots/reserve.sql: what the database plans for each reservation."""
+    """The arithmetic of ratelimit/sql/reserve.sql: what the database plans for each reservation."""
 
     interval: int
     burst: int
@@ -37,7 +37,7 @@ class Site:
     out_of_time: list[int] = field(default_factory=list)
 
     def set_behind(self, start: int) -> None:
-        """Do what ratelimit/sql/sites/start_out_of_time.sql does with the clock."""
+        """Do what ratelimit/sql/start_out_of_time.sql does with the clock."""
         self.out_of_time.append(self.starts[-1])
         behind = start if self.burst == 1 else max(start, self.next_start)
         self.next_start = max(self.next_start, behind + self.interval)

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -32,7 +31,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.range import TimestamptzRange
 from typing_extensions import TypeVar
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement, execute
 from weir.postgres.timeline import steps
 from weir.postgres.timeline.seen import Seen
 from weir.postgres.timeline.steps import Reading
@@ -42,8 +41,6 @@ IDLE_S: Final = 5.0  # after which a process asks before it goes on: it may have
 LEASE_S: Final = 30.0  # of a recovery, renewed with each batch
 # More than any process can have seen beyond the number that a recovery knows of.
 JUMP: Final = 10**9
-
-_query = partial(statements.run, "weir.postgres.timeline")
 
 
 Witness = Callable[[int], int]
@@ -95,16 +92,15 @@ class Clock(NamedTuple):
     number: int
 
 
-class Settled(NamedTuple):
-    """A step that is being settled."""
-
-    step_s: float
-
-
-class Number(NamedTuple):
-    """The row's number."""
-
-    number: int
+BEGIN = Statement("begin", commits=False)
+CLOCK = Statement("clock", row=Clock, commits=True, prepare=True)
+CLOSE = Statement("close", row=Closed, commits=True)
+LOOK = Statement("look", row=Seen, commits=True, prepare=True)
+OPEN = Statement("open", returns=int, commits=False)
+RENEW = Statement("renew", commits=True)
+REQUIRE = Statement("require", commits=False, prepare=True)
+SETTLE_STEP = Statement("settle_step", returns=float, commits=False)
+TAKE_TIME = Statement("take_time", commits=False)
 
 
 def set_witness(witness: Witness) -> None:
@@ -127,7 +123,7 @@ def remember(number: int) -> None:
 
 def require() -> None:
     """Raise what a statement raises that grants something, where none would: before leases that ran out are judged."""
-    statements.run_within("weir.postgres.timeline", "require", {}, prepare=True)
+    REQUIRE()
 
 
 def known_number() -> int:
@@ -178,7 +174,7 @@ def forget() -> None:
 def look() -> Seen:
     """Have the number grow, if a second has passed, and return what is seen. Raises database errors."""
     asked_at = steps.now()
-    seen = _only(_query("look", {"known": known_number(), "every": EVERY_S}, row=Seen, prepare=True))
+    seen = _only(LOOK(known=known_number(), every=EVERY_S))
     _note(Reading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.number))
     if seen.is_known:
         remember(seen.number)
@@ -192,7 +188,7 @@ def begin(database: BaseDatabaseWrapper | None = None) -> None:
     """
     was_idle = time.monotonic() > _memory.asked_at + IDLE_S
     number = known_number() if was_idle else _memory.number
-    statements.run_within("weir.postgres.timeline", "begin", {"number": number + JUMP}, database=database)
+    execute(BEGIN, {"number": number + JUMP}, database)
 
 
 def _only(rows: list[Row]) -> Row:
@@ -226,7 +222,7 @@ def latest_expected() -> datetime | None:
 def read_clock() -> None:
     """Read PostgreSQL's clock, and have a step of it settled. Raises database errors."""
     asked_at = steps.now()
-    read = _only(_query("clock", {}, row=Clock, prepare=True))
+    read = _only(CLOCK())
     _note(Reading(asked_at, steps.now(), read.clock_s, read.steps, read.number))
     if _memory.step_s and _memory.settle:
         _memory.settle()
@@ -251,7 +247,7 @@ def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | Non
     """
     parameters = {"because": because, "lease": LEASE_S, "step": step_s}
     parameters |= {"steps": seen.steps, "number": seen.number, "jump": JUMP}
-    rows = _query("close", parameters, row=Closed)
+    rows = CLOSE(**parameters)
     _memory.lease = rows[0].lease_token if rows else None
     return rows[0] if rows else None
 
@@ -261,17 +257,17 @@ def settle_step() -> float | None:
 
     None where another process has settled it. No other process settles anything until that transaction ends.
     """
-    rows = statements.run_within("weir.postgres.timeline", "settle_step", {}, row=Settled)
-    if not rows:
+    steps_s = SETTLE_STEP()
+    if not steps_s:
         return None
     # With millions of rows it takes longer than any other statement may, and would begin anew for ever.
-    statements.run_within("weir.postgres.timeline", "take_time", {})
-    return rows[0].step_s
+    TAKE_TIME()
+    return steps_s[0]
 
 
 def renew() -> bool:
     """Go on with the recovery; returns False where another process has taken the lease since `close`."""
-    return bool(_query("renew", {"lease": LEASE_S, "token": _memory.lease}))
+    return bool(RENEW(lease=LEASE_S, token=_memory.lease))
 
 
 def open_gate(seen: Seen, *, went_back: bool) -> int:
@@ -281,7 +277,7 @@ def open_gate(seen: Seen, *, went_back: bool) -> int:
     """
     parameters: dict[str, object] = {"timeline": seen.actual_timeline, "cluster": seen.actual_cluster}
     parameters |= {"went_back": went_back, "known": known_number(), "jump": JUMP, "token": _memory.lease}
-    rows = statements.run_within("weir.postgres.timeline", "open", parameters, row=Number)
+    rows = OPEN(**parameters)
     if not rows:
         raise LeaseLost("Another process has taken the lease, and settles this.")
-    return rows[0].number
+    return rows[0]

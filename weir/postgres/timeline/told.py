@@ -3,7 +3,9 @@
 import psycopg
 from django.db import DatabaseError
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
+
+HISTORY = Statement("history", commits=False)
 
 _OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other troubles begin
 
@@ -14,7 +16,7 @@ def refusal() -> str:
     Raises database errors that say nothing of that: PostgreSQL is away, or full.
     """
     try:
-        statements.run_within("weir.postgres.timeline", "history", {})
+        HISTORY()
     except DatabaseError as error:
         state = error.__cause__.sqlstate if isinstance(error.__cause__, psycopg.Error) else None
         if not state or state.startswith(_OF_CONNECTION):

@@ -14,7 +14,8 @@ from django.db import Error, connection
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
-from weir.postgres import sessions, statements
+from weir.postgres import moments, sessions
+from weir.postgres.statements import Statement
 from weir.ratelimit import clock, round_trips
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slots import unreserve
@@ -26,13 +27,6 @@ from weir.workers.processes import presence
 
 log = get_logger(__name__)
 Result = TypeVar("Result")
-_query = partial(statements.run, "weir.workers.fetches.fetcher")
-
-
-class Clock(NamedTuple):
-    """The database's."""
-
-    now: datetime
 
 
 class ClaimedFetch(NamedTuple):
@@ -83,6 +77,10 @@ class Successor(NamedTuple):
     losses: int
 
 
+CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
+SUCCESSORS = Statement("successors", row=Successor, commits=True)
+
+
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     """Claim the fetches that these slots are for, where they still wait for them; returns them in the order of starts.
 
@@ -92,7 +90,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     """
     connection.ensure_connection()  # which is not to be measured
     asked_at = clock.now()
-    database_now = _query("clock", {}, row=Clock)[0].now
+    database_now = moments.now()
     answered_at = clock.now()
     round_trips.of_process.note(answered_at - asked_at)
     # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
@@ -160,10 +158,10 @@ def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
         "process": presence.current_id(),
         "added_grace": round_trips.added_grace_s(round_trips.of_process.expected_s()),
     }
-    rows = _query("claim", parameters, row=ClaimedFetch)
+    rows = CLAIM(**parameters)
     if len(rows) < len(slot_ids):
         try:
-            rows += _query("claim", parameters, row=ClaimedFetch)
+            rows += CLAIM(**parameters)
         except Error:  # as in `claim`; sweep takes the successors back
             log.exception("successors_not_claimed")
     return sorted(rows, key=attrgetter("start_time", "slot_id"))
@@ -175,7 +173,7 @@ def successors_of(jobs: Iterable[Job]) -> list[tuple[Job, datetime]]:
     One round trip, for any number of jobs. Those without a successor have none in the list.
     """
     by_slot = {job.slot_id: job for job in jobs}
-    rows = _query("successors", {"slots": [*by_slot], "obey": settings.WEIR_OBEY_ROBOTS}, row=Successor)
+    rows = SUCCESSORS(slots=[*by_slot], obey=settings.WEIR_OBEY_ROBOTS)
     return [(_following(by_slot[row.slot_id], row), row.passed_on_at) for row in rows]
 
 

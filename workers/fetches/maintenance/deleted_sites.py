@@ -12,7 +12,6 @@
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import NamedTuple
 
 from django.db import OperationalError, transaction
@@ -21,18 +20,16 @@ from psycopg.errors import LockNotAvailable
 from weir.conf import settings
 from weir.conf.texts.rates import parse_rate
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.ratelimit.site_settings import SiteBusy, Within
-from weir.ratelimit.sites import LOCK, SitesLocked, unknown_site
+from weir.ratelimit.sites import LOCK, LOCK_SITE_NAMES, SitesLocked, unknown_site
 from weir.workers.cli import terminal
 from weir.workers.fetches import strays
 
 log = get_logger(__name__)
-_query = partial(statements.run, "weir.workers.fetches.maintenance")
-_query_within = partial(statements.run_within, "weir.workers.fetches.maintenance")
 
 PATIENCE_S = 0.5  # seconds: those who look for the lock of sites meanwhile wait, too
 MOST_TRIES = 10  # of `delete`
@@ -82,6 +79,14 @@ class NotedSites(NamedTuple):
     last: int | None
 
 
+DELETE_SITES = Statement("delete_sites", row=JudgedSite, commits=False)
+HOLD_SITES = Statement("hold_sites", row=LockedSite, commits=False)
+IDLE_SITES = Statement("idle_sites", row=IdleSites, commits=True)
+LATE_FETCHES = Statement("late_fetches", row=strays.PossibleStray, commits=True)
+LATE_ROBOTS_FILES = Statement("late_robots_files", commits=True)
+NOTED_SITES = Statement("noted_sites", row=NotedSites, commits=True)
+
+
 def delete(host: str, *, within: Within = nullcontext) -> None:
     """Delete the site of that name, which nothing needs any more. Its host gets a new one with its next fetch.
 
@@ -109,7 +114,7 @@ def delete_idle() -> int:
     try:
         while not is_whole:
             place = {"after": after, "most": SITES_A_LOOK}
-            [look] = _query("idle_sites", {**place, "idle_for": settings.WEIR_SITE_RETENTION}, row=IdleSites)
+            [look] = IDLE_SITES(**place, idle_for=settings.WEIR_SITE_RETENTION)
             for start in range(0, len(look.idle), BATCH):
                 rows = _delete(look.idle[start : start + BATCH], settings.WEIR_SITE_RETENTION)
                 deleted += sum(row.busy is None for row in rows)
@@ -127,7 +132,7 @@ def follow_late() -> int:
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     moved, until = 0, time.monotonic() + FOLLOW_FOR_S
     while True:
-        [notes] = _query("noted_sites", {"after": _looked_up_to, "most": NOTES_A_LOOK}, row=NotedSites)
+        [notes] = NOTED_SITES(after=_looked_up_to, most=NOTES_A_LOOK)
         late = _late(_looked_up_to, notes.last) if notes.last is not None else []
         try:
             moved += strays.move(late)
@@ -144,8 +149,8 @@ def follow_late() -> int:
 def _late(after: int, last: int) -> list[strays.PossibleStray]:
     """Return what is queued at these deleted sites, a batch at most, and delete what is known of their robots.txt."""
     place = {"after": after, "last": last}
-    _query("late_robots_files", place)
-    return _query("late_fetches", {**place, "batch": FETCHES_A_LOOK}, row=strays.PossibleStray)
+    LATE_ROBOTS_FILES(**place)
+    return LATE_FETCHES(**place, batch=FETCHES_A_LOOK)
 
 
 def _deleted_patiently(site: int, within: Within) -> JudgedSite | None:
@@ -167,12 +172,8 @@ def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: With
     """
     try:
         with transaction.atomic(durable=True):
-            statements.run_within(
-                "weir.ratelimit",
-                "sites/lock",
-                {"lock": LOCK, "shared": False, "patience": f"{PATIENCE_S * 1000:.0f}ms"},
-            )
-            held = _query_within("hold_sites", {"sites": list(sites)}, row=LockedSite)
+            LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{PATIENCE_S * 1000:.0f}ms")
+            held = HOLD_SITES(sites=list(sites))
             if not held:  # `within` would wait for one of them
                 return []
             above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
@@ -185,7 +186,7 @@ def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: With
                 "idle_for": idle_for,
             }
             with within():
-                return _query_within("delete_sites", parameters, row=JudgedSite)
+                return DELETE_SITES(**parameters)
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise SitesLocked from error

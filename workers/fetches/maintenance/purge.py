@@ -2,8 +2,13 @@
 
 from weir.conf import settings
 from weir.postgres import batches
+from weir.postgres.statements import Statement
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.robots import crawl_delays
+
+PURGE_DELETED_SITES = Statement("purge_deleted_sites", returns=int, commits=True)
+PURGE_FETCHES = Statement("purge_fetches", returns=int, commits=True)
+PURGE_ROBOTS_FILES = Statement("purge_robots_files", returns=int, commits=True)
 
 BATCH = 1_000
 WITHIN_S = 5.0  # for each kind of row, of every ten minutes
@@ -22,12 +27,11 @@ def purge() -> int:
     row is left to the next purge. May be killed anywhere.
     """
     crawl_delays.settle_all()
-    _purge("purge_robots_files", ROBOTS_RETENTION)
+    _delete(PURGE_ROBOTS_FILES, ROBOTS_RETENTION)
     deleted_sites.delete_idle()
-    _purge("purge_deleted_sites", NOTES_RETENTION)
-    return _purge("purge_fetches", settings.WEIR_FETCH_RETENTION)
+    _delete(PURGE_DELETED_SITES, NOTES_RETENTION)
+    return _delete(PURGE_FETCHES, settings.WEIR_FETCH_RETENTION)
 
 
-def _purge(statement: str, older_than: float) -> int:
-    parameters = {"older_than": older_than}
-    return batches.delete("weir.workers.fetches.maintenance", statement, parameters, batch=BATCH, within_s=WITHIN_S)
+def _delete(statement: Statement[int], older_than: float) -> int:
+    return batches.delete(statement, batch=BATCH, within_s=WITHIN_S, older_than=older_than)

@@ -7,12 +7,11 @@
 5. Calls of `on_done` that were not made are repeated (on_done.py).
 """
 
-from functools import partial
 from random import random
 from typing import NamedTuple
 
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
 from weir.workers import task_names
 from weir.workers.fetches import backlog, strays
@@ -25,7 +24,6 @@ from weir.workers.fetches.on_done import call_overdue
 from weir.workers.processes import status
 from weir.workers.publish import publish
 
-_query = partial(statements.run, "weir.workers.fetches.maintenance")
 log = get_logger(__name__)
 
 BATCH = 1_000  # fetches that are stored at once
@@ -52,6 +50,10 @@ class LostProcess(NamedTuple):
     fetches: int
 
 
+EXPIRE_LEASES = Statement("expire_leases", row=LostProcess, commits=True)
+LOST = Statement("lost", row=LostFetch, commits=True)
+
+
 def sweep() -> int:
     """Do the five steps of the module's head; returns the number of fetches whose lease ran out.
 
@@ -61,7 +63,7 @@ def sweep() -> int:
     gate.require()  # before leases are judged by PostgreSQL's clock
     _expire_leases()
     taken_back = 0
-    while rows := _query("lost", {"most": MOST_FOUND}, row=LostFetch):
+    while rows := LOST(most=MOST_FOUND):
         for first in range(0, len(rows), BATCH):
             store([_outcome_of(row) for row in rows[first : first + BATCH]])
         taken_back += len(rows)
@@ -89,5 +91,5 @@ def _outcome_of(lost: LostFetch) -> Outcome:
 
 def _expire_leases() -> None:
     if names := status.lost():
-        for row in _query("expire_leases", {"processes": list(names)}, row=LostProcess):
+        for row in EXPIRE_LEASES(processes=list(names)):
             log.warning("process_lost", process=names[row.process], fetches=row.fetches)

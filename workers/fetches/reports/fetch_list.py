@@ -17,18 +17,16 @@ both of them, or in none.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
 from weir.postgres import planner, statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import cursors
 from weir.workers.fetches.models import FINAL, HELD, URL_KEY, State
 from weir.workers.fetches.reports.fetch_filters import EVER, Filters
-
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 ROWS: Final = 100  # of a page, if nothing else is said
 LOOKED_AT: Final = 20_000  # rows, for one page: some 50 ms
@@ -73,6 +71,10 @@ class Looked(NamedTuple):
     url_key: str
     place: int
     matches: bool
+
+
+FETCH_LIST = Statement("fetch_list", row=Looked, commits=False)
+LISTED_FETCHES = Statement("listed_fetches", row=ListedFetch, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +136,7 @@ def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS)
 
 def listed(ids: Sequence[int]) -> list[ListedFetch]:
     """Return these fetches, in the order of `ids`, but for those that are gone."""
-    return _query("listed_fetches", {"ids": statements.bigints(ids)}, row=ListedFetch) if ids else []
+    return LISTED_FETCHES(ids=statements.bigints(ids)) if ids else []
 
 
 def count(filters: Filters) -> Count:
@@ -154,7 +156,7 @@ def _read_on(filters: Filters, cursor: str | None, most: int) -> tuple[list[int]
     looked_at = 0
     while place is not None:
         wanted, left = most - len(found), look - looked_at
-        rows = _query("fetch_list", _parameters(filters, place, left, wanted + 1), row=Looked)
+        rows = FETCH_LIST(**_parameters(filters, place, left, wanted + 1))
         looked_at += rows[-1].place if rows else 0
         matching = [row for row in rows if row.matches]
         found += [row.id for row in matching[:wanted]]

@@ -7,15 +7,12 @@ was opened is not stored. What an attempt that is in flight has done is not know
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import NamedTuple
 
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.workers.fetches.models import FINAL, HELD, State
 from weir.workers.fetches.reports.preview import MOST, Preview, preview
 from weir.workers.fetches.reports.why import UnknownFetch
-
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 
 class FoundFetch(NamedTuple):
@@ -55,6 +52,9 @@ class FoundFetch(NamedTuple):
     now: datetime
 
 
+FETCH_WAY = Statement("fetch_way", row=FoundFetch, commits=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """Something that happened to the fetch, or that is expected."""
@@ -76,7 +76,7 @@ class FetchWay:
 
 def fetch_way(fetch_id: int) -> FetchWay:
     """Return the way of this fetch. Reads only; one query, which reads 64 KiB of the body. Raises UnknownFetch."""
-    rows = _query("fetch_way", {"fetch": fetch_id, "most": MOST}, row=FoundFetch)
+    rows = FETCH_WAY(fetch=fetch_id, most=MOST)
     if not rows:
         raise UnknownFetch(fetch_id)
     [row] = rows

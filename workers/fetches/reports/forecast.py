@@ -20,7 +20,7 @@ from typing import NamedTuple, TypedDict
 
 from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, rate_text, spelled
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import round_trips, site_names
 from weir.ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
 from weir.ratelimit.sites import known_sites
@@ -30,8 +30,6 @@ from weir.workers.fetches.reports.simulation import Dispatching, ReservedRun, Si
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import longest_round_trip_s
 from weir.workers.schedule import tick_of
-
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 MOST_ADDED = 1_000_000
 TICK_S = tick_of(task_names.DISPATCH)
@@ -77,6 +75,9 @@ class FoundSite(NamedTuple):
     robots_held_for_s: float
     robots_error: str
     held_runs: list[FoundRun]
+
+
+FORECAST = Statement("forecast", row=FoundSite, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +153,7 @@ def _look(
         "origins": origins,
         "robots_urls": [origin + PATH for origin in origins],
     }
-    [row] = _query("forecast", parameters, row=FoundSite)
+    [row] = FORECAST(**parameters)
     return row
 
 

@@ -3,16 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any, NamedTuple
 
 from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
 
 from weir.conf.texts.rates import rate_text
-from weir.postgres import statements
-
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
+from weir.postgres.statements import Statement
 
 
 class CountedSite(NamedTuple):
@@ -46,6 +43,11 @@ class FailedFetch(NamedTuple):
 
     url: str
     error: str
+
+
+ENDINGS = Statement("endings", row=Ending, commits=False)
+FAILURES = Statement("failures", row=FailedFetch, commits=False)
+PROGRESS = Statement("progress", row=CountedSite, commits=False)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -104,7 +106,7 @@ class Progress:
 
 def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
     """Return how far the fetches are now, with the `most_sites` sites that have most unfinished ones."""
-    rows = _query("progress", {**ids.parameters(), "most": most_sites}, row=CountedSite)
+    rows = PROGRESS(**ids.parameters(), most=most_sites)
     total = rows[0]
     return Progress(
         done=total.done,
@@ -130,9 +132,9 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
 
 def endings(ids: FetchIds) -> list[Ending]:
     """Return how the fetches ended that did, the most frequent ending first."""
-    return _query("endings", ids.parameters(), row=Ending)
+    return ENDINGS(**ids.parameters())
 
 
 def failures(ids: FetchIds, most: int | None = None) -> list[FailedFetch]:
     """Return the first `most` fetches that failed, or all of them."""
-    return _query("failures", {**ids.parameters(), "most": most}, row=FailedFetch)
+    return FAILURES(**ids.parameters(), most=most)

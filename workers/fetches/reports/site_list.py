@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -22,10 +22,9 @@ from django.db import transaction
 
 from weir.conf.texts.suggestions import no_such_word
 from weir.postgres import planner, statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER, held_state
 from weir.workers import cursors
-
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 ROWS: Final = 100  # of a page
 LOOKED_AT: Final = 20_000  # sites, for one page
@@ -74,6 +73,11 @@ class FoundSite(NamedTuple):
     out_of_time_at: datetime | None  # the last of them
     next_start: datetime
     now: datetime
+
+
+BACKLOGS = Statement("backlogs", row=CountedSite, commits=False)
+SITE_LIST = Statement("site_list", row=FoundSite, commits=False)
+USED_STARTS = Statement("used_starts", row=CountedSite, commits=False)
 
 
 @dataclass(frozen=True)
@@ -184,17 +188,17 @@ class _Place(NamedTuple):
 
 def backlogs() -> Backlogs:
     """Count what waits at each site, and what has started there lately. Reads only, at most MOST_QUEUED fetches."""
-    started = dict(_query("used_starts", {"most": MOST_SLOTS, "lately": LATELY_S}, row=CountedSite))
+    started = dict(USED_STARTS(most=MOST_SLOTS, lately=LATELY_S))
     queued: dict[int, int] = {}
     after = counted = 0
     while counted < MOST_QUEUED:  # in short statements, as the machine may be busy
-        sites = dict(_query("backlogs", {"after": after, "until": LARGEST, "most": QUEUE_PIECE}, row=CountedSite))
+        sites = dict(BACKLOGS(after=after, until=LARGEST, most=QUEUE_PIECE))
         if sum(sites.values()) < QUEUE_PIECE:
             return Backlogs(queued=queued | sites, started=started)
         last, _ = sites.popitem()  # it may have more
         if not sites:
             one = {"after": last - 1, "until": last, "most": MOST_QUEUED}
-            sites = dict(_query("backlogs", one, row=CountedSite))
+            sites = dict(BACKLOGS(**one))
         queued |= sites
         counted += sum(sites.values())
         after = max(sites)
@@ -255,11 +259,11 @@ def _piece(filters: SiteFilters, place: _Place, counted: Backlogs) -> list[Found
         "ids": "{}",
     }
     if place.way != "ids":
-        return _query("site_list", parameters, row=FoundSite)
+        return SITE_LIST(**parameters)
     ids = counted.longest_first
     begin = bisect_right(ids, (-place.queued, place.id), key=lambda site: (-counted.queued[site], site))
     for at in range(begin, len(ids), PIECE):  # all sites of a piece may have been deleted
-        if rows := _query("site_list", parameters | {"ids": statements.bigints(ids[at : at + PIECE])}, row=FoundSite):
+        if rows := SITE_LIST(**{**parameters, "ids": statements.bigints(ids[at : at + PIECE])}):
             return rows
     return []
 

@@ -4,7 +4,7 @@
     timeline(site_id).slots[-1].fate
 
 1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate"), and the fetch that has it
-   (sql/timeline.sql); another one those that ended lately (sql/newest.sql).
+   (sql/timeline.sql); another one those that ended lately (sql/newest_ended.sql).
 2. A third one reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation says
    when the queued ones start (simulation.py).
 """
@@ -17,7 +17,8 @@ from typing import NamedTuple, TypedDict
 
 from django.db import transaction
 
-from weir.postgres import planner, statements
+from weir.postgres import planner
+from weir.postgres.statements import Statement
 from weir.ratelimit import round_trips
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import task_names
@@ -27,8 +28,6 @@ from weir.workers.fetches.reports.forecast import FoundRun, start_in
 from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
 from weir.workers.processes.status import longest_round_trip_s
 from weir.workers.schedule import tick_of
-
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
 
 PAST_S = 60.0
 MOST_SLOTS = 2_000
@@ -114,6 +113,11 @@ class FoundNext(NamedTuple):
     queued: list[FoundFetch]
 
 
+NEWEST_ENDED = Statement("newest_ended", row=EndedFetch, commits=False)
+NEXT_STARTS = Statement("next_starts", row=FoundNext, commits=False)
+TIMELINE = Statement("timeline", row=FoundSlot, commits=False)
+
+
 def outcome_within_s() -> float:
     """Return how many seconds after the end of its run an outcome of a slot comes at the latest, as a rule."""
     return longest_hold_s() + tick_of(task_names.SWEEP) + MARGIN_S
@@ -130,10 +134,10 @@ def timeline(site_id: int) -> Timeline:
     window = {"past": PAST_S, "ahead": ahead.lookahead_s, "hold": outcome_within_s()}
     with transaction.atomic():
         planner.by_indexes()
-        found_slots = _query("timeline", {"site": site_id, **window, "most": MOST_SLOTS}, row=FoundSlot)
-        ended = _query("newest", {"site": site_id, "past": PAST_S, "newest": NEWEST}, row=EndedFetch)
+        found_slots = TIMELINE(site=site_id, **window, most=MOST_SLOTS)
+        ended = NEWEST_ENDED(site=site_id, past=PAST_S, newest=NEWEST)
         bounds = {"site": site_id, "most": MOST_NEXT, "looked_at": LOOKED_AT, "forever": PAUSED_FOREVER}
-        found = _query("next_starts", bounds, row=FoundNext)
+        found = NEXT_STARTS(**bounds)
     slots = _with_fetches(found_slots, ended)
     has_more = len(slots) > MOST_SLOTS
     if has_more:  # the statement returns one more, which lies farthest from now

@@ -13,13 +13,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.template.defaultfilters import pluralize
 
 from weir.conf import settings
 from weir.conf.texts.rates import rate_text
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER, held_state
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
@@ -31,7 +30,7 @@ from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import ProcessStatus, processes
 from weir.workers.publish import waiting
 
-_query = partial(statements.run_within, "weir.workers.fetches.reports")
+WHY = Statement("why", row=Waiting, commits=False)
 
 MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL compares a larger number with each row, by no index
@@ -78,7 +77,7 @@ def why(fetch_id: int) -> Why:
     Waits for a broker that is away for a second and a half. Raises UnknownFetch.
     """
     parameters = {"fetch": fetch_id, "obey": settings.WEIR_OBEY_ROBOTS, "path": PATH, "most": MOST_AHEAD}
-    rows = _query("why", parameters, row=Waiting) if fetch_id <= LARGEST_ID else []
+    rows = WHY(**parameters) if fetch_id <= LARGEST_ID else []
     if not rows:
         raise UnknownFetch(fetch_id)
     [row] = rows

@@ -2,7 +2,7 @@
 
 1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings. Only
    what RFC 9309 calls unreachable closes a site: server and network errors. A redirect to nowhere is no robots.txt.
-2. That is noted (sql/note.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
+2. That is noted (sql/note_robots.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
 3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
 """
 
@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.sites import SitesLocked, sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.jobs import Outcome
@@ -23,6 +23,8 @@ from weir.workers.fetches.robots.groups import group_for
 from weir.workers.fetches.robots.rules import CLIENT_ERRORS, SUCCESS, origin_of, text_of
 from weir.workers.fetches.robots.user_agent import product_token
 from weir.workers.fetches.targets import parts_of
+
+NOTE_ROBOTS = Statement("note_robots", commits=True)
 
 log = get_logger(__name__)
 
@@ -86,20 +88,16 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     except SitesLocked:
         log.warning("robots_not_noted", files=len(readings))
         return
-    statements.run(
-        "weir.workers.fetches.robots",
-        "note",
-        {
-            "origin": [origin_of(url) for url in readings],
-            "site_id": [sites[host] for host in hosts],
-            "state": [reading.state for reading in readings.values()],
-            "rules": [reading.rules for reading in readings.values()],
-            "crawl_delay": [reading.crawl_delay for reading in readings.values()],
-            "error": [reading.error for reading in readings.values()],
-            "lifetime": LIFETIME,
-            "ahead": AHEAD,
-            "unreachable_for": UNREACHABLE_FOR,
-        },
+    NOTE_ROBOTS(
+        origin=[origin_of(url) for url in readings],
+        site_id=[sites[host] for host in hosts],
+        state=[reading.state for reading in readings.values()],
+        rules=[reading.rules for reading in readings.values()],
+        crawl_delay=[reading.crawl_delay for reading in readings.values()],
+        error=[reading.error for reading in readings.values()],
+        lifetime=LIFETIME,
+        ahead=AHEAD,
+        unreachable_for=UNREACHABLE_FOR,
     )
     crawl_delays.settle(set(sites.values()))
     robots_files.wake({origin_of(url): sites[host] for url, host in zip(readings, hosts, strict=True)})

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.db import transaction
 
 from weir.conf import settings
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 
@@ -17,6 +17,9 @@ class UnsettledSite(NamedTuple):
 
     site_id: int
     crawl_delay: timedelta | None
+
+
+CRAWL_DELAYS = Statement("crawl_delays", row=UnsettledSite, commits=True)
 
 
 def settle(site_ids: Iterable[int]) -> None:
@@ -42,7 +45,7 @@ def settle_all() -> None:
 
 def _unsettled(site_ids: Iterable[int]) -> list[UnsettledSite]:
     parameters = {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
-    return statements.run("weir.workers.fetches.robots", "crawl_delays", parameters, row=UnsettledSite)
+    return CRAWL_DELAYS(**parameters)
 
 
 def _is_free(site_id: int) -> bool:

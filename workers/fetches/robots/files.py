@@ -18,7 +18,6 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 
 from django.db import transaction
@@ -26,7 +25,7 @@ from django.db.models.functions import Least, Now
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import clock
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
@@ -39,7 +38,6 @@ from weir.workers.fetches.targets import parts_of
 from weir.workers.tracing import correlation
 
 log = get_logger(__name__)
-_query = partial(statements.run, "weir.workers.fetches.robots")
 
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3
@@ -71,6 +69,11 @@ class KnownFile(NamedTuple):
     is_left_out: bool
 
 
+ASK_ROBOTS = Statement("ask_robots", returns=int, commits=True)
+KNOWN_ROBOTS = Statement("known_robots", row=KnownFile, commits=True)
+WAKE_WAITING_FOR_ROBOTS = Statement("wake_waiting_for_robots", returns=int, commits=True)
+
+
 def ask(
     site_ids: Mapping[str, int], *, is_needed_now: bool = False, correlation_ids: Mapping[str, str] | None = None
 ) -> list[int]:
@@ -84,22 +87,17 @@ def ask(
     if not site_ids:
         return []
     ids = dict.fromkeys(site_ids, correlation.current()) if correlation_ids is None else correlation_ids
-    rows = _query(
-        "ask",
-        {
-            "origins": list(site_ids),
-            "urls": [origin + PATH for origin in site_ids],
-            "sites": list(site_ids.values()),
-            "correlation_ids": [ids.get(origin, "") for origin in site_ids],
-            "obey": settings.WEIR_OBEY_ROBOTS,
-            "priority": PRIORITY,
-            "max_attempts": MAX_ATTEMPTS,
-            "ahead": None if is_needed_now else AHEAD_OF_FETCHES,
-            "most": MOST_AHEAD,
-        },
-        row=backlog.QueuedFetch,
+    return ASK_ROBOTS(
+        origins=list(site_ids),
+        urls=[origin + PATH for origin in site_ids],
+        sites=list(site_ids.values()),
+        correlation_ids=[ids.get(origin, "") for origin in site_ids],
+        obey=settings.WEIR_OBEY_ROBOTS,
+        priority=PRIORITY,
+        max_attempts=MAX_ATTEMPTS,
+        ahead=None if is_needed_now else AHEAD_OF_FETCHES,
+        most=MOST_AHEAD,
     )
-    return [row.site_id for row in rows]
 
 
 def wake(site_ids: Mapping[str, int]) -> list[int]:
@@ -111,7 +109,7 @@ def wake(site_ids: Mapping[str, int]) -> list[int]:
     if not site_ids:
         return []
     parameters = {"origins": list(site_ids), "sites": list(site_ids.values())}
-    return sorted({row.site_id for row in _query("wake", parameters, row=backlog.QueuedFetch)})
+    return sorted(set(WAKE_WAITING_FOR_ROBOTS(**parameters)))
 
 
 def ask_again(origins: Iterable[str], *, note: Callable[[Sequence[str]], object] | None = None) -> int:
@@ -202,14 +200,8 @@ class RobotsFiles:
         had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
         self._bytes -= sum(known.size for known in had.values())
         now = clock.now()
-        rows = _query(
-            "known",
-            {
-                "origins": origins,
-                "fetched_at": [had[o].fetched_at if o in had else None for o in origins],
-                "most": MOST_READ,
-            },
-            row=KnownFile,
+        rows = KNOWN_ROBOTS(
+            origins=origins, fetched_at=[had[o].fetched_at if o in had else None for o in origins], most=MOST_READ
         )
         self._read([row for row in rows if not row.is_left_out], had, now)
         # Fetchers look up only for sites that obey. One that lacks its Crawl-delay obeys again, or lost it to a race.

@@ -5,7 +5,7 @@
 -- seconds after each other, in `phases` turns at most: if they started together, they would meet again at every
 -- interval.
 -- `added_grace` seconds are added to the graces: the round trips of the fetchers.
--- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/slots/reserve.sql. Sites that
+-- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/reserve.sql. Sites that
 -- another transaction has locked are skipped, never waited for. So are those that were reserved ahead and recalled a
 -- moment ago, as their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its
 -- new slots in order (one run, for one fetcher), whether its queue may be empty now, and whether the site was ever split:

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
-from weir.postgres import planner, statements
+from weir.postgres import own_commits, planner
 from weir.workers.audit.acting import Actor
 from weir.workers.mail import outbox, resolving
 from weir.workers.mail.actions.emails import RESOLVE
@@ -70,7 +70,7 @@ def resend(
     Commits in batches; raises TransactionManagementError inside a transaction, and MoreThanExpected where there are
     more than `expected`.
     """
-    statements.refuse_transaction("resend")
+    own_commits.refuse_transaction("resend")
     RESOLVE[Act.RESEND].allow(actor, why)
     ids = failed(wanted, limit)
     if expected is not None and len(ids) > expected:

@@ -3,16 +3,14 @@
 import math
 import time
 from datetime import UTC, datetime
-from functools import partial
 from typing import NamedTuple
 
 from weir.conf import settings
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 
 BATCH = 500  # renderings, which may be large
 WITHIN_S = 5.0  # of every ten minutes
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_query = partial(statements.run, "weir.workers.mail.maintenance")
 
 
 class Purged(NamedTuple):
@@ -22,6 +20,9 @@ class Purged(NamedTuple):
     deleted: int
     last: datetime | None
     last_id: int | None
+
+
+PURGE_RENDERINGS = Statement("purge_renderings", row=Purged, commits=True)
 
 
 def purge(within_s: float = math.inf) -> int:
@@ -34,7 +35,7 @@ def purge(within_s: float = math.inf) -> int:
     give_up_at = time.monotonic() + within_s
     while looked_at == BATCH:
         parameters = {"older_than": settings.WEIR_MAIL_CONTENT_RETENTION, "after": last, "after_id": last_id}
-        [batch] = _query("purge_renderings", {**parameters, "batch": BATCH}, row=Purged)
+        [batch] = PURGE_RENDERINGS(**parameters, batch=BATCH)
         deleted += batch.deleted
         looked_at, last, last_id = batch.looked_at, batch.last or last, batch.last_id or last_id
         if time.monotonic() >= give_up_at:

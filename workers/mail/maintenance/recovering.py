@@ -1,17 +1,14 @@
 """What becomes of e-mails where PostgreSQL has forgotten whether they were sent: a part of a recovery."""
 
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
-from weir.postgres import statements
+from weir.postgres import moments
+from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
-from weir.postgres.timeline.gate import Clock
 
 BATCH: Final = 1_000
 CLOCK_ERROR: Final = timedelta(minutes=1)  # of the latest clock that is known
-
-_query = partial(statements.run, "weir.workers.mail.maintenance")
 
 
 class Batch(NamedTuple):
@@ -19,6 +16,9 @@ class Batch(NamedTuple):
 
     unknown: int
     last: int
+
+
+MAKE_UNKNOWN = Statement("make_unknown", row=Batch, commits=True)
 
 
 def make_unknown(*, since: datetime, **_signal: object) -> int:
@@ -34,13 +34,12 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
     until = _latest() + CLOCK_ERROR
     while batch.unknown == BATCH and gate.renew():  # what is sent since another process has ended it is not forgotten
         parameters = {"until": until, "reply": reply, "after": batch.last, "batch": BATCH}
-        [batch] = _query("make_unknown", parameters, row=Batch)
+        [batch] = MAKE_UNKNOWN(**parameters)
         made += batch.unknown
     return made
 
 
 def _latest() -> datetime:
     """Return the latest moment that PostgreSQL's clock says, or said it would be now, or this host's."""
-    [clock] = statements.run("weir.postgres.timeline", "clock", {}, row=Clock)
-    now = datetime.fromtimestamp(clock.clock_s, UTC)
+    now = moments.now()
     return max(now, datetime.now(UTC), gate.latest_expected() or now)

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from weir.postgres import planner, statements
+from weir.postgres import planner
+from weir.postgres.statements import Statement
 from weir.workers.mail import kinds
 from weir.workers.mail.transports import relays
 
@@ -15,7 +15,6 @@ MOST: Final = 10_000  # e-mails that are counted: a number that is this means "o
 MOST_SENT: Final = 100_000  # that were sent in a period, of all kinds
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-_query = partial(statements.run_within, "weir.workers.mail.reports")
 
 
 class States(NamedTuple):
@@ -62,6 +61,11 @@ class _KindRow(NamedTuple):
     failed: int
 
 
+KINDS = Statement("kinds", row=_KindRow, commits=False)
+SENT = Statement("sent", row=_OfKind, commits=False)
+STATES = Statement("states", row=States, commits=False)
+
+
 class KindNumbers(NamedTuple):
     """A kind of e-mail, with numbers up to MOST, and how many were sent."""
 
@@ -84,7 +88,7 @@ def sent(within: timedelta) -> Sent:
     """Count the e-mails that were sent in the period that ends now, and have not come back since."""
     with transaction.atomic():
         planner.by_indexes()
-        found = _query("sent", {"within": within, "most": MOST_SENT}, row=_OfKind)
+        found = SENT(within=within, most=MOST_SENT)
     by_kind = {row.kind: row.number for row in found}
     return Sent(by_kind, or_more=sum(by_kind.values()) >= MOST_SENT)
 
@@ -93,7 +97,7 @@ def by_state() -> States:
     """Count the e-mails of each state but `sent`."""
     with transaction.atomic():
         planner.by_indexes()
-        [numbers] = _query("states", {"most": MOST}, row=States)
+        [numbers] = STATES(most=MOST)
     return numbers
 
 
@@ -101,7 +105,7 @@ def of_kinds() -> list[KindNumbers]:
     """Return all kinds: those that are registered, paused, or have e-mails."""
     with transaction.atomic():
         planner.by_indexes()
-        found = _query("kinds", {"most": MOST, "registered": kinds.names()}, row=_KindRow)
+        found = KINDS(most=MOST, registered=kinds.names())
     hour, day = sent(HOUR), sent(DAY)
     return [
         KindNumbers(

@@ -15,7 +15,6 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -25,7 +24,8 @@ from django.db.models.functions import Now
 from weir.conf import settings
 from weir.conf.texts import kind_routes
 from weir.logs.loggers import get_logger
-from weir.postgres import sessions, statements
+from weir.postgres import own_commits, sessions
+from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.workers import claims
 from weir.workers.mail import addresses, suppression
@@ -44,15 +44,8 @@ NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 ALL_KINDS: Mapping[str, bool] = {kind_routes.OTHERS: True}
 Result = TypeVar("Result")
-_query = partial(statements.run, "weir.workers.mail.sending")
 
 log = get_logger(__name__)
-
-
-class IdRow(NamedTuple):
-    """One row of `claim` and `put_off`."""
-
-    id: int
 
 
 class EndedRow(NamedTuple):
@@ -65,6 +58,14 @@ class EndedRow(NamedTuple):
     claimed_by: str
     correlation_id: str
     recipient: str
+
+
+BEGIN = Statement("begin", commits=True, prepare=True)
+CLAIM = Statement("claim", returns=int, commits=True)
+EXPIRE = Statement("expire", row=EndedRow, commits=True)
+NOTE_ACCEPTANCE = Statement("note_acceptance", commits=True)
+PUT_OFF = Statement("put_off", returns=int, commits=True)
+RECORD = Statement("record", commits=True, prepare=True)
 
 
 class ClaimLost(Exception):
@@ -83,7 +84,7 @@ def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> lis
     No two claims may have the same token: a late write for one would be taken for the other's. Raises RuntimeError
     inside a transaction: a claim must be committed.
     """
-    if statements.is_in_transaction():
+    if own_commits.is_in_transaction():
         raise RuntimeError("A claim must be committed before anything is sent: call it outside of transactions.")
     parameters = {
         "limit": limit,
@@ -92,7 +93,7 @@ def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> lis
         "lease": _lease(),
         **taking(kinds),
     }
-    claimed = [row.id for row in _query("claim", parameters, row=IdRow)]
+    claimed = CLAIM(**parameters)
     emails = Email.objects.filter(pk__in=claimed, claim_token=token) if claimed else []
     return sorted(emails, key=lambda email: (-email.priority, email.next_attempt_at, email.pk))
 
@@ -133,7 +134,7 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
         "relay": relay,
         "asked_for": asked_for(key_lifetime),
     }
-    if not _query("begin", parameters, prepare=True):
+    if not BEGIN(**parameters):
         refuse_expired(email)
         raise ClaimLost
 
@@ -159,7 +160,7 @@ def end_expired(within_s: float) -> int:
 
 
 def _end_expired() -> int:
-    ended = _query("expire", {"batch": SWEPT_AT_ONCE}, row=EndedRow)
+    ended = EXPIRE(batch=SWEPT_AT_ONCE)
     for row in ended:
         if row.state == State.UNKNOWN:
             with correlation.bound(row.correlation_id):
@@ -208,7 +209,7 @@ def put_off(waits_s: Mapping[int, float], token: UUID) -> int:
     They are due one after the other, within a fifth of that time.
     """
     parameters = {"token": token, "emails": list(waits_s), "seconds": list(waits_s.values())}
-    return _patiently(lambda: len(_query("put_off", parameters, row=IdRow)))
+    return _patiently(lambda: len(PUT_OFF(**parameters)))
 
 
 def take_back_abandoned() -> int:
@@ -276,9 +277,9 @@ def _write(email: Email, outcome: Outcome) -> bool:
         "provider_id": storable(outcome.provider_id, LONGEST_ID),
         "settles": outcome.is_settled,
     }
-    if _query("record", parameters, prepare=True):
+    if RECORD(**parameters):
         return True
-    return outcome.state == State.SENT and bool(_query("note_acceptance", parameters))
+    return outcome.state == State.SENT and bool(NOTE_ACCEPTANCE(**parameters))
 
 
 def _without_address(reply: str, email: Email) -> str:

@@ -9,7 +9,7 @@
 -- of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over.
 --
 -- timed      the clock (one clock)
--- opened     when a task could start at each, by the rules of ratelimit/sql/slots/reserve.sql
+-- opened     when a task could start at each, by the rules of ratelimit/sql/reserve.sql
 -- roomy      the sites with room, and for how many tasks
 -- held       those of them whose first task is locked by this transaction
 -- queued     their next tasks, locked

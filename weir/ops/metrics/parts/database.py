@@ -1,18 +1,15 @@
 """PostgreSQL: its sessions, and whether it has the history that is known."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 from django.db.models.functions import Now
 from prometheus_client.metrics_core import Metric
 
 from weir.ops.metrics.families import gauge
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.postgres.timeline.models import KnownTimeline
 from weir.workers.recovery.models import Recovery
-
-_query = partial(statements.run_within, "weir.ops.metrics")
 
 
 class Sessions(NamedTuple):
@@ -23,9 +20,12 @@ class Sessions(NamedTuple):
     most_sessions: int
 
 
+DATABASE_SESSIONS = Statement("database_sessions", row=Sessions, commits=False)
+
+
 def families() -> Iterator[Metric]:
     """Yield what slows PostgreSQL down, or shuts others out."""
-    [seen] = _query("database", {}, row=Sessions)
+    [seen] = DATABASE_SESSIONS()
     meaning = "Age of the oldest snapshot of another session: dead rows pile up behind it."
     yield gauge("weir_database_oldest_snapshot_seconds", meaning, seen.oldest_snapshot_s)
     yield gauge("weir_database_connections", "Sessions of all clients of the server.", seen.sessions)

@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Final, NamedTuple
 
 from prometheus_client.metrics_core import Metric
 
 from weir.conf import settings
 from weir.ops.metrics.families import gauges
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
 
 MOST_SITES: Final = 100
 MOST: Final = 1_000  # queued fetches of one site that are counted
-
-_query = partial(statements.run_within, "weir.ops.metrics")
 
 
 class SiteNow(NamedTuple):
@@ -25,6 +22,9 @@ class SiteNow(NamedTuple):
     queued: int
     first_due_s: float
     is_held: bool | None
+
+
+SITES_NOW = Statement("sites_now", row=SiteNow, commits=False)
 
 
 def names() -> list[str]:
@@ -38,7 +38,7 @@ def names() -> list[str]:
 
 def families() -> Iterator[Metric]:
     """Yield the three families, each with a series for each site that exists."""
-    seen = _query("sites", {"names": names(), "most": MOST}, row=SiteNow)
+    seen = SITES_NOW(names=names(), most=MOST)
     queued = {site.name: float(site.queued) for site in seen}
     yield gauges("weir_site_queued_fetches", "Not counted beyond 1,000: 1,001 means more.", "site", queued)
     due = {site.name: site.first_due_s for site in seen}

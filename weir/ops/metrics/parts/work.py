@@ -1,45 +1,32 @@
 """Fetches, sites, postponed tasks and e-mails: how much there is, and how old the oldest is."""
 
 from collections.abc import Iterator
-from functools import partial
-from typing import NamedTuple
 
 from prometheus_client.metrics_core import Metric
 
 from weir.ops.metrics.families import BOUNDED, counter, gauge, gauges
-from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.ratelimit.models import StartTotal
 from weir.workers.overview.overview import MOST, Numbers, count
 
-_query = partial(statements.run_within, "weir.ops.metrics")
-
-
-class Robots(NamedTuple):
-    """Files that could not be had."""
-
-    unreachable: int
-
-
-class Postponed(NamedTuple):
-    """Throttled tasks that wait."""
-
-    waiting: int
+POSTPONED_TASKS = Statement("postponed_tasks", returns=int, commits=False)
+UNREACHABLE_ROBOTS = Statement("unreachable_robots", returns=int, commits=False)
 
 
 def families() -> Iterator[Metric]:
     """Yield all of it; one statement counts most."""
     numbers = count()
     yield from _of_fetches(numbers)
-    [robots] = _query("robots", {"most": MOST}, row=Robots)
+    [unreachable] = UNREACHABLE_ROBOTS(most=MOST)
     yield gauge(
         "weir_robots_unreachable",
         "robots.txt files that could not be had, among the 10,000 that expire next: nothing is fetched there.",
-        robots.unreachable,
+        unreachable,
     )
-    [postponed] = _query("postponed", {"most": MOST}, row=Postponed)
+    [waiting] = POSTPONED_TASKS(most=MOST)
     out_of_time = sum(StartTotal.objects.values_list("out_of_time", flat=True))  # of one row, or none yet
     yield counter("weir_starts_out_of_time", "Requests written after their run or confirmation had ended.", out_of_time)
-    yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", postponed.waiting)
+    yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", waiting)
     yield from _of_emails(numbers)
 
 

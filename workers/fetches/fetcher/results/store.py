@@ -12,13 +12,13 @@ A fetch passes this stage once for each attempt: a redirect, a retry or a missed
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from django.db import DataError, Error, IntegrityError, connection
 
 from weir.logs.loggers import get_logger
-from weir.postgres import sessions, statements
+from weir.postgres import sessions
+from weir.postgres.statements import Statement
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
@@ -33,7 +33,6 @@ from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.tracing import correlation
 
 log = get_logger(__name__)
-_query = partial(statements.run, "weir.workers.fetches.fetcher.results")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
@@ -59,10 +58,9 @@ class StoredFetch(NamedTuple):
     correlation_id: str
 
 
-class InHand(NamedTuple):
-    """A fetch that this process has in hand."""
-
-    id: int
+REQUEUE = Statement("requeue", returns=int, commits=True)
+STORE = Statement("store", row=StoredFetch, commits=True)
+TAKE_IN_HAND = Statement("take_in_hand", commits=True)
 
 
 def store(outcomes: Sequence[Outcome]) -> set[int]:
@@ -81,7 +79,7 @@ def _stored(outcomes: Sequence[Outcome]) -> tuple[list[StoredFetch], list[Outcom
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
-    return _query("store", columns, row=StoredFetch), outcomes
+    return STORE(**columns), outcomes
 
 
 def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[Outcome]) -> None:
@@ -156,7 +154,7 @@ def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
     while True:
         take_turn()
         try:
-            return bool(_query("take_in_hand", parameters, row=InHand))
+            return bool(TAKE_IN_HAND(**parameters))
         except Error as error:
             _wait_for_database(error, 1)
 
@@ -173,7 +171,7 @@ def _requeue_successors(slot_ids: Iterable[int]) -> None:
     After `store`, and in a statement of its own: it sees what was cancelled while `store` waited for a lock.
     """
     if slots := list(slot_ids):
-        backlog.activate(row.site_id for row in _query("requeue", {"slots": slots}, row=backlog.QueuedFetch))
+        backlog.activate(REQUEUE(slots=slots))
 
 
 def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> None:

@@ -1,6 +1,6 @@
 -- Delete these sites, with what is known of their robots.txt files, but for those that are busy; with `idle_for`
 -- (seconds), but also for those that a person set, and those that were in use since. `hosts` and `ancestors` name, in
--- pairs, the sites above each. Executed under the exclusive lock of ratelimit/sql/sites/lock.sql, with the rows locked
+-- pairs, the sites above each. Executed under the exclusive lock of ratelimit/sql/lock_site_names.sql, with the rows locked
 -- (hold_sites.sql) by an earlier statement: whatever was reserved at the sites is seen.
 -- Promises: no host is asked sooner for having lost its site. Its next site, at whatever rate it is created, may
 -- start at once; so the last start that was promised here must be as long ago as the intervals of this site, of new

@@ -4,7 +4,7 @@
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
 -- host was promised there, as it does after that of a deleted site; and behind the rest that all sites have where
 -- PostgreSQL had forgotten, as the host may have had a site before (rest.sql). It goes on with the back-off of the site
--- above and, until those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
+-- above and, until those of its own robots.txt files are settled, with its Crawl-delay (as in split_site.sql).
 --
 -- above  the sites above each host that cover it, or did
 -- gone   the last start that each host may have been given at sites that are deleted

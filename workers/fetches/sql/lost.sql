@@ -1,6 +1,6 @@
 -- Find held fetches whose lease ran out: their message was lost, or their fetcher died. One that another transaction has
 -- locked is left to the next sweep (skip locked, docs/explanation/sql.md): who waits for it would hold up all others.
--- Of those that a fetcher had in hand, that is noted (fetcher/results/sql/take_in_hand.sql). What was beside one is
+-- Of those that a fetcher had in hand, that is noted (sql/take_in_hand.sql). What was beside one is
 -- explained by it, and lost for no fault of its own. So that this is known of all that the fetcher held, what it had in
 -- hand is found last.
 -- By the index weir_fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in which

@@ -19,7 +19,7 @@ WITH left_site AS MATERIALIZED (
         backoff_level, backoff_error, backoff_reason, backed_off_slot,
         greatest(next_start - effective_interval, backed_off_until, clock_timestamp()) AS until
     FROM weir_ratelimit_site
-    WHERE id = %(from)s::bigint
+    WHERE id = %(loser)s::bigint
 ), promised AS MATERIALIZED (
     SELECT
         max(until) AS until,
@@ -74,9 +74,9 @@ WITH left_site AS MATERIALIZED (
             old.crawl_delay, CASE WHEN old.obeys_robots IS DISTINCT FROM false THEN left_site.crawl_delay END
         ) AS crawl_delay
         FROM weir_ratelimit_site AS old
-        WHERE old.id = %(to)s::bigint
+        WHERE old.id = %(gainer)s::bigint
     ) AS inherited
-    WHERE site.id = %(to)s::bigint AND promised.until IS NOT NULL
+    WHERE site.id = %(gainer)s::bigint AND promised.until IS NOT NULL
     RETURNING site.id, site.next_start, site.burst, site.effective_interval
 )
 SELECT id, next_start, next_start > clock_timestamp() + burst * effective_interval AS is_reserved_ahead

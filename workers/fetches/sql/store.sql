@@ -33,7 +33,7 @@ WITH outcome AS MATERIALIZED (
         in_hand = false,
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
-        -- One that waits for its robots.txt keeps its place (robots/sql/wake.sql).
+        -- One that waits for its robots.txt keeps its place (sql/wake_waiting_for_robots.sql).
         due_since = CASE WHEN outcome.waits_for_robots THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(

@@ -1,5 +1,5 @@
 -- Note, by the fetcher that holds it, that it has this fetch in hand, and no other one: should the fetcher die now, this
--- one counts an attempt (maintenance/sql/lost.sql). Returns it, unless sweep took it back or it was cancelled (fenced
+-- one counts an attempt (sql/lost.sql). Returns it, unless sweep took it back or it was cancelled (fenced
 -- write). What is stored for it, by whomever, ends that (store.sql).
 -- Promises: the lease lasts long enough for the result to be stored. Where it was over, a sweep that has seen the fetch
 -- before it was in hand leaves it alone: it stores only what is lost at that moment, too.
