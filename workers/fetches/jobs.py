@@ -73,7 +73,7 @@ class Job:
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
-class Reservation:
+class HeldBytes:
     """Bytes of a fetcher's memory that one answer holds, and those that it waits for (fetcher/http/memory.py)."""
 
     site_id: int
@@ -106,7 +106,7 @@ class Answer:
     elapsed_ms: float
     flaw: Flaw = Flaw.NONE  # CUT, or TOO_LARGE: no more was read of it, as it has more than it may
     reason: str = ""  # in words; empty also where the body alone is too large
-    reservation: Reservation | None = None  # of its bytes, until they are stored
+    held: HeldBytes | None = None  # its bytes, until they are stored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -51,10 +51,10 @@ fetcher.close(3.0)
 WAITS = """
 from weir.conf import settings
 from weir.workers.fetches.fetcher.http import session
-from weir.workers.fetches.jobs import Reservation
+from weir.workers.fetches.jobs import HeldBytes
 override_settings(WEIR_FETCH_DNS_TIMEOUT=0.5, WEIR_FETCH_CONNECT_TIMEOUT=0.5, WEIR_FETCH_TIMEOUT=0.5).enable()
 memory = fetcher._session._shared.memory
-fetcher._loop.call_soon_threadsafe(memory.hold, Reservation(site_id=0), settings.WEIR_FETCH_MAX_MEMORY)
+fetcher._loop.call_soon_threadsafe(memory.hold, HeldBytes(site_id=0), settings.WEIR_FETCH_MAX_MEMORY)
 
 def after(expected):
     give_up_at = time.monotonic() + 30

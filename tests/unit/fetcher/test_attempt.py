@@ -19,7 +19,7 @@ from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
 from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
-from weir.workers.fetches.jobs import Job, Reservation
+from weir.workers.fetches.jobs import HeldBytes, Job
 
 
 def job(*, ended_s_ago: float) -> Job:
@@ -121,7 +121,7 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
     one = replace(job(ended_s_ago=-0.2), start_at=now)
     one.run.use_until = now + 5.0
     shared, reader = Shared(allowed=Allowed()), AnswerReader(2**20)
-    others = Reservation(site_id=2)
+    others = HeldBytes(site_id=2)
     shared.memory.hold(others, weir_settings.WEIR_FETCH_MAX_MEMORY)
     attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)
     connection, other_end = pair()

@@ -6,7 +6,7 @@ from pytest_django import Settings
 from weir.workers.fetches.fetcher.http import memory
 from weir.workers.fetches.fetcher.http.memory import FULL_FROM, AnswerMemory, Memory
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
-from weir.workers.fetches.jobs import Reservation
+from weir.workers.fetches.jobs import HeldBytes
 
 
 @pytest.fixture(autouse=True)
@@ -22,13 +22,13 @@ class Answers:
         self.memory = Memory()
         self.granted: list[str] = []
 
-    def ask(self, name: str, site: int, size: int, had: int = 0) -> Reservation:
+    def ask(self, name: str, site: int, size: int, had: int = 0) -> HeldBytes:
         """Have an answer, which has so many bytes, ask for more of them."""
-        reservation = Reservation(site_id=site)
-        self.memory.hold(reservation, had)
-        if self.memory.ask(reservation, size, lambda: self.granted.append(name)):
+        held = HeldBytes(site_id=site)
+        self.memory.hold(held, had)
+        if self.memory.ask(held, size, lambda: self.granted.append(name)):
             self.granted.append(name)
-        return reservation
+        return held
 
 
 def test_answers_wait_for_their_turn_while_all_bytes_are_held() -> None:
@@ -53,10 +53,10 @@ def test_a_site_of_small_answers_is_not_stopped_by_the_large_ones_of_others() ->
     """Some of its own may wait for the writer, which is busy with the large ones."""
     answers = Answers()
     answers.ask("large", 1, 90)
-    small = [Reservation(site_id=2) for _ in range(3)]
-    for reservation in small:
+    small = [HeldBytes(site_id=2) for _ in range(3)]
+    for held in small:
         assert answers.memory.has_room_for(2)
-        answers.memory.hold(reservation, 3)
+        answers.memory.hold(held, 3)
     assert answers.memory.has_room_for(2)
     answers.memory.hold(small[0], 4)
     assert not answers.memory.has_room_for(2), "it holds SMALL bytes"
@@ -82,19 +82,19 @@ def test_a_site_whose_answers_stand_still_leaves_others_their_part(newest_first:
     settings.WEIR_FETCH_MAX_MEMORY = 10_000
     answers = Answers()
     memory = answers.memory
-    asked = [Reservation(site_id=1) for _ in range(60)]
-    for reservation in asked:
-        memory.hold(reservation, 1)
-    for reservation in reversed(asked) if newest_first else asked:
-        while reservation.size < 400 and memory.ask(reservation, min(2 * reservation.size, 400), lambda: None):
+    asked = [HeldBytes(site_id=1) for _ in range(60)]
+    for held in asked:
+        memory.hold(held, 1)
+    for held in reversed(asked) if newest_first else asked:
+        while held.size < 400 and memory.ask(held, min(2 * held.size, 400), lambda: None):
             pass
-        if reservation.wanted is None and memory._moving[1] > 2_100:  # the others stand still with as much
-            memory.ask(reservation, 500, lambda: None)
+        if held.wanted is None and memory._moving[1] > 2_100:  # the others stand still with as much
+            memory.ask(held, 500, lambda: None)
     assert memory._of_site[1] < 10_000 * FULL_FROM, "requests to others are still written, whatever they hold"
     other = answers.ask("other", 2, 4_000)
     assert (answers.granted, memory._is_short) == (["other"], False)
-    for reservation in [*asked, other]:
-        memory.free([reservation])
+    for held in [*asked, other]:
+        memory.free([held])
     assert (memory._held, memory._all_moving, memory._moving, memory._of_site) == (0, 0, {}, {})
 
 
@@ -136,21 +136,21 @@ def test_answers_that_all_wait_for_more_do_not_wait_for_each_other() -> None:
 def test_one_answer_after_the_other_becomes_whole() -> None:
     """Beyond all bytes, no more than one answer grows: the others hold what they had when they began to wait."""
     answers, most, done = Answers(), 0, []
-    all_of_them = [Reservation(site_id=number) for number in range(10)]
+    all_of_them = [HeldBytes(site_id=number) for number in range(10)]
 
-    def read_on(reservation: Reservation) -> None:
+    def read_on(held: HeldBytes) -> None:
         """Have it grow as far as it may; a whole one is stored."""
-        while reservation.size < 80:
-            if not answers.memory.ask(reservation, 2 * reservation.size, lambda: going_on.append(reservation)):
+        while held.size < 80:
+            if not answers.memory.ask(held, 2 * held.size, lambda: going_on.append(held)):
                 return
-        done.append(reservation.site_id)
-        answers.memory.free([reservation])
+        done.append(held.site_id)
+        answers.memory.free([held])
 
-    going_on: list[Reservation] = []
-    for reservation in all_of_them:
-        answers.memory.hold(reservation, 10)
-    for reservation in all_of_them:
-        read_on(reservation)
+    going_on: list[HeldBytes] = []
+    for held in all_of_them:
+        answers.memory.hold(held, 10)
+    for held in all_of_them:
+        read_on(held)
     while going_on:
         most = max(most, answers.memory._held)
         read_on(going_on.pop(0))

@@ -16,7 +16,7 @@ from weir.workers.backoff import LONGEST_S
 from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
 from weir.workers.fetches.fetcher.results import writer
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation
+from weir.workers.fetches.jobs import Answer, Event, HeldBytes, Outcome
 from weir.workers.fetches.models import State
 
 __all__ = ["store"]  # a fixture
@@ -39,7 +39,7 @@ def in_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def lost_before(fetch: int, losses: int, start_until: float = inf) -> Answer:
     event = of_site(fetch, fetch)
     run = replace(event.job.run, start_until=start_until)
-    return replace(event, job=replace(event.job, losses=losses, run=run), reservation=Reservation(site_id=fetch))
+    return replace(event, job=replace(event.job, losses=losses, run=run), held=HeldBytes(site_id=fetch))
 
 
 def test_a_suspect_is_read_last_and_alone(store: Store, in_hand: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

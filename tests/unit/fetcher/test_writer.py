@@ -16,7 +16,7 @@ from weir.workers.fetches.fetcher.results import costly, decoding, writer
 from weir.workers.fetches.fetcher.results.contents import UNREAD
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation
+from weir.workers.fetches.jobs import Answer, Event, HeldBytes, Outcome
 from weir.workers.fetches.models import State
 
 EMPTY = gzip.compress(b"", mtime=0)
@@ -47,7 +47,7 @@ class Store:
         assert self.may_go_on.wait(60)
         self.statements.append(outcomes)
 
-    def stored(self, events: int, _reservations: list[Reservation]) -> None:
+    def stored(self, events: int, _all_held: list[HeldBytes]) -> None:
         self.freed.append(events)
 
     @property

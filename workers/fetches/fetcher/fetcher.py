@@ -41,7 +41,7 @@ from weir.workers.fetches.fetcher.refusals.asked import Headers, asks_to_rest
 from weir.workers.fetches.fetcher.refusals.rests import Rest, ToldQuotas, rest_of
 from weir.workers.fetches.fetcher.results.writer import Writer
 from weir.workers.fetches.fetcher.successors import PassedOn
-from weir.workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
+from weir.workers.fetches.jobs import Event, Failure, HeldBytes, Job, Snoozed
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots.files import RobotsFiles
 from weir.workers.fetches.robots.user_agent import has_contact
@@ -145,10 +145,10 @@ class Fetcher:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._loop_part.join(timeout)
 
-    def _stored(self, events: int, reservations: list[Reservation]) -> None:
+    def _stored(self, events: int, all_held: list[HeldBytes]) -> None:
         self._free_room(events)
-        if reservations:
-            self._on_loop(self._session.free, reservations)
+        if all_held:
+            self._on_loop(self._session.free, all_held)
 
     def _free_room(self, places: int) -> None:
         with self._room:

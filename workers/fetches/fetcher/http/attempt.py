@@ -167,7 +167,7 @@ class Attempt:
             body=bytes(reader.body),
             flaw=flaw,
             reason=reason,
-            reservation=self.memory.keep(reader.held()),
+            held=self.memory.keep(reader.held()),
             lateness_ms=lateness_ms or 0.0,
             elapsed_ms=elapsed_ms or 0.0,
         )

@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from weir.conf import settings
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
-from weir.workers.fetches.jobs import Reservation
+from weir.workers.fetches.jobs import HeldBytes
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
 FULL_FROM = 0.5  # the part of all bytes from which on it counts as full: the answers that are read go on growing
@@ -32,7 +32,7 @@ class Memory:
         self._of_site: Counter[int] = Counter()  # by site: bytes that are held
         self._moving: Counter[int] = Counter()  # by site: bytes of answers that do not wait for more
         self._all_moving = 0
-        self._waiting: list[Reservation] = []  # by their places
+        self._waiting: list[HeldBytes] = []  # by their places
         self._last_place = 0
         self._is_short = False  # an answer waits for bytes that others hold, not for those of its own site
 
@@ -45,41 +45,41 @@ class Memory:
         is_full = self._is_short or self._held >= FULL_FROM * settings.WEIR_FETCH_MAX_MEMORY
         return not is_full or self._of_site[site_id] < SMALL
 
-    def hold(self, reservation: Reservation, size: int) -> None:
+    def hold(self, held: HeldBytes, size: int) -> None:
         """Have it hold so many bytes, whether they are free or not; it waits for no more."""
-        if reservation.wanted is not None:
-            self._waiting.remove(reservation)
-            reservation.wanted = reservation.go_on = None
-            self._move(reservation.site_id, reservation.size)
-        self._hold(reservation.site_id, size - reservation.size)
-        self._move(reservation.site_id, size - reservation.size)
-        reservation.size = size
+        if held.wanted is not None:
+            self._waiting.remove(held)
+            held.wanted = held.go_on = None
+            self._move(held.site_id, held.size)
+        self._hold(held.site_id, size - held.size)
+        self._move(held.site_id, size - held.size)
+        held.size = size
 
-    def ask(self, reservation: Reservation, wanted: int, go_on: Callable[[], None]) -> bool:
+    def ask(self, held: HeldBytes, wanted: int, go_on: Callable[[], None]) -> bool:
         """Have it hold so many bytes, and return True; or return False, and call `go_on` when it does.
 
         It waits behind those that had to wait before it had to: so one answer after the other becomes whole, while the
         others hold what they had. A site that has its part lets others pass. Where every other answer waits, too, the
         first is let through, whatever is held.
         """
-        self._move(reservation.site_id, -reservation.size)
-        reservation.wanted = wanted
-        if not reservation.place:
+        self._move(held.site_id, -held.size)
+        held.wanted = wanted
+        if not held.place:
             self._last_place += 1
-            reservation.place = self._last_place
-        insort(self._waiting, reservation, key=attrgetter("place"))
-        if not self._is_short or self._waiting[0] is reservation:  # those before it wait for their sites
-            is_short = not self._grant(reservation) and not self._has_its_part(reservation)
+            held.place = self._last_place
+        insort(self._waiting, held, key=attrgetter("place"))
+        if not self._is_short or self._waiting[0] is held:  # those before it wait for their sites
+            is_short = not self._grant(held) and not self._has_its_part(held)
             self._is_short = self._is_short or is_short
         if self._is_short and not self._all_moving:
             self._grant_all()
-        reservation.go_on = go_on if reservation.wanted is not None else None
-        return reservation.wanted is None
+        held.go_on = go_on if held.wanted is not None else None
+        return held.wanted is None
 
-    def free(self, reservations: Iterable[Reservation]) -> None:
+    def free(self, all_held: Iterable[HeldBytes]) -> None:
         """Give all their bytes back. May be called twice."""
-        for reservation in reservations:
-            self.hold(reservation, 0)
+        for held in all_held:
+            self.hold(held, 0)
         if self._waiting:
             self._grant_all()
         else:
@@ -97,7 +97,7 @@ class Memory:
         if not self._moving[site_id]:
             del self._moving[site_id]
 
-    def _has_its_part(self, waiting: Reservation) -> bool:
+    def _has_its_part(self, waiting: HeldBytes) -> bool:
         moving, wanted = self._moving.get(waiting.site_id, 0), waiting.wanted or 0
         in_all = self._of_site[waiting.site_id] + wanted - waiting.size
         most = settings.WEIR_FETCH_MAX_MEMORY
@@ -121,7 +121,7 @@ class Memory:
         for go_on in filter(None, going_on):
             go_on()
 
-    def _grant(self, waiting: Reservation) -> bool:
+    def _grant(self, waiting: HeldBytes) -> bool:
         wanted = waiting.wanted or 0
         if self._has_its_part(waiting):
             return False
@@ -139,21 +139,21 @@ class AnswerMemory:
 
     def __init__(self, memory: Memory, site_id: int) -> None:
         self._memory = memory
-        self._reservation = Reservation(site_id=site_id)
+        self._held_bytes = HeldBytes(site_id=site_id)
 
     def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be held now; if not, `go_on` is called when it may."""
         held = reader.held()
-        if held <= SMALL or held > self._reservation.size:
-            self._memory.hold(self._reservation, held)
-        if held <= SMALL or held < self._reservation.size:
+        if held <= SMALL or held > self._held_bytes.size:
+            self._memory.hold(self._held_bytes, held)
+        if held <= SMALL or held < self._held_bytes.size:
             return True
         wanted = min(2 * held, reader.may_hold())
-        return wanted <= held or self._memory.ask(self._reservation, wanted, go_on)
+        return wanted <= held or self._memory.ask(self._held_bytes, wanted, go_on)
 
-    def keep(self, size: int) -> Reservation:
-        """Have the answer, which is read, hold so many bytes until it is stored; returns its reservation."""
-        kept, self._reservation = self._reservation, Reservation(site_id=self._reservation.site_id)
+    def keep(self, size: int) -> HeldBytes:
+        """Have the answer, which is read, hold so many bytes until it is stored; returns these."""
+        kept, self._held_bytes = self._held_bytes, HeldBytes(site_id=self._held_bytes.site_id)
         had = kept.size
         self._memory.hold(kept, size)
         if size < had:
@@ -162,4 +162,4 @@ class AnswerMemory:
 
     def drop(self) -> None:
         """Give back what is not kept."""
-        self._memory.free((self._reservation,))
+        self._memory.free((self._held_bytes,))

@@ -41,7 +41,7 @@ from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLar
 from weir.workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
 from weir.workers.fetches.fetcher.wire.pool import Pool
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
-from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Reservation, Snoozed
+from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, HeldBytes, Job, Snoozed
 from weir.workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
 from weir.workers.fetches.targets import UrlParts, parts_of
 from weir.workers.tracing import correlation
@@ -104,9 +104,9 @@ class Session:
         """Note which part of the descriptors is used. From any thread."""
         self._descriptors_used = descriptors.used_part()
 
-    def free(self, reservations: list[Reservation]) -> None:
+    def free(self, all_held: list[HeldBytes]) -> None:
         """Note that the answers that held these bytes are stored. On the loop's thread only."""
-        self._shared.memory.free(reservations)
+        self._shared.memory.free(all_held)
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""

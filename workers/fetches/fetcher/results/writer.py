@@ -37,7 +37,7 @@ from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, Ov
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
 from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
-from weir.workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
+from weir.workers.fetches.jobs import Answer, Event, HeldBytes, Outcome, Snoozed
 
 log = get_logger(__name__)
 
@@ -60,14 +60,14 @@ class _Together:
     """Outcomes that are to be stored together."""
 
     outcomes: list[Outcome] = field(default_factory=list)
-    reservations: list[Reservation] = field(default_factory=list)
+    all_held: list[HeldBytes] = field(default_factory=list)
     size: int = 0
 
     def add(self, event: Event, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
         self.size += _size(outcome) * (ROBOTS_WEIGHT if event.job.is_robots else 1)
-        if isinstance(event, Answer) and event.reservation is not None:
-            self.reservations.append(event.reservation)
+        if isinstance(event, Answer) and event.held is not None:
+            self.all_held.append(event.held)
         fetch_spans.record(event, outcome)
 
     def is_full(self) -> bool:
@@ -80,7 +80,7 @@ class Writer:
     The thread keeps its connection: a new one costs more than a hundred results.
     """
 
-    def __init__(self, stored: Callable[[int, list[Reservation]], None]) -> None:
+    def __init__(self, stored: Callable[[int, list[HeldBytes]], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._costly = CostlyAnswers()
         self._first_tries_until = self._counted_until = 0.0  # of time.thread_time()
@@ -123,7 +123,7 @@ class Writer:
         take_turn()
         if judged.outcomes:
             store_surely(judged.outcomes)
-            self._stored(len(judged.outcomes), judged.reservations)
+            self._stored(len(judged.outcomes), judged.all_held)
 
     def _store_suspects(self) -> None:
         """Judge and store suspects, one after the other, for about one PERIOD: one, and more while there is time."""
@@ -134,7 +134,7 @@ class Writer:
                 judged.add(answer, outcome_of(answer, None))
                 self._store(judged)
             else:
-                self._stored(1, [answer.reservation] if answer.reservation else [])
+                self._stored(1, [answer.held] if answer.held else [])
             if time.monotonic() >= until or self._is_late:
                 break
 
