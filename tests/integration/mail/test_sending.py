@@ -229,7 +229,7 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
     assert runner.send_due().sent == 1
     with pytest.raises(leases.ClaimLost):
         leases.begin(claimed, "relay", None)
-    assert not sender.Sender(relays.relays()).deliver(Held(claimed, claimed.rendering))
+    assert not sender.Sender(relays.relays()).deliver(Held(claimed, claimed.rendering)).outcome
     assert state(email) == (State.SENT, 1)
     assert accepted(mail, email) == 1
 

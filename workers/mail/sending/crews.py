@@ -14,7 +14,7 @@ from weir.workers.mail.sending import policy, routes
 from weir.workers.mail.sending.outcomes import Outcome
 from weir.workers.mail.sending.policy import Another, Situation
 from weir.workers.mail.sending.sender import PATIENCE_S, Sender
-from weir.workers.mail.sending.source import Allowance, Held, Source
+from weir.workers.mail.sending.source import Allowance, Source
 from weir.workers.mail.transports.base import RelayRefuses, Unreachable
 from weir.workers.mail.transports.relays import Relay, Stream
 
@@ -85,12 +85,8 @@ class Crew:
         else:
             self.ended[outcome.state] += 1
 
-    def leave_to_others(self, sender: Sender, held: Held) -> bool:
-        """Leave the e-mail to senders that are connected, if there are: some servers allow one connection only."""
-        if held.email.state == State.CLAIMED:
-            self.source.put_back(held)
-        else:
-            self.given_back += 1
+    def goes_on_without(self, sender: Sender) -> bool:
+        """Tell whether senders that are connected go on: some servers allow one connection only."""
         self._is_one_enough = True
         return any(not other.is_stalled for other in self.senders if other is not sender)
 

@@ -30,7 +30,6 @@ from weir.workers.mail.sending.policy import MOST_SENDERS
 from weir.workers.mail.sending.sender import Sender
 from weir.workers.mail.sending.source import Allowance, Held
 from weir.workers.mail.transports import relays as configured
-from weir.workers.mail.transports.base import Unreachable
 from weir.workers.mail.transports.relays import Stream
 
 LOOK_EVERY_S = 0.1
@@ -157,16 +156,21 @@ class _Round:
             crew.senders.append(sender)
         try:
             while held := self._next(crew):
-                if outcome := sender.deliver(held):
-                    with self._lock:
-                        crew.count(outcome)
+                delivery = sender.deliver(held)
+                with self._lock:
+                    if delivery.outcome:
+                        crew.count(delivery.outcome)
+                    if delivery.is_held:
+                        crew.source.put_back(held)
+                    goes_on = delivery.unreachable is None or crew.goes_on_without(sender)
                 held = None  # an e-mail may be large
+                if delivery.unreachable:
+                    if not goes_on:
+                        self._stop(crew, crews.in_words(crew.relays, delivery.unreachable))
+                    break
         except SlotTooFar as error:
             self._leave(crew, held)
             self._stop(crew, f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
-        except Unreachable as error:
-            if not held or not self._do_others_go_on(crew, sender, held):
-                self._stop(crew, crews.in_words(crew.relays, error))
         finally:
             with self._lock:
                 crew.senders.remove(sender)
@@ -179,10 +183,6 @@ class _Round:
         with self._lock:
             if held:
                 crew.source.put_back(held)
-
-    def _do_others_go_on(self, crew: Crew, sender: Sender, held: Held) -> bool:
-        with self._lock:
-            return crew.leave_to_others(sender, held)
 
     def _stop(self, crew: Crew, because: str) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 from django.db import Error
 from django.utils import timezone
@@ -33,6 +34,15 @@ LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are no
 log = get_logger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivery:
+    """What came of one e-mail that a sender had in hand."""
+
+    outcome: Outcome | None = None  # None: the claim was lost, or the e-mail was not tried
+    is_held: bool = False  # it was not tried: this process still holds it
+    unreachable: Unreachable | None = None  # why others need not be tried either
+
+
 class Sender:
     """Delivers e-mails that were claimed. For one thread; others may read `is_stalled`, `is_late` and `in_hand`."""
 
@@ -53,11 +63,10 @@ class Sender:
         since = self._delivers_since
         return since is not None and since < before and time.monotonic() - since > PATIENCE_S
 
-    def deliver(self, held: Held) -> Outcome | None:
+    def deliver(self, held: Held) -> Delivery:
         """Render the e-mail if that is to be done, wait for its turn, submit it, and record the outcome.
 
-        Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if others need not be tried:
-        then `email.state` says whether this process still holds it (`claimed`), or it was given back (`pending`).
+        Raises slots.SlotTooFar if its turn is too far away: this process still holds it, and others need not be tried.
         """
         email = held.email
         self.in_hand = email.content_size
@@ -66,11 +75,11 @@ class Sender:
             try:
                 return self._delivered(held)
             except leases.ClaimLost as lost:
-                return lost.outcome
+                return Delivery(outcome=lost.outcome)
             finally:
                 self._delivers_since, self.in_hand = None, 0
 
-    def _delivered(self, held: Held) -> Outcome | None:
+    def _delivered(self, held: Held) -> Delivery:
         try:
             with self._busy():
                 ready = content_of(held)
@@ -92,7 +101,7 @@ class Sender:
         finally:
             self._busy_since = None
 
-    def _as_its_domain_allows(self, held: Held, message: Message) -> Outcome | None:
+    def _as_its_domain_allows(self, held: Held, message: Message) -> Delivery:
         """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
         with ExitStack() as slot:
             try:
@@ -104,11 +113,11 @@ class Sender:
                 return _recorded(held.email, outcomes.waits_for_its_domain(str(error), retry_in_s))
             return self._by_some_route(held.email, message)
 
-    def _by_some_route(self, email: Email, message: Message) -> Outcome | None:
+    def _by_some_route(self, email: Email, message: Message) -> Delivery:
         """Submit it to the first relay that can be used.
 
-        Raises Unreachable if there is none. An e-mail that is refused while others may be accepted holds up no others;
-        nor does one that only one relay may have, or can take: it waits for that one.
+        An e-mail that is refused while others may be accepted holds up no others; nor does one that only one relay may
+        have, or can take: it waits for that one.
         """
         tried = Tried()
         try:
@@ -118,35 +127,37 @@ class Sender:
                     with asks, turn(route, email):
                         tried.was_asked = True
                         with self._busy():
-                            return _recorded(email, self._submit(route, email, message))
+                            delivery = self._submit(route, email, message)
+                    if delivery.unreachable is None:
+                        return delivery
+                    tried.note(route, delivery.unreachable)
+                    return replace(delivery, unreachable=tried.stops_because)
                 except CannotTake as error:
                     tried.cannot, tried.goes_on = str(error), True
                 except Unreachable as error:
                     tried.note(route, error)
-                    if email.state == State.PENDING:  # given back, as it had begun
-                        break
         except RelayIsGone as error:
             return _recorded(email, outcomes.stays_unknown(str(error)))
         return self._not_taken(email, tried)
 
-    def _not_taken(self, email: Email, tried: Tried) -> Outcome | None:
-        """Record that no relay has taken the e-mail. Raises Unreachable where no other is to be tried either."""
+    def _not_taken(self, email: Email, tried: Tried) -> Delivery:
+        """Record that no relay has taken the e-mail, of which none has been transmitted."""
         failure = tried.failure
         if failure is None:
             return _recorded(email, _failed(email, Refused(tried.cannot, Phase.NOT_BEGUN, is_permanent=True)))
         if email.ask_until is not None:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
-        if tried.was_asked and tried.blame > Blame.NOBODY and email.state == State.CLAIMED:
+        if tried.was_asked and tried.blame > Blame.NOBODY:
             return _recorded(email, _failed(email, refusal_of_it(failure, Phase.NOT_BEGUN, tried.blame)))
-        if email.state == State.CLAIMED and tried.was_asked:
-            _give_back(email, failure, tried.wait_s)  # behind all that is due, should it be to blame
-        elif email.state == State.CLAIMED and tried.goes_on:
-            _put_off(email, failure)
-        if not tried.goes_on:
-            raise failure
-        return outcomes.given_back(str(failure))
+        if tried.was_asked:  # behind all that is due, should it be to blame
+            given_back = outcomes.given_back(str(failure), tried.wait_s)
+            return replace(_recorded(email, given_back), unreachable=tried.stops_because)
+        if tried.goes_on:
+            return _put_off(email, failure)
+        return Delivery(is_held=True, unreachable=failure)
 
-    def _submit(self, route: Route, email: Email, message: Message) -> Outcome:
+    def _submit(self, route: Route, email: Email, message: Message) -> Delivery:
+        """Submit it to this relay. Raises Unreachable and CannotTake where nothing was begun."""
         lifetime = route.transport.key_lifetime
         has_begun = False
 
@@ -159,8 +170,8 @@ class Sender:
             reply = route.transport.submit(message, begin)
         except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
             route.refused(email, error)
-            if has_begun and (outcome := _refused_at_its_end(route, email, error)):
-                return outcome
+            if has_begun:
+                return _refused_at_its_end(route, email, error)
             raise
         except (BrokenOff, OutcomeUnknown, Refused) as error:
             if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
@@ -168,16 +179,16 @@ class Sender:
                 route.connect()
                 return self._submit(route, email, message)
             _note(route, email, error)
-            return _failed(email, error, route)
+            return _recorded(email, _failed(email, error, route))
         except (CannotTake, leases.ClaimLost):
             raise
         except Exception as error:  # noqa: BLE001  a transport must not end the round, whatever it raises
             route.transport.close()
             if has_begun:
                 route.lost(error)
-            return _unforeseen(email, error, route if has_begun else None)
+            return _recorded(email, _unforeseen(email, error, route if has_begun else None))
         route.accepted(email)
-        return outcomes.accepted(reply)
+        return _recorded(email, outcomes.accepted(reply))
 
 
 def _shown(email: Email) -> dict[str, str | int]:
@@ -186,14 +197,13 @@ def _shown(email: Email) -> dict[str, str | int]:
     return {"weir.email": email.pk, "weir.kind": email.kind, **name}
 
 
-def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Outcome | None:
-    """Return what becomes of an e-mail that had begun when the relay refused us; None if it was given back."""
+def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Delivery:
+    """Record what becomes of an e-mail that had begun when the relay refused us: it was certainly not accepted."""
     if email.ask_until is not None:
-        return outcomes.asked_in_vain(str(error))
+        return _recorded(email, outcomes.asked_in_vain(str(error)))
     if route.blame > Blame.NOBODY:
-        return _failed(email, refusal_of_it(error, Phase.AFTER_DOT, route.blame), route)
-    _give_back(email, error)
-    return None
+        return _recorded(email, _failed(email, refusal_of_it(error, Phase.AFTER_DOT, route.blame), route))
+    return replace(_recorded(email, outcomes.given_back(str(error))), unreachable=error)
 
 
 def _note(route: Route, email: Email, error: Exception) -> None:
@@ -206,33 +216,27 @@ def _note(route: Route, email: Email, error: Exception) -> None:
             domains.back_off(email.recipient)
 
 
-def _give_back(email: Email, error: Unreachable, wait_s: float = 1.0) -> None:
-    """Record that it was certainly not accepted and that it is not to blame, so that nobody gives it back again."""
-    leases.record(email, outcomes.given_back(str(error), wait_s))
-    email.state = State.PENDING
-
-
-def _put_off(email: Email, error: Unreachable) -> None:
-    """Have it wait: it was not tried."""
+def _put_off(email: Email, error: Unreachable) -> Delivery:
+    """Have it wait: it was not tried, though others may be."""
     wait_s = error.wait_s if isinstance(error, RefusedLately) else 0.0
     if email.claim_token:
         leases.put_off({email.pk: wait_s}, email.claim_token)
-    email.state = State.PENDING
+    return Delivery(outcome=outcomes.given_back(str(error), wait_s))
 
 
-def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
-    return outcome if leases.record(email, outcome) else None
+def _recorded(email: Email, outcome: Outcome) -> Delivery:
+    return Delivery(outcome=outcome if leases.record(email, outcome) else None)
 
 
-def _ended(email: Email, outcome: Outcome) -> Outcome | None:
+def _ended(email: Email, outcome: Outcome) -> Delivery:
     """Record the outcome of an e-mail that was not submitted; forget it if its recipient was forgotten.
 
     It was queued in a transaction that had not been committed then, or later.
     """
-    recorded = _recorded(email, outcome)
-    if recorded and outcome.state == State.SUPPRESSED and suppression.is_forgotten(email.recipient):
+    delivery = _recorded(email, outcome)
+    if delivery.outcome and outcome.state == State.SUPPRESSED and suppression.is_forgotten(email.recipient):
         suppression.forget_ended(email.recipient, leases.FORGOTTEN_AT_ONCE)
-    return recorded
+    return delivery
 
 
 def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:

@@ -34,6 +34,11 @@ class Tried:
             log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
 
     @property
+    def stops_because(self) -> Unreachable | None:
+        """Why no other e-mail is to be tried either; None where one may be."""
+        return None if self.goes_on else self.failure
+
+    @property
     def wait_s(self) -> float:
         """For how long it waits: no second where a relay that takes others would be asked about it each second."""
         return LONGEST_PAUSE_S if self.is_suspect else 1.0
