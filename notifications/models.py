@@ -98,7 +98,7 @@ class Notification(InterceptedModel):
         return self._replace_row(save)
 
     def _insert_row(self, save: RowSave) -> bool:
-        if self.user_id is not None:  # which PostgreSQL refuses
+        if self.user_id is not None:  # None is left to PostgreSQL's NOT NULL
             user_keys.clean(self.user_id)  # Django takes 7.0 for 7
         self.changed_at, self.changed_xid = Now(), CurrentTransactionId()  # a copied row has those of the original
         since = time.monotonic()

@@ -151,8 +151,8 @@ def back_off(
     answered, for people.
 
     Of overlapping back-offs, the longest counts. A stated time is cut to WEIR_RETRY_AFTER_MAX. Without one, the time
-    doubles with each back-off in a row, from 5 s to an hour, and up to half of it is added at random. The row ends when
-    the site refuses nothing for as long as the next back-off would be, and for a minute at least.
+    doubles with each back-off in a row, from 5 s to an hour, and up to half of it is added at random. The series ends
+    when the site refuses nothing for as long as the next back-off would be, and for a minute at least.
 
     `slot` is the one whose start was refused: refusals in slots that were reserved before the last back-off belong to
     that back-off, and count once. Reserved slots are recalled.

@@ -78,8 +78,8 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
     """Create the sites of these hosts that do not exist yet, at WEIR_DEFAULT_RATE; returns the sites of these names.
 
     A host that a site covers by now gets none. Where a site covered it before, its own site's clock begins when the
-    promises of that one end. Commits at once, also where the caller's transaction is open, which no other process waits
-    for so. Raises SitesLocked where other transactions are in the way for longer than `patience_s` seconds.
+    promises of that one end. Commits in a transaction of its own, so no other process waits for the caller's. Raises
+    SitesLocked where other transactions are in the way for longer than `patience_s` seconds.
     """
     interval = parse_rate(settings.WEIR_DEFAULT_RATE)
     names = sorted({site_names.canonical(host) for host in hosts})

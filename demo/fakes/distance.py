@@ -82,7 +82,7 @@ class Distance:
 
 @contextmanager
 def distance(target: Path, round_trip_s: float, jitter_s: float = 0.0) -> Iterator[Distance]:
-    """Have the Unix socket answer at a port of 127.0.0.1, so far away."""
+    """Proxy the Unix socket to a port of 127.0.0.1, and add this round-trip time."""
     far, loop = Distance(target, round_trip_s, jitter_s), asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(far.accept, "127.0.0.1", 0))
     far.port = server.sockets[0].getsockname()[1]

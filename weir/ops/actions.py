@@ -280,7 +280,7 @@ KIND: Final = {
     ),
     "resume": Deed(
         title="Resume",
-        explains="E-mails of the kind are sent again.",
+        explains="E-mails of the kind are sent from now on.",
         action=kinds.RESUME,
         form=Decision,
         do=lambda actor, kind, values: kinds.resume(actor, kind, why=values["why"]),

@@ -44,7 +44,7 @@ def test_a_paused_kind_waits_until_somebody_resumes_it(mail: MailServer, message
     assert "paused by Ada" in told("kinds")
     assert f"Ada has paused the kind {SHIPPED} since" in told("show", email.pk)
     messages.clear()
-    assert told("resume", SHIPPED, *WHY) == f"{SHIPPED} is sent again.\n"
+    assert told("resume", SHIPPED, *WHY) == f"Sending {SHIPPED} is resumed.\n"
     assert messages == [(task_names.SEND_EMAILS, ())]
     assert runner.send_due().sent == 1
     assert accepted(mail, email) == 1

@@ -116,7 +116,7 @@ def pause_email_kind(request: HttpRequest, kind: schemas.Kind, wanted: schemas.M
     refusals=KIND_CHANGES,
 )
 def resume_email_kind(request: HttpRequest, kind: schemas.Kind, query: Query[schemas.MailReasonQuery]) -> HttpResponse:
-    """Have e-mails of the kind sent again."""
+    """Resume sending this kind."""
     kinds.resume(actor(request), kind, why=query.why)
     return HttpResponse(status=204)
 

@@ -136,7 +136,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
         backlog.activate(row.site_id for row in rows if not row.usable)
         unreserve(row.slot_id for row in rows if not row.usable)
     except Error:  # the jobs are claimed and must not be dropped; sweep finds sites that were overlooked
-        log.exception("what_came_late_not_seen_to")
+        log.exception("late_slots_not_released")
     return jobs
 
 

@@ -26,7 +26,7 @@ def pause(actor: Actor, kind: str, *, why: str) -> bool:
 
 
 def resume(actor: Actor, kind: str, *, why: str) -> bool:
-    """Have e-mails of the kind sent again; False if it was not paused."""
+    """Resume sending this kind; False if it was not paused."""
     RESUME.allow(actor, why)
     with transaction.atomic():
         before = _pause_of(kind)

@@ -72,7 +72,7 @@ class PausedKindAdmin(ReasonedAdmin[PausedKind]):
 
     @admin.action(description="Resume", permissions=["resolve"])
     def resume(self, request: HttpRequest, chosen: QuerySet[PausedKind]) -> HttpResponse | None:
-        """Have the chosen kinds sent again, once the user has said why."""
+        """Resume sending the chosen kinds, once the user has said why."""
         actor = self.actor(request)
         return self.with_reason(request, chosen, "Resume", lambda row, why: of_kinds.resume(actor, row.kind, why=why))
 

@@ -27,7 +27,7 @@ def pause(kind: str, who: str, why: str) -> bool:
 
 
 def resume(kind: str, who: str, why: str) -> bool:
-    """Have e-mails of the kind sent again; False if it was not paused. The kind need not be registered any more."""
+    """Resume sending this kind; False if it was not paused. The kind need not be registered any more."""
     with transaction.atomic():
         is_gone, _ = PausedKind.objects.filter(kind=kind).delete()
         if is_gone:

@@ -51,10 +51,10 @@ class Pause(Action):
 
 
 class Resume(Action):
-    """A kind is sent again."""
+    """Sending a kind is resumed."""
 
     name = "resume"
-    help = "have the e-mails of a kind sent again"
+    help = "resume sending the e-mails of a kind"
     examples = ('resume order.shipped --why "The text is right now."',)
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -65,4 +65,4 @@ class Resume(Action):
         if not actions.resume(acting.of_shell(who), kind, why=why):
             refuse_unknown(kind)
             raise ValueError(f"{kind} is not paused.")
-        return Answer(text=lambda: f"{kind} is sent again.", data={"resumed": kind})
+        return Answer(text=lambda: f"Sending {kind} is resumed.", data={"resumed": kind})
