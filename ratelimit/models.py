@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, 
 
 from weir.conf.texts.rates import rate_text
 from weir.postgres.generated import GeneratedField
+from weir.ratelimit import gcra
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet
@@ -104,9 +105,7 @@ class Site(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     is_kept = models.BooleanField(db_default=False, help_text="a person has set or paused it: purge leaves it")
 
-    # What `reserve` and `dispatch` compute with, stated once. PostgreSQL's greatest() ignores NULL. The grace, 2.5 % of
-    # the interval (25-250 ms), is lost at each hand-over between two holders. The spacing is 1 % longer than the
-    # interval, so that a holder which a timer made late can catch up.
+    # What `reserve` and `dispatch` compute with (gcra.py), stated once. PostgreSQL's greatest() ignores NULL.
     effective_interval = GeneratedField(
         expression=Greatest(F("interval"), F("crawl_delay")), output_field=models.DurationField(), db_persist=True
     )
@@ -116,11 +115,12 @@ class Site(models.Model):
             Least(
                 Greatest(
                     models.ExpressionWrapper(
-                        Greatest(F("interval"), F("crawl_delay")) * Value(0.025), output_field=models.DurationField()
+                        Greatest(F("interval"), F("crawl_delay")) * Value(gcra.GRACE),
+                        output_field=models.DurationField(),
                     ),
-                    Value(timedelta(milliseconds=25)),
+                    Value(timedelta(seconds=gcra.SHORTEST_GRACE_S)),
                 ),
-                Value(timedelta(milliseconds=250)),
+                Value(timedelta(seconds=gcra.LONGEST_GRACE_S)),
             ),
         ),
         output_field=models.DurationField(),
@@ -128,7 +128,7 @@ class Site(models.Model):
     )
     spacing = GeneratedField(
         expression=models.ExpressionWrapper(
-            Greatest(F("interval"), F("crawl_delay")) * Value(1.01), output_field=models.DurationField()
+            Greatest(F("interval"), F("crawl_delay")) * Value(gcra.SPACING), output_field=models.DurationField()
         ),
         output_field=models.DurationField(),
         db_persist=True,

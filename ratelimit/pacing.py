@@ -13,6 +13,8 @@ in. This is a lease (Gray and Cheriton, 1989).
 
 from dataclasses import dataclass
 
+from weir.ratelimit import gcra
+
 NEVER = float("-inf")
 # Seconds before the end of a run that are not used: a process may be suspended between reading the clock and writing to
 # the socket, and must still be in time.
@@ -39,7 +41,7 @@ class Confirmation:
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """The holder's side of GCRA (the generic cell rate algorithm, ITU-T I.371) for one run.
+    """The holder's side of GCRA (gcra.py) for one run.
 
     All times are seconds on the holder's clock (clock.py). Not thread-safe: one run, one thread.
     """
@@ -53,7 +55,7 @@ class Run:
 
     def ready_at(self, start_at: float) -> float:
         """Return the earliest moment for the slot planned at `start_at`, given the starts made so far."""
-        return max(start_at, self._theoretical_arrival - (self.burst - 1) * self.interval_s)
+        return max(start_at, self._theoretical_arrival - gcra.tolerance_s(self.burst, self.interval_s))
 
     def is_over(self, now: float) -> bool:
         """Tell whether a start made now would come too late: the next run counts on a distance from `use_until`."""

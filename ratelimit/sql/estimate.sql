@@ -14,7 +14,7 @@ SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELS
 FROM (
     SELECT
         opened.*,
-        greatest(soonest, next_start - (burst - 1) * effective_interval) AS first_start
+        greatest(soonest, next_start - weir_ratelimit_tolerance(burst, effective_interval)) AS first_start
     FROM (
         SELECT timed.*, greatest(now, paused_until, backed_off_until) AS soonest
         FROM (

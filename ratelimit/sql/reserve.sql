@@ -11,8 +11,9 @@
 WITH reserved AS (
     UPDATE weir_ratelimit_site AS site
     SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
-        + (%(count)s::int - 1) * site.spacing + site.effective_interval + site.effective_grace
-        + make_interval(secs => %(added_grace)s::float8)
+        + weir_ratelimit_run_length(
+            %(count)s::int, site.spacing, site.effective_grace + make_interval(secs => %(added_grace)s::float8)
+        ) + site.effective_interval
     WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the one that is seen
         (
             SELECT ctid FROM weir_ratelimit_site
@@ -29,14 +30,16 @@ WITH reserved AS (
         )
     ])
         AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
-        AND greatest(site.next_start - (site.burst - 1) * site.effective_interval, site.paused_until, site.backed_off_until)
-            <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+        AND greatest(
+            site.next_start - weir_ratelimit_tolerance(site.burst, site.effective_interval),
+            site.paused_until, site.backed_off_until
+        ) <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
         AND NOT EXISTS (
             SELECT FROM weir_ratelimit_slot AS slot
             WHERE slot.site_id = site.id AND %(count)s::int = 1 AND weir_ratelimit_may_be_taken(
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
-                site.next_start - (site.burst - 1) * site.effective_interval,
+                site.next_start - weir_ratelimit_tolerance(site.burst, site.effective_interval),
                 site.effective_interval, site.effective_grace + make_interval(secs => %(added_grace)s::float8),
                 site.recalled_slot
             )
@@ -45,8 +48,9 @@ WITH reserved AS (
         site.id, effective_interval, burst, spacing, split_until IS NOT NULL AS was_split,
         effective_grace + make_interval(secs => %(added_grace)s::float8) AS grace,
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
-        next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace
-            - make_interval(secs => %(added_grace)s::float8) AS arrival
+        next_start - effective_interval - weir_ratelimit_run_length(
+            %(count)s::int, spacing, effective_grace + make_interval(secs => %(added_grace)s::float8)
+        ) AS arrival
 ), granted AS (
     -- GCRA: the starts of a burst may lie before their theoretical arrival, but not before `soonest`. At an idle site,
     -- `arrival` is a clock that was read a moment before `soonest`; the first start is then at `arrival`, so that the
@@ -54,8 +58,10 @@ WITH reserved AS (
     INSERT INTO weir_ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT
         id,
-        greatest(least(soonest, arrival), arrival + k * spacing - (burst - 1) * effective_interval),
-        arrival + (%(count)s::int - 1) * spacing + grace,
+        weir_ratelimit_start(
+            k, arrival, least(soonest, arrival), spacing, weir_ratelimit_tolerance(burst, effective_interval)
+        ),
+        arrival + weir_ratelimit_run_length(%(count)s::int, spacing, grace),
         effective_interval,
         %(count)s::int,
         clock_timestamp()

@@ -59,7 +59,9 @@ WITH told AS MATERIALIZED (
     WHERE site.id = judged.id
     RETURNING
         site.name, starts, recalls,
-        extract(epoch FROM site.next_start - (site.burst - 1) * site.effective_interval - now)::float8 AS wait_s
+        extract(epoch FROM
+            site.next_start - weir_ratelimit_tolerance(site.burst, site.effective_interval) - now
+        )::float8 AS wait_s
 ), total AS (
     INSERT INTO weir_ratelimit_starttotal AS total (id, out_of_time)
     SELECT 1, sum(starts) FROM noted HAVING count(*) > 0

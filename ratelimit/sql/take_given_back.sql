@@ -23,7 +23,7 @@ WITH site AS MATERIALIZED (
             AND weir_ratelimit_may_be_taken(
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
-                site.next_start - (site.burst - 1) * site.effective_interval,
+                site.next_start - weir_ratelimit_tolerance(site.burst, site.effective_interval),
                 site.effective_interval, site.effective_grace + make_interval(secs => %(added_grace)s::float8),
                 site.recalled_slot
             )

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypedDict
 from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, rate_text, spelled
 from weir.postgres.statements import Statement
-from weir.ratelimit import round_trips, site_names
+from weir.ratelimit import gcra, round_trips, site_names
 from weir.ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
 from weir.ratelimit.sites import known_sites
 from weir.workers import task_names
@@ -33,10 +33,6 @@ from weir.workers.schedule import tick_of
 
 MOST_ADDED = 1_000_000
 TICK_S = tick_of(task_names.DISPATCH)
-# As the generated columns of weir.ratelimit.models.Site compute it.
-SPACING = 1.01
-DEFAULT_GRACE_SHARE = 0.025
-SHORTEST_DEFAULT_GRACE_S, LONGEST_DEFAULT_GRACE_S = 0.025, 0.25
 SAME_S = 1e-6
 
 
@@ -165,19 +161,15 @@ def _supposed(row: FoundSite, *, rate: str) -> FoundSite:
     """Return the site as it would be if this rate were set now; a grace that was set stays, as in `Site` itself."""
     wanted = parse_rate(rate)
     interval = max(wanted, row.crawl_delay or wanted)
-    is_default = abs(row.grace_s - _default_grace_s(row.interval_s)) < SAME_S
+    is_default = abs(row.grace_s - gcra.grace_s(row.interval_s)) < SAME_S
     return row._replace(
         written_rate=spelled(rate),
         effective_interval=interval,
         interval_s=interval.total_seconds(),
-        spacing_s=interval.total_seconds() * SPACING,
-        grace_s=_default_grace_s(interval.total_seconds()) if is_default else row.grace_s,
+        spacing_s=gcra.spacing_s(interval.total_seconds()),
+        grace_s=gcra.grace_s(interval.total_seconds()) if is_default else row.grace_s,
         reserved_for_s=min(row.reserved_for_s, interval.total_seconds()),
     )
-
-
-def _default_grace_s(interval_s: float) -> float:
-    return min(max(interval_s * DEFAULT_GRACE_SHARE, SHORTEST_DEFAULT_GRACE_S), LONGEST_DEFAULT_GRACE_S)
 
 
 def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon) -> Forecast:

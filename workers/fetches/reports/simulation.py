@@ -1,4 +1,4 @@
-"""Simulation: when dispatch will reserve which slots, by the arithmetic of dispatch.sql. Pure.
+"""Simulation: when dispatch will reserve which slots, step by step as dispatch.sql. Pure.
 
 All times are seconds from now. It is right as long as nothing else happens at the site: nothing but dispatch reserves
 there, no run is missed, and no rate, pause or back-off changes.
@@ -6,6 +6,8 @@ there, no run is missed, and no rate, pause or back-off changes.
 
 import math
 from dataclasses import dataclass
+
+from weir.ratelimit import gcra
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,29 +52,29 @@ def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float
     apart, and each hand-over to the next run costs a grace. With `max_concurrency`, a fetch is assumed to end when it
     starts. How long a site takes to answer is not known; where that is long, the start is later.
     """
-    lead_s = (site.burst - 1) * site.interval_s
+    tolerance_s = gcra.tolerance_s(site.burst, site.interval_s)
     now, next_start, robots, held = dispatching.next_tick_s, site.reserved_for_s, site.robots, site.held_runs
     while True:
-        opens = max(next_start - lead_s - dispatching.refill_s, site.held_for_s - dispatching.lookahead_s)
+        opens = max(next_start - tolerance_s - dispatching.refill_s, site.held_for_s - dispatching.lookahead_s)
         if now <= opens:
             now += (math.floor((opens - now) / dispatching.tick_s) + 1) * dispatching.tick_s
         soonest = max(now + dispatching.travel_s, site.held_for_s)
         arrival = max(soonest, next_start)
-        fit = math.floor((now + dispatching.lookahead_s - arrival + lead_s) / site.spacing_s)
-        room = min(fit + 1, dispatching.longest_run, robots or dispatching.longest_run)
+        fit = gcra.room(now + dispatching.lookahead_s - arrival + tolerance_s, site.spacing_s)
+        room = min(fit, dispatching.longest_run, robots or dispatching.longest_run)
         if site.max_concurrency is not None:
             at_once = site.max_concurrency - sum(_in_flight(run, now) for run in held)
             room = room if at_once > 0 else 0
-            starts_s = tuple(max(soonest, arrival + k * site.spacing_s - lead_s) for k in range(room))
+            starts_s = tuple(gcra.start_s(k, arrival, soonest, site.spacing_s, tolerance_s) for k in range(room))
             held = (
                 *(run for run in held if _in_flight(run, now)),
                 ReservedRun(at_once=max(at_once, 0), starts_s=starts_s),
             )
         if ahead < room:
-            return max(soonest, arrival + ahead * site.spacing_s - lead_s)
+            return gcra.start_s(ahead, arrival, soonest, site.spacing_s, tolerance_s)
         if room:
             robots = max(0, robots - room)
-            next_start = arrival + (room - 1) * site.spacing_s + site.interval_s + site.grace_s
+            next_start = arrival + gcra.run_length_s(room, site.spacing_s, site.grace_s) + site.interval_s
             ahead -= room
             if not robots and _are_alike(site, dispatching):
                 next_start, ahead = next_start + ahead * (site.interval_s + site.grace_s), 0
@@ -90,9 +92,9 @@ def _are_alike(site: SiteTiming, dispatching: Dispatching) -> bool:
     That is so where no second start fits into the look-ahead, and where a tick finds the site reserved for longer than
     a message travels.
     """
-    lead_s = (site.burst - 1) * site.interval_s
+    tolerance_s = gcra.tolerance_s(site.burst, site.interval_s)
     return (
         site.max_concurrency is None
-        and site.spacing_s > dispatching.lookahead_s + lead_s
+        and site.spacing_s > dispatching.lookahead_s + tolerance_s
         and dispatching.refill_s - dispatching.tick_s >= dispatching.travel_s
     )

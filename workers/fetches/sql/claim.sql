@@ -42,7 +42,7 @@ WITH found AS MATERIALIZED (
         least(slot.use_until, greatest(
             max(slot.start_time) OVER (PARTITION BY locked.site_id, slot.use_until)
                 + site.effective_grace + make_interval(secs => %(added_grace)s::float8),
-            slot.use_until - (site.burst - 1) * site.effective_interval
+            slot.use_until - weir_ratelimit_tolerance(site.burst, site.effective_interval)
         )) AS start_until,
         site.name AS site, site.effective_interval, site.burst, site.refusing,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,

@@ -42,7 +42,7 @@ WITH clock AS MATERIALIZED (
     FROM weir_ratelimit_site
     WHERE has_backlog
         AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
-        AND next_start - (burst - 1) * effective_interval < (SELECT refilled_until FROM clock)
+        AND next_start - weir_ratelimit_tolerance(burst, effective_interval) < (SELECT refilled_until FROM clock)
         AND coalesce(paused_until, '-infinity') < (SELECT looked_ahead_until FROM clock)
         AND coalesce(backed_off_until, '-infinity') < (SELECT looked_ahead_until FROM clock)
         AND (
@@ -77,9 +77,11 @@ WITH clock AS MATERIALIZED (
             -- an equal share of what there is room for
             greatest(%(fewest)s::bigint, %(most_slots)s::bigint / count(*) OVER ()),
             -- how many slots start before the look-ahead ends
-            1 + floor(extract(epoch FROM
-                opened.now + make_interval(secs => %(lookahead)s::float8) - arrival + (burst - 1) * effective_interval
-            ) / extract(epoch FROM spacing))
+            weir_ratelimit_room(
+                opened.now + make_interval(secs => %(lookahead)s::float8) - arrival
+                    + weir_ratelimit_tolerance(burst, effective_interval),
+                spacing
+            )
         ) END::int AS room
     FROM opened
     CROSS JOIN greatest(opened.soonest, opened.next_start) AS arrival
@@ -160,8 +162,10 @@ WITH clock AS MATERIALIZED (
     SELECT
         chosen.*,
         CASE WHEN fetch_id IS NOT NULL THEN nextval(sequence) END AS slot_id,
-        greatest(soonest, arrival + k * spacing - (burst - 1) * effective_interval) AS start_time,
-        arrival + (taken - 1) * spacing + effective_grace AS use_until
+        weir_ratelimit_start(
+            k, arrival, soonest, spacing, weir_ratelimit_tolerance(burst, effective_interval)
+        ) AS start_time,
+        arrival + weir_ratelimit_run_length(taken, spacing, effective_grace) AS use_until
     FROM chosen, (SELECT pg_get_serial_sequence('weir_ratelimit_slot', 'id')::regclass AS sequence OFFSET 0) AS slot_ids
 ), slots AS (
     INSERT INTO weir_ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, at_once, reserved_at)

@@ -57,9 +57,9 @@ CROSS JOIN (
     FROM weir_ratelimit_site
     WHERE id = %(site)s
     UNION ALL
-    SELECT  -- as the generated columns of weir.ratelimit.models compute it
-        NULL, %(name)s, %(written_rate)s, %(interval)s::interval, %(interval)s::interval * 1.01,
-        least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
+    SELECT
+        NULL, %(name)s, %(written_rate)s, %(interval)s::interval, weir_ratelimit_spacing(%(interval)s::interval),
+        weir_ratelimit_grace(%(interval)s::interval), 1, NULL, NULL, %(long_ago)s,
         NULL, NULL, NULL, '', false, NULL
     WHERE %(site)s::bigint IS NULL
 ) AS site

@@ -20,7 +20,7 @@ WITH timed AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), opened AS MATERIALIZED (
     SELECT
-        waiting.site, now, step, (site.burst - 1) * site.effective_interval AS allowance,
+        waiting.site, now, step, weir_ratelimit_tolerance(site.burst, site.effective_interval) AS tolerance,
         CASE WHEN site.has_backlog THEN %(beside_fetches)s ELSE %(lookahead)s END::float8 AS lookahead,
         greatest(now, site.paused_until, site.backed_off_until) AS soonest,
         greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
@@ -33,7 +33,9 @@ WITH timed AS MATERIALIZED (
         LIMIT 1
     ) AS site
     CROSS JOIN LATERAL (
-        SELECT site.effective_interval + site.effective_grace + make_interval(secs => %(added_grace)s::float8) AS step
+        SELECT site.effective_interval + weir_ratelimit_run_length(  -- of one start
+            1, site.spacing, site.effective_grace + make_interval(secs => %(added_grace)s::float8)
+        ) AS step
     ) AS stepped
     CROSS JOIN LATERAL (
         SELECT count(*) AS tasks FROM weir_throttled_postponedtask AS task
@@ -42,11 +44,11 @@ WITH timed AS MATERIALIZED (
 ), roomy AS MATERIALIZED (
     SELECT
         opened.*,
-        least(%(most)s::int, 1 + floor(extract(epoch FROM
-            now + make_interval(secs => lookahead) - arrival + allowance
-        ) / extract(epoch FROM step)))::int AS room
+        least(
+            %(most)s::int, weir_ratelimit_room(now + make_interval(secs => lookahead) - arrival + tolerance, step)
+        )::int AS room
     FROM opened
-    WHERE greatest(soonest, arrival - allowance) <= now + make_interval(secs => lookahead)
+    WHERE weir_ratelimit_start(0, arrival, soonest, step, tolerance) <= now + make_interval(secs => lookahead)
 ), held AS MATERIALIZED (
     SELECT roomy.*
     FROM roomy
@@ -71,7 +73,7 @@ WITH timed AS MATERIALIZED (
     ) AS next
 ), fitting AS (
     SELECT site, id, not_before, bool_and(
-        greatest(soonest, arrival + k * step - allowance)
+        weir_ratelimit_start(k, arrival, soonest, step, tolerance)
             <= now + make_interval(secs => least(max_wait, lookahead))
     ) OVER (PARTITION BY site ORDER BY k) AS fits
     FROM (

@@ -1,0 +1,51 @@
+"""GCRA, the generic cell rate algorithm (ITU-T I.371): the arithmetic of starts, in seconds. Pure.
+
+In PostgreSQL, functions of these names compute the same (migrations/0002_formula.py): all statements that reserve,
+publish or estimate call them. tests/integration/ratelimit/test_formula.py compares the two.
+
+A start has an *arrival*, an interval after that of the start before. It may lie before its arrival by the *tolerance*,
+so far as a burst lets it. Within a run, starts are a *spacing* apart. The site belongs to their holder for the *run
+length*.
+"""
+
+import math
+from typing import Final
+
+# A holder that a timer made late can catch up within a run.
+SPACING: Final = 1.01  # of the interval
+# Of a site whose settings do not say it; each hand-over between two holders costs it.
+GRACE: Final = 0.025  # of the interval
+SHORTEST_GRACE_S, LONGEST_GRACE_S = 0.025, 0.25
+
+
+def spacing_s(interval_s: float) -> float:
+    """Return the time between two starts of a run."""
+    return interval_s * SPACING
+
+
+def grace_s(interval_s: float) -> float:
+    """Return the default grace."""
+    return min(max(interval_s * GRACE, SHORTEST_GRACE_S), LONGEST_GRACE_S)
+
+
+def tolerance_s(burst: int, interval_s: float) -> float:
+    """Return how far before its arrival a start may lie."""
+    return (burst - 1) * interval_s
+
+
+def run_length_s(count: int, spacing_s: float, grace_s: float) -> float:
+    """Return how long the site belongs to the holder of so many starts, from the arrival of the first one.
+
+    An interval after that, the next reservation's first start arrives.
+    """
+    return (count - 1) * spacing_s + grace_s
+
+
+def start_s(place: int, arrival_s: float, soonest_s: float, spacing_s: float, tolerance_s: float) -> float:
+    """Return the start of this place in a run, from 0 on; `arrival_s` is that of the first."""
+    return max(soonest_s, arrival_s + place * spacing_s - tolerance_s)
+
+
+def room(ahead_s: float, spacing_s: float) -> int:
+    """Return how many starts, this far apart, lie within this time after the first one, which is one of them."""
+    return 1 + math.floor(ahead_s / spacing_s)
