@@ -23,7 +23,7 @@ _MAPPED = 96  # bits before an IPv4 address in one of IPv6 (RFC 4291)
 
 @register
 def variables_are_known(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W003: a variable that begins with WEIR_, or is one letter off one of Django's, is read by nobody."""
+    """weir.W003: a variable that begins with WEIR_ is not read."""
     hint = "Where it is a variable of another version of Weir, nothing has to be done."
     return [Warning(sentence, hint=hint, id=UNKNOWN_VARIABLE) for _, sentence in unknown(os.environ)]
 

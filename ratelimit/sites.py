@@ -21,7 +21,7 @@ from weir.conf import settings
 from weir.conf.texts.rates import parse_rate, spelled
 from weir.postgres.statements import Statement, own_transaction
 from weir.postgres.timeline import gate
-from weir.ratelimit import similar_names, site_names
+from weir.ratelimit import site_names
 from weir.ratelimit.models import LONG_AGO, PAUSED_FOREVER, Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 
@@ -50,16 +50,12 @@ class SitesLocked(Exception):
 
 
 class UnknownSite(LookupError):
-    """There is no site of this name; `covering` names the site that covers it, `similar` one that may be meant."""
+    """There is no site of this name; `covering` names the site that covers it."""
 
-    def __init__(self, site: str, covering: str | None = None, similar: str | None = None) -> None:
-        if covering:
-            hint = f": it is covered by {covering}. Name that one."
-        elif similar:
-            hint = f". Did you mean {similar}?"
-        else:
-            hint = ": `manage.py sites` lists those that exist."
-        super().__init__(f"There is no site {site!r}{hint}")
+    def __init__(self, site: str, covering: str | None = None) -> None:
+        those = "`manage.py sites` lists those that exist."
+        hint = f"it is covered by {covering}. Name that one." if covering else those
+        super().__init__(f"There is no site {site!r}: {hint}")
 
 
 def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
@@ -147,11 +143,10 @@ def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str,
 
 
 def unknown_site(name: str) -> UnknownSite:
-    """Return the error for a name that has no site of its own; it names the site that covers it, or a similar one."""
+    """Return the error for a name that has no site of its own; it names the site that covers it."""
     host = site_names.canonical(name)
-    if covering := known_sites({host}).get(host):
-        return UnknownSite(name, covering.name)
-    return UnknownSite(name, similar=similar_names.most_similar(host))
+    covering = known_sites({host}).get(host)
+    return UnknownSite(name, covering.name if covering else None)
 
 
 def _named(names: AbstractSet[str]) -> list[KnownSite]:

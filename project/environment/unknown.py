@@ -50,12 +50,12 @@ class Unknown(NamedTuple):
 
 
 def unknown(names: Iterable[str]) -> list[Unknown]:
-    """Return those of the variables that begin with WEIR_ and are not read, and those one letter off one that is."""
+    """Return those of the variables that begin with WEIR_ and are not read."""
     declared = Variables.model_fields.keys()
     return [
         Unknown(name, f"Weir reads no variable {name}.{_remedy(name)}")
         for name in sorted(set(names) - declared - OF_TOOLS)
-        if name.upper().startswith(PREFIX) or any(_is_one_letter_off(name, known) for known in declared)
+        if name.upper().startswith(PREFIX)
     ]
 
 
@@ -67,14 +67,3 @@ def log_unknown() -> None:
 
 def _remedy(name: str) -> str:
     return did_you_mean(name.upper(), Variables.model_fields) or " Unset it: docs/reference/settings.md has all."
-
-
-def _is_one_letter_off(name: str, known: str) -> bool:
-    """Tell whether one letter is missing, too many or another, or two have changed places; capitals do not count."""
-    name = name.upper()
-    if abs(len(name) - len(known)) > 1:
-        return False
-    begin = next((at for at, (one, other) in enumerate(zip(name, known, strict=False)) if one != other), len(known))
-    mine, theirs = name[begin:], known[begin:]
-    swapped = mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]
-    return swapped or mine[1:] == theirs[1:] or mine[1:] == theirs or mine == theirs[1:]

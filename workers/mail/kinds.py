@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from difflib import get_close_matches
 from inspect import signature
 from typing import NamedTuple, Self, TypeVar
 
 from django.template import Context, TemplateDoesNotExist
 from django.template.backends.django import Template as DjangoTemplate
 from django.template.loader import get_template, render_to_string
+
+from weir.conf.texts.suggestions import did_you_mean
 
 
 class UnknownKind(LookupError):
@@ -159,9 +160,8 @@ def get(name: str) -> Kind:
     """Return the kind of this name. Raises UnknownKind."""
     if kind := _kinds.get(name):
         return kind
-    close = get_close_matches(name, _kinds, n=1)
-    meant = f" Did you mean {close[0]}?" if close else ""
     raise UnknownKind(
-        f"There is no kind of e-mail {name!r}.{meant} Add the app whose emails.py registers it to INSTALLED_APPS, "
-        "restart the mailers, and have the e-mail sent again."
+        f"There is no kind of e-mail {name!r}.{did_you_mean(name, _kinds)} "
+        "Add the app whose emails.py registers it to INSTALLED_APPS, restart the mailers, and have the e-mail sent "
+        "again."
     )
