@@ -59,24 +59,14 @@ def _delete_selected(shown: TableAdmin[Row], request: HttpRequest, queryset: Que
     return None
 
 
-class ActionsAdmin(TableAdmin[Row]):
-    """The pages of rows that code writes, and that operators change by actions only: none is added, edited or deleted.
-
-    Actions ask for the permission "change", without a row; a form asks with its row, and is refused.
-    """
+class ReadOnlyAdmin(TableAdmin[Row]):
+    """The pages of rows that only code writes: none is added, edited or deleted, and there are no actions."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return obj is None and super().has_change_permission(request)
-
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
         return False
-
-
-class ReadOnlyAdmin(ActionsAdmin[Row]):
-    """The pages of rows that code alone writes: they have no actions either."""
 
     def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
         return False

@@ -1,16 +1,17 @@
 """The operators' page of orders, which are shipped there."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import ngettext
 
+from weir.postgres.admin import TableAdmin
 from weir.workers.audit import acting
-from weir.workers.audit.acting_admin import ActingAdmin
+from weir.workers.audit.models import Door
 from weir.workers.mail.actions import emails
 from weir.workers.mail.models import Act
 from weir.workers.orders import shipping
@@ -23,7 +24,7 @@ MOST_SHIPPED = 1_000
 
 
 @admin.register(Order)
-class OrderAdmin(ActingAdmin[Order]):
+class OrderAdmin(TableAdmin[Order]):
     """Orders may be added, changed until they are shipped, and shipped; their addresses may be put right later."""
 
     list_display = ("id", "number", "customer_email", "placed_at", "shipped_at")
@@ -66,7 +67,15 @@ class OrderAdmin(ActingAdmin[Order]):
 
     def actor(self, request: HttpRequest) -> acting.Actor:
         """Return the user: who may change an order's address, may have its e-mail rendered anew, and go there."""
-        return replace(super().actor(request), may={emails.MAY_ACT, emails.MAY_REDIRECT}.__contains__)
+        return replace(acting.of_request(request, Door.ADMIN), may={emails.MAY_ACT, emails.MAY_REDIRECT}.__contains__)
+
+    def changeform_view(self, request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
+        """Save what the user has written, and show the form again where it is refused."""
+        try:
+            return super().changeform_view(request, *arguments, **named)
+        except acting.Refused as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
 
     @admin.action(description="Ship (and send the e-mail that says so)", permissions=["change"])
     def ship(self, request: HttpRequest, chosen: QuerySet[Order]) -> None:

@@ -7,9 +7,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from tests.integration.fetches.test_admin import act, page
+from tests.integration.admin_pages import page
 from tests.integration.mail.shipments import ship
-from tests.integration.mail.test_admin import client_of
 from tests.integration.mail.test_emails_command import told
 from tests.programs import Program, token
 from weir.workers.audit import acting
@@ -29,6 +28,17 @@ RIGHTS = [
     (REDIRECT, "weir_mail.change_email"),
 ]
 LISTED, SHOWN = "admin:weir_mail_email_changelist", "admin:weir_mail_email_change"
+
+
+def client_of(permission: str) -> Client:
+    """Return a browser in which somebody with this permission on e-mails is logged in."""
+    user = User.objects.create_user(f"{permission}-{User.objects.count()}", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(content_type__app_label="weir_mail", codename=permission))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
 RESET = "https://shop.example/reset?token=4711"
 
 
@@ -125,48 +135,11 @@ def test_who_may_only_resolve_has_it_rendered_anew_for_the_same_address(email: E
     assert (entry.action, entry.before) == ("emails.correct", {"phase": "", "state": "pending"})
 
 
-def test_who_may_only_resolve_sees_neither_whom_an_email_is_for_nor_what_it_says(email: Email) -> None:
-    """On no page of the admin: the list, the e-mail's, the confirmation; and all else of it, which resolving takes."""
-    client = client_of("resolve_email")
-    shown = [
-        page(client, LISTED),
-        page(client, SHOWN, email.pk),
-        act(client, "admin:weir_mail_email", "cancel", email.pk),
-    ]
-    for text in shown:
-        assert not [secret for secret in (OLD, "Kim", "123456", RESET) if secret in text]
-        assert "order.shipped" in text
-    assert email.message_id.strip("<>") in shown[1]
-
-
-def test_who_may_view_sees_all_of_it(email: Email) -> None:
-    client = client_of("view_email", "resolve_email")
-    assert all(text in page(client, SHOWN, email.pk) for text in (OLD, "Kim", "123456", RESET))
-    for text in (page(client, LISTED), act(client, "admin:weir_mail_email", "cancel", email.pk)):
-        assert OLD in text
-        assert "123456" in text
-
-
-@pytest.mark.parametrize(
-    "lookup",
-    ["recipient", "recipient__startswith", "recipient_name__exact", "subject__contains", "context__url__startswith"],
-)
-def test_nobody_guesses_what_they_may_not_see_by_filters_in_the_url(email: Email, lookup: str) -> None:
-    """Django allows any column of the table there."""
-    values = {"recipient": OLD, "recipient_name": "Kim", "subject": "123456", "context": "https://shop."}
-    query = {lookup: values[lookup.partition("__")[0]]}
-    url = reverse(LISTED, query=query)
-    asked, allowed = client_of("resolve_email").get(url), Client()
-    assert asked.status_code == 400
-    allowed.force_login(User.objects.create_superuser("root"))
-    assert str(email.pk) in page(allowed, LISTED, **query)
-
-
-def test_nobody_guesses_an_address_by_the_search(email: Email) -> None:
-    client = client_of("resolve_email")
-    assert "0 e-mails" in page(client, LISTED, q=OLD[:3])
-    assert "1 e-mail" in page(client, LISTED, q=email.key)
-    assert "1 e-mail" in page(client, LISTED, q=email.message_id)
+def test_who_may_only_resolve_sees_no_page_of_the_admin(email: Email) -> None:
+    """There stands whom an e-mail is for, and what it says."""
+    for name, arguments in ((LISTED, []), (SHOWN, [email.pk])):
+        assert client_of("resolve_email").get(reverse(name, args=arguments)).status_code == 403
+        assert OLD in page(client_of("view_email"), name, *arguments)
 
 
 def test_what_is_said_of_an_email_names_neither_recipient(email: Email) -> None:
@@ -182,6 +155,3 @@ def test_what_is_said_of_an_email_names_neither_recipient(email: Email) -> None:
     redirected, cancelled = email.resolutions.order_by("pk").values_list("why", flat=True)
     assert redirected == "<recipient> has left: it is for <recipient> now."
     assert cancelled == f"{OLD}?", "an address that it has no more is not known"
-    shown = page(client_of("resolve_email"), SHOWN, email.pk)
-    assert "has left" in shown
-    assert "mallory" not in shown.lower()

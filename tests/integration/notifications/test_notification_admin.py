@@ -7,7 +7,7 @@ import redis
 from django.test import Client
 from django.urls import reverse
 
-from tests.integration.fetches.test_admin import act, page
+from tests.integration.admin_pages import act, page
 from tests.integration.notifications.unread import assert_exact
 from weir.notifications import flush, inbox
 from weir.notifications.models import Doubt, FlushedEpoch, Notification, Reconciliation, UnreadCount

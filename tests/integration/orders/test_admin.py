@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from tests.integration.admin_pages import act, page
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
-from tests.integration.fetches.test_admin import act, page
 from weir.postgres import short_paginator
 from weir.workers.audit.models import Entry
 from weir.workers.mail.models import Act, Email, Resolution

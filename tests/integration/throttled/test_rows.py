@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.integration.fetches.test_admin import page
+from tests.integration.admin_pages import page
 from tests.integration.fetches.test_constraints import refused_by
 from tests.integration.throttled.one_worker import Broker, arguments, postponed, work
 from weir.workers.throttled.models import PostponedTask

@@ -15,14 +15,14 @@ def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
     return found.order_by(LOWER_RECIPIENT, "pk")
 
 
-def matching(emails: QuerySet[Email], text: str, *, by_address: bool = True) -> QuerySet[Email]:
+def matching(emails: QuerySet[Email], text: str) -> QuerySet[Email]:
     """Return those whose address begins so, or whose key or Message-ID is this: the first MOST_FOUND of each.
 
     Three short queries, as PostgreSQL would read the table in the order of the list instead where it expects many.
     """
     angled = f"<{text.strip('<>')}>"
     ways = (
-        *([to(Email.objects.all(), text)] if by_address else []),
+        to(Email.objects.all(), text),
         Email.objects.filter(kind__in=kinds.names(), key=text).order_by("kind"),
         Email.objects.filter(message_id=angled).order_by("message_id"),
     )

@@ -1,0 +1,119 @@
+"""The admin pages of fetches, of robots.txt files and of sites. They show: pages, commands and the API act."""
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db.models import Case, CharField, Q, QuerySet, Value, When
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.utils.text import Truncator
+
+from weir.postgres.admin import ReadOnlyAdmin
+from weir.ratelimit.models import Site
+from weir.workers.fetches.models import Fetch, RobotsFile
+
+SHOWN = 100  # characters of a text in a list
+
+
+@admin.register(Fetch)
+class FetchAdmin(ReadOnlyAdmin[Fetch]):
+    """Lists the fetches, the newest first."""
+
+    list_display = (
+        "id",
+        "state",
+        "site",
+        "short_url",
+        "status_code",
+        "attempts",
+        "why",
+        "created_at",
+        "started_at",
+        "finished_at",
+        "lateness_ms",
+        "elapsed_ms",
+    )
+    list_filter = ("state",)
+    search_fields = ("url__startswith",)
+    search_help_text = "the beginning of the URL"
+    ordering = ("-pk",)
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
+    sortable_by = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Fetch]:
+        """Leave out the headers, which may be long: the page of one fetch reads them."""
+        return super().get_queryset(request).defer("headers")
+
+    @admin.display(description="URL")
+    def short_url(self, fetch: Fetch) -> str:
+        return Truncator(fetch.url).chars(SHOWN)
+
+    @admin.display(description="error")
+    def why(self, fetch: Fetch) -> str:
+        return Truncator(fetch.error).chars(SHOWN)
+
+
+@admin.register(RobotsFile)
+class RobotsFileAdmin(ReadOnlyAdmin[RobotsFile]):
+    """Lists what is known of robots.txt files."""
+
+    list_display = ("origin", "state", "crawl_delay", "site", "fetched_at", "refresh_at", "expires_at", "why")
+    list_filter = ("state",)
+    search_fields = ("origin__startswith",)
+    search_help_text = "the beginning, such as https://example.com"
+    ordering = ("origin",)
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
+    sortable_by = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RobotsFile]:
+        """Leave out the rules, which may be long: the page of one file reads them."""
+        return super().get_queryset(request).defer("rules")
+
+    @admin.display(description="error")
+    def why(self, file: RobotsFile) -> str:
+        return Truncator(file.error).chars(SHOWN)
+
+
+@admin.register(Site)
+class SiteAdmin(ReadOnlyAdmin[Site]):
+    """Lists the sites, by name. Saving a form would set a site's clock back."""
+
+    list_display = (
+        "name",
+        "rate",
+        "burst",
+        "max_concurrency",
+        "covers_subdomains",
+        "state",
+        "paused_until",
+        "backed_off_until",
+        "backoff_error",
+        "backoff_reason",
+        "next_start",
+    )
+    list_filter = ("has_backlog", "covers_subdomains")
+    search_fields = ("name",)
+    ordering = ("name",)
+    paginator = Paginator  # every site can be reached by paging
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Site]:
+        """Add each site's state, by the clock of the database."""
+        state = Case(
+            When(paused_until__gt=Now(), then=Value("paused")),
+            When(~Q(backoff_error=""), backed_off_until__gt=Now(), then=Value("unreachable")),
+            When(refused_until__isnull=False, backed_off_until__gt=Now(), then=Value("resting")),
+            When(backed_off_until__gt=Now(), then=Value("backed off")),
+            When(Q(has_backlog=True) | Q(due_at__isnull=False) | Q(next_start__gt=Now()), then=Value("busy")),
+            default=Value("idle"),
+            output_field=CharField(),
+        )
+        return super().get_queryset(request).annotate(state=state)
+
+    @admin.display(ordering="-interval")
+    def rate(self, site: Site) -> str:
+        return site.rate
+
+    @admin.display(ordering="state")
+    def state(self, site: Site) -> str:
+        return str(getattr(site, "state", ""))
