@@ -18,9 +18,9 @@ from typing import Any
 from django.db import Error, connections, transaction
 
 from weir.notifications import counters, django_private, user_keys
-from weir.notifications.link import outages
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
+from weir.redis_link import outages
 
 NOTE_DOUBTS_WITHIN = Statement("note_doubts", commits=False)
 

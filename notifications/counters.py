@@ -1,4 +1,4 @@
-"""The deltas of unread numbers, in Redis: one script (`lua/`) a call, by `weir.notifications.link`.
+"""The deltas of unread numbers, in Redis: one script (`lua/`) a call, by `weir.redis_link`.
 
 A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next; brings its deltas to PostgreSQL;
 and drops it. At most one epoch is sealed at a time. Redis runs commands and scripts one after the other, so each delta
@@ -23,10 +23,19 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from weir.logs.loggers import get_logger
-from weir.notifications import user_keys
-from weir.notifications.link import calls, server_runs, watch
-from weir.notifications.link.keys import keys
+from weir.notifications import user_keys, watching
 from weir.notifications.user_keys import UserKey
+from weir.redis_link import calls, server_runs
+from weir.redis_link.calls import Script
+from weir.redis_link.keys import keys
+
+ADD = Script("add")
+DROP = Script("drop")
+OPEN = Script("open")
+PEEK = Script("peek")
+READ = Script("read")
+SEAL = Script("seal")
+WAITING = Script("waiting")
 
 Unreachable = calls.Unreachable
 AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
@@ -103,7 +112,7 @@ def add(deltas: Mapping[UserKey, int]) -> None:
     """
     ours = keys()
     calls.run_in_time(
-        "add",
+        ADD,
         [ours.open, ours.calls],
         [part for user_id, delta in deltas.items() for part in (str(user_id), delta)],
     )
@@ -117,7 +126,7 @@ def open_epoch(floor: int, *, replacing: str = "") -> str:
     """
     ours = keys()
     of_script = [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.incarnation, ours.calls]
-    incarnation, *strange = calls.run("open", of_script, [floor, uuid4().hex, replacing])
+    incarnation, *strange = calls.run(OPEN, of_script, [floor, uuid4().hex, replacing])
     if strange:
         log.warning("unread_strange_keys", keys=strange)
     return str(incarnation)
@@ -126,7 +135,7 @@ def open_epoch(floor: int, *, replacing: str = "") -> str:
 def seal() -> Sealed | None:
     """Seal the open epoch, unless one is sealed already; return the sealed one, or None where there are no deltas."""
     ours = keys()
-    answer = calls.run("seal", [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.calls], [])
+    answer = calls.run(SEAL, [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.calls], [])
     return answer and Sealed(int(answer[0]), bool(answer[1]))
 
 
@@ -145,7 +154,7 @@ def read(epoch: int) -> SealedDeltas:
 def _pages(epoch: int) -> Iterator[tuple[list[str], list[str]]]:
     ours = keys()
     for start in count(0, AT_ONCE):
-        page = calls.run("read", [ours.sealed, ours.deltas], [epoch, start, start + AT_ONCE - 1])
+        page = calls.run(READ, [ours.sealed, ours.deltas], [epoch, start, start + AT_ONCE - 1])
         if not page:
             break
         yield page[::2], page[1::2]
@@ -157,7 +166,7 @@ def drop(epoch: int) -> bool:
     It is kept for polls, which read it only (`weir.notifications.watching`), unless it is large.
     """
     ours = keys()
-    return bool(calls.run("drop", [ours.sealed, ours.deltas, watch.past(epoch)], [epoch]))
+    return bool(calls.run(DROP, [ours.sealed, ours.deltas, watching.past(epoch)], [epoch]))
 
 
 def peek(user_ids: Collection[UserKey]) -> Peek:
@@ -167,7 +176,7 @@ def peek(user_ids: Collection[UserKey]) -> Peek:
     """
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.open, ours.deltas]
-    incarnation, *live = calls.run("peek", of_script, [str(user_id) for user_id in user_ids]) or ("",)
+    incarnation, *live = calls.run(PEEK, of_script, [str(user_id) for user_id in user_ids]) or ("",)
     if not _INCARNATION.fullmatch(incarnation) or not all(_EPOCH.fullmatch(epoch) for epoch, _ in live):
         return Peek(deltas={})
     deltas = {int(epoch): dict(_known(user_ids, scores)) for epoch, scores in live}
@@ -198,7 +207,7 @@ def _deltas(scores: Collection[str]) -> list[int] | None:
 def waiting() -> int:
     """Return how many users' deltas wait for a flush; a user with deltas in both epochs counts twice."""
     ours = keys()
-    return int(calls.run("waiting", [ours.open, ours.deltas], []))
+    return int(calls.run(WAITING, [ours.open, ours.deltas], []))
 
 
 def first_epoch(incarnation: str) -> int:

@@ -23,8 +23,7 @@ from django.db import DEFAULT_DB_ALIAS, models, transaction
 from django.db.models.signals import class_prepared, pre_delete
 
 from weir.conf import settings
-from weir.notifications import changes, counters, user_keys
-from weir.notifications.link import watch
+from weir.notifications import changes, counters, user_keys, watching
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
@@ -111,7 +110,7 @@ def _finish(users: list[UserKey]) -> int:
     peek = counters.peek(users)
     settled = [user for user in users if not peek.of(user)]
     if settled:
-        watch.forget_pasts()  # after the peek: what was live before it may be kept by now
+        watching.forget_pasts()  # after the peek: what was live before it may be kept by now
     parameters = {"users": user_keys.array(settled), "oldest_live": min(peek.deltas, default=0)}
     [forgotten] = FINISH_FORGETTING(**parameters)
     return forgotten

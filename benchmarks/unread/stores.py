@@ -8,7 +8,7 @@ from redis.retry import Retry
 
 from benchmarks import database
 from weir.notifications import reconcile
-from weir.notifications.link import places
+from weir.redis_link import places
 
 ROWS = 5_000_000
 USERS = 100_000

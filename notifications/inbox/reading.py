@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from django.db import DEFAULT_DB_ALIAS
 
 from weir.notifications import changes, counters, read_marks, user_keys
-from weir.notifications.link import outages
 from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
+from weir.redis_link import outages
 
 MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
 TRIES = 3  # of a page whose notifications are being read meanwhile

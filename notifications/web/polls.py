@@ -22,10 +22,10 @@ from django.core.signing import BadSignature, Signer
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
-from weir.notifications import user_keys
+from weir.notifications import user_keys, watching
 from weir.notifications.inbox import reading
-from weir.notifications.link import calls, keys, watch
 from weir.notifications.user_keys import UserKey
+from weir.redis_link import calls, keys
 
 TRUSTED_S: Final = 300.0  # a session that was looked at: no poll tells anybody more than that nothing has changed
 
@@ -61,7 +61,7 @@ class Number:
             delta=found.delta,
         )
 
-    def after(self, told: watch.Polled | None) -> Self | None:
+    def after(self, told: watching.Polled | None) -> Self | None:
         """Return the number as it is to be shown again, if Redis has told that it has not changed."""
         if told is None or (told.version, told.incarnation) != (self.version, self.incarnation):
             return None
@@ -70,9 +70,9 @@ class Number:
         return replace(self, epoch=told.epoch, delta=int(told.delta))
 
 
-def _watched() -> watch.Watched | None:
+def _watched() -> watching.Watched | None:
     try:
-        return watch.watched()
+        return watching.watched()
     except calls.Unreachable:
         return None
 
@@ -114,7 +114,7 @@ def _again(request: HttpRequest) -> HttpResponse | None:
     if number is None or not number.marker or not 0 <= time.time() - number.checked_at < TRUSTED_S:
         return None
     try:
-        same = number.after(watch.poll(number.marker, number.user, number.epoch))
+        same = number.after(watching.poll(number.marker, number.user, number.epoch))
     except calls.Unreachable:
         return None
     return None if same is None else answer(request, same, unchanged=True, body=HttpResponse)

@@ -16,8 +16,8 @@ from demo.fakes.mail_server import MailServer
 from tests import own_servers
 from tests.acceptance.conftest import Cluster
 from weir.notifications import inbox
-from weir.notifications.link import calls, keys
 from weir.postgres.timeline import gate
+from weir.redis_link import calls, keys
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import State

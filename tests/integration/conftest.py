@@ -27,12 +27,12 @@ from project.checkout import CHECKOUT
 from tests.forked import Forked
 from tests.waiting import wait_for
 from weir.notifications import reconcile
-from weir.notifications.link import calls
 from weir.ratelimit.held import process as held
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import Confirmation
 from weir.ratelimit.round_trips import RoundTrips
 from weir.ratelimit.slots import Reservation
+from weir.redis_link import calls
 from weir.workers import broker_link, task_names, ticks
 from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches.fetcher import claim as claiming

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast, overload
 
 import psycopg
@@ -24,6 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.rows import RowMaker, no_result
 
+from weir.conf.rooms import folder_of
 from weir.postgres import own_commits, sessions
 
 Row = TypeVar("Row")
@@ -80,7 +80,7 @@ class Statement(Generic[Returned]):
         prepare: bool = False,
     ) -> None:
         """Read the statement; raises OSError where there is none of this name."""
-        self.room, folder = _room(sys._getframe(1).f_globals)  # noqa: SLF001  as typing.NamedTuple finds a caller's module
+        self.room, folder = folder_of(sys._getframe(1).f_globals, "sql")  # noqa: SLF001  as typing.NamedTuple does
         self.name = name
         self.commits = commits
         self.prepare = prepare
@@ -130,16 +130,6 @@ class Statement(Generic[Returned]):
         if self._is_value and len(columns) != 1:
             raise WrongColumns(f"{self} returns {len(columns)} columns, but is declared to return one.")
         return self._make
-
-
-def _room(module: Mapping[str, Any]) -> tuple[str, Path]:
-    """Return the nearest package that has statements, from that of the module upwards, and the folder with these."""
-    package, folder = str(module["__package__"]), Path(module["__file__"]).parent
-    while not (folder / "sql").is_dir():
-        package, folder = package.rpartition(".")[0], folder.parent
-        if not package:
-            raise LookupError(f"no package of {module['__name__']} has a folder sql/ with statements")
-    return package, folder / "sql"
 
 
 def _difference(row: type[Any], columns: Sequence[bytes | None]) -> str:

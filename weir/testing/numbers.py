@@ -3,8 +3,8 @@
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from weir.notifications.link import calls
-from weir.notifications.link.calls import Link, Unreachable
+from weir.redis_link import calls
+from weir.redis_link.calls import Link, Script, Unreachable
 
 # What the scripts answer of which nobody waits for a value: the delta is taken, and nobody knows more than we.
 _TAKEN: Final = frozenset({"add", "bump", "mark"})
@@ -17,13 +17,13 @@ class _Forgetful(Link):
     def call(self, *_command: str | int) -> Any:  # noqa: ANN401  what Redis answers
         return None
 
-    def run(self, name: str, *_arguments: object) -> Any:  # noqa: ANN401  as above
-        """Answer as the script of this name. Raises Unreachable for those of a flush: there is nothing to flush."""
-        if name in _TAKEN:
+    def run(self, script: Script, *_arguments: object) -> Any:  # noqa: ANN401  as above
+        """Answer as the script. Raises Unreachable for those of a flush: there is nothing to flush."""
+        if script.name in _TAKEN:
             return 0
-        if name in _UNKNOWN:
+        if script.name in _UNKNOWN:
             return None
-        raise Unreachable(f"There is no Redis in this test, which {name} asks.")
+        raise Unreachable(f"There is no Redis in this test, which {script.name} asks.")
 
     def deadline_us(self) -> int:
         return 0

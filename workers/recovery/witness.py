@@ -5,7 +5,11 @@ from typing import Final
 
 from django.db import connection
 
-from weir.notifications.link import calls, marks
+from weir.redis_link import calls
+from weir.redis_link.calls import Script
+from weir.redis_link.keys import keys
+
+MARK = Script("mark")
 
 UNKNOWN: Final = 0
 
@@ -18,8 +22,16 @@ def exchange(number: int) -> int:
     was_open = connection.connection is not None
     try:
         with suppress(calls.Unreachable):  # other warnings tell that
-            return marks.remember(number)
+            return remember(number)
         return UNKNOWN
     finally:
         if not was_open:  # of a thread that asked for the names of the keys, and ends
             connection.close()
+
+
+def remember(number: int) -> int:
+    """Remember the number, if it is the highest; return the highest that Redis knows, 0 where it knows none.
+
+    Raises calls.Unreachable where Redis refuses, or does not answer in time.
+    """
+    return int(calls.run(MARK, [keys().mark], [number]))

@@ -3,8 +3,8 @@
 from celery import shared_task
 
 from weir.notifications import flush, forgetting, read_marks, reconcile
-from weir.notifications.link import outages
 from weir.notifications.removal import cap, expiry, retention
+from weir.redis_link import outages
 from weir.workers import task_names
 from weir.workers.pools import serial
 from weir.workers.tracing import spans

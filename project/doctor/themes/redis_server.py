@@ -15,8 +15,8 @@ from project.doctor.findings import Check, Verdict, good, not_checked, warning, 
 from project.environment.urls import REDIS_SCHEMES
 from weir.conf.texts import redis_urls
 from weir.notifications import counters
-from weir.notifications.link import places
-from weir.notifications.link.keys import keys
+from weir.redis_link import places
+from weir.redis_link.keys import keys
 from weir.workers import broker_link, schedule
 
 SERVER, BROKER = "Redis", "the broker"  # what these checks provide

@@ -20,7 +20,7 @@ from tests.acceptance.ops import browser as browsers
 from tests.acceptance.ops.browser import Tabs, Witness
 from tests.acceptance.processes import Processes
 from weir.notifications import reconcile
-from weir.notifications.link import calls
+from weir.redis_link import calls
 
 EVERY_S = 0.2
 # One poll, and the time that a busy machine takes to answer it.

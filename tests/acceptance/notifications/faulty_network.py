@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from weir.notifications.link import calls
+from weir.notifications.counters import ADD
 
 # Of all requests. An error keeps a process from Redis for a second, so cuts and long delays must be rare.
 CUT: Final = 0.004
@@ -48,7 +48,6 @@ class Request:
         return {int(user): int(delta) for user, delta in zip(users[::2], users[1::2], strict=True)}
 
 
-ADD = calls.script("add")
 OWN_ARGUMENTS = 2  # of that script, before the users
 
 

@@ -17,9 +17,9 @@ from tests.acceptance.notifications.faulty_network import FaultyNetwork, faulty_
 from tests.acceptance.processes import Processes
 from tests.waiting import LONG_S, wait_for
 from weir.notifications import flush, inbox, reconcile
-from weir.notifications.link import calls
 from weir.notifications.models import Doubt, FlushedEpoch, UnreadCount
 from weir.notifications.reconciliation import drift
+from weir.redis_link import calls
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 SEED = os.environ.get("WEIR_FAULTS_SEED", "weir")

@@ -15,9 +15,9 @@ from tests.acceptance.notifications import unread_processes as roles
 from tests.acceptance.processes import Processes
 from tests.waiting import comes_true, in_time, wait_for
 from weir.notifications import inbox
-from weir.notifications.link import calls
 from weir.notifications.models import Reconciliation
 from weir.notifications.reconciliation import drift
+from weir.redis_link import calls
 from weir.workers import task_names
 
 BUSY, QUIET = range(1, 201), range(1001, 1101)

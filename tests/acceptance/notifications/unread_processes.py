@@ -18,10 +18,10 @@ from django.db import transaction
 
 from benchmarks.unread.published import PublishedUnread
 from weir.notifications import counters, flush, inbox, reconcile
-from weir.notifications.link import calls
 from weir.notifications.models import Notification
 from weir.postgres import statements
 from weir.postgres.statements import Statement
+from weir.redis_link import calls
 
 FLUSH_STEPS = ("before seal", "after seal", "before COMMIT", "after COMMIT", "before drop", "after drop")
 WRITE_STEPS = ("before add", "after add")

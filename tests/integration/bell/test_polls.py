@@ -19,13 +19,13 @@ from tests.integration.notifications.unread import make_wrong, redis_out_of_reac
 from tests.valkeys import valkeys
 from weir.notifications import counters, flush, inbox, read_marks, reconcile, watching
 from weir.notifications.inbox import writing
-from weir.notifications.link import calls, watch
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt, Notification
 from weir.notifications.reconciliation import doubts
 from weir.notifications.removal import cap, expiry
 from weir.notifications.web import polls
 from weir.postgres.timeline import gate
+from weir.redis_link import calls
+from weir.redis_link.keys import keys
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -52,7 +52,7 @@ def test_ten_unchanged_polls_are_ten_calls_and_no_statement(kim: Tab, costs: Cos
     with costs() as cost:
         assert [kim.poll() for _ in range(10)] == [304] * 10
     assert (cost.calls, cost.asked_postgresql) == (10, False)
-    for _ in range(3 * watch.PASTS):  # more flushes than Redis keeps: each answer knows the epoch of its moment
+    for _ in range(3 * watching.PASTS):  # more flushes than Redis keeps: each answer knows the epoch of its moment
         inbox.notify(kim.user + 1, "news", "For somebody else")
         flushed()
         with costs() as cost:
@@ -123,11 +123,11 @@ def _in_a_later_epoch(user: int) -> None:
 
 
 def _in_more_epochs_than_are_kept(user: int) -> None:
-    for _ in range(2 * watch.PASTS):
+    for _ in range(2 * watching.PASTS):
         inbox.notify(user + 1, "news", "For somebody else")
         flushed()
     inbox.notify(user, "news", "One more")
-    for _ in range(2 * watch.PASTS):
+    for _ in range(2 * watching.PASTS):
         inbox.notify(user + 1, "news", "For somebody else")
         flushed()
 
@@ -326,7 +326,7 @@ def test_no_poll_is_answered_while_postgresql_has_forgotten(monkeypatch: pytest.
     """The flusher sees that the timeline is another one, and takes back what Redis knows."""
     monkeypatch.setattr(gate._memory, "number", 10**15)
     flushed()
-    assert not watch.watched()
+    assert not watching.watched()
 
 
 def test_after_a_recovery_the_rows_are_counted_at_once(kim: Tab) -> None:
@@ -397,8 +397,8 @@ def test_a_full_redis_is_no_outage(kim: Tab, valkey: redis.Redis) -> None:
 
 def test_what_is_kept_is_bounded(kim: Tab, valkey: redis.Redis) -> None:
     """Eight epochs, and of a large one nothing."""
-    for _ in range(3 * watch.PASTS):
+    for _ in range(3 * watching.PASTS):
         inbox.notify(kim.user, "news", "One more")
         flush.flush_sealed()
     names = valkey.keys(f"{keys().past}:*")
-    assert len(names) == watch.PASTS
+    assert len(names) == watching.PASTS

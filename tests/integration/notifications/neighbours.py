@@ -10,9 +10,9 @@ import redis
 from django.test import override_settings
 
 from weir.notifications import counters
-from weir.notifications.link import keys
-from weir.notifications.link.keys import Keys
 from weir.notifications.models import Installation
+from weir.redis_link import keys
+from weir.redis_link.keys import Keys
 
 
 def keys_of_neighbours() -> list[Keys]:

@@ -19,10 +19,10 @@ from structlog.testing import capture_logs
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_at, redis_out_of_reach
 from weir.notifications import changes, counters, flush, inbox, models, reconcile
-from weir.notifications.link import calls, outages, places
 from weir.notifications.models import Doubt, Notification
 from weir.notifications.reconciliation import drift
 from weir.postgres import statements
+from weir.redis_link import calls, outages, places
 
 pytestmark = MARKS
 in_requests = pytest.mark.django_db(**MARKS[0].kwargs, databases="__all__")  # one may have transactions in each

@@ -19,11 +19,11 @@ from tests.integration.notifications.unread import MARKS, assert_exact, assert_k
 from weir.notifications import counters, flush, inbox
 from weir.notifications.counters import SealedDeltas
 from weir.notifications.flush import FlushReport, flush_sealed
-from weir.notifications.link.keys import keys
 from weir.notifications.models import FlushedEpoch, Notification, UnreadCount
 from weir.notifications.removal import retention
 from weir.postgres import statements
 from weir.postgres.statements import Statement
+from weir.redis_link.keys import keys
 
 pytestmark = MARKS
 

@@ -16,8 +16,9 @@ from tests.integration.notifications.unread import (
 )
 from tests.valkeys import Valkey, valkeys
 from weir.notifications import flush, inbox
-from weir.notifications.link import calls, marks
 from weir.notifications.models import Doubt
+from weir.redis_link import calls
+from weir.workers.recovery import witness
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 
@@ -56,12 +57,12 @@ def test_changes_become_doubts_and_what_is_there_is_flushed(server: Valkey) -> N
 
 def test_a_mark_that_it_has_no_room_for_is_no_outage(server: Valkey) -> None:
     """Each process asks once a second for the mark of PostgreSQL's history: nothing else must fail by that."""
-    assert marks.remember(7) == 0
+    assert witness.remember(7) == 0
     assert flush.flush_sealed().users == 2
     server.client.config_set("maxmemory", 0)
-    assert marks.remember(7) == 7
+    assert witness.remember(7) == 7
     server.client.config_set("maxmemory", 1)
-    assert marks.remember(9) == 7
+    assert witness.remember(9) == 7
 
 
 def test_one_that_lost_its_memory_is_reconciled_while_it_is_full(server: Valkey) -> None:

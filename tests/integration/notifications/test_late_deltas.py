@@ -14,10 +14,10 @@ from tests.integration.conftest import Eventually
 from tests.integration.notifications.held_proxy import HeldProxy, held_proxy
 from tests.integration.notifications.unread import MARKS, assert_exact, redis_at
 from weir.notifications import counters, inbox, reconcile
-from weir.notifications.link import calls, places
-from weir.notifications.link.calls import Link
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt
+from weir.redis_link import calls, places
+from weir.redis_link.calls import Link
+from weir.redis_link.keys import keys
 
 pytestmark = MARKS
 

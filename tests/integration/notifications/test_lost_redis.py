@@ -9,9 +9,9 @@ from django.db.models.functions import Now
 
 from tests.integration.notifications.unread import MARKS, assert_exact, kept, reconciled, unread_rows
 from weir.notifications import counters, flush, inbox, reconcile
-from weir.notifications.link.keys import keys
 from weir.notifications.models import FlushedEpoch, Notification, Reconciliation, UnreadCount
 from weir.notifications.reconciliation import full_scan, lease, page
+from weir.redis_link.keys import keys
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 

@@ -22,12 +22,12 @@ from tests.integration.notifications.unread import (
     unread_rows,
 )
 from weir.notifications import changes, counters, flush, inbox, reconcile
-from weir.notifications.link import calls, places
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt, Notification, Reconciliation
 from weir.notifications.reconciliation import changed, doubts, drift, lease, page
 from weir.postgres import statements
 from weir.postgres.statements import Statement
+from weir.redis_link import calls, places
+from weir.redis_link.keys import keys
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
 

@@ -12,9 +12,9 @@ from tests.integration.conftest import Eventually
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled, redis_at, with_deltas
 from tests.valkeys import Valkey, valkeys
 from weir.notifications import counters, flush, inbox
-from weir.notifications.link import calls, server_runs
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Reconciliation
+from weir.redis_link import calls, server_runs
+from weir.redis_link.keys import keys
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 PAGE = CHECKOUT / "docs/operations.md"

@@ -17,9 +17,9 @@ from tests.integration.notifications.tls_front import fronts
 from tests.integration.notifications.unread import MARKS, reconciled, redis_at, unread_rows, with_deltas
 from tests.valkeys import Valkey, Valkeys, knows, sentinels, valkeys
 from weir.notifications import counters, flush, inbox
-from weir.notifications.link import calls, keys
 from weir.notifications.models import Doubt, Reconciliation
 from weir.notifications.reconciliation import drift
+from weir.redis_link import calls, keys
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 USERS = range(1, 6)

@@ -12,11 +12,11 @@ from tests.cases import case
 from tests.integration.conftest import Eventually, InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled, unread_rows, with_deltas
 from weir.notifications import counters, flush, inbox, reconcile
-from weir.notifications.link import calls
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt, UnreadCount
 from weir.postgres import statements
 from weir.postgres.statements import Statement
+from weir.redis_link import calls
+from weir.redis_link.keys import keys
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 

@@ -22,10 +22,11 @@ from tests.integration.notifications.unread import (
 )
 from tests.set_up import needs_own_sessions
 from weir.notifications import counters, flush, inbox
-from weir.notifications.link import keys, marks
 from weir.notifications.models import Doubt, Installation
 from weir.postgres import statements
 from weir.postgres.statements import Statement
+from weir.redis_link import keys
+from weir.workers.recovery import witness
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 COPY = "weir_copy"
@@ -121,7 +122,7 @@ def test_all_keys_are_of_one_slot(valkey: redis.Redis) -> None:
     inbox.notify(1, "news", "Hello")
     assert counters.seal()
     inbox.notify(1, "news", "Hello")
-    marks.remember(1)
+    witness.remember(1)
     assert {re.sub(r":[0-7]$", "", key.decode()) for key in valkey.scan_iter()} == set(keys.keys())
     assert len({key_slot(key) for key in valkey.scan_iter()}) == 1
 

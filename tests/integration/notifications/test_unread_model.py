@@ -27,12 +27,12 @@ from hypothesis.stateful import (
 
 from tests.integration.notifications import neighbours
 from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
-from weir.notifications.link import calls
-from weir.notifications.link.keys import Keys
-from weir.notifications.link.keys import keys as names
 from weir.notifications.models import Excess, ForgottenUser, Notification
 from weir.notifications.reconciliation import drift
 from weir.notifications.removal import cap, expiry
+from weir.redis_link import calls
+from weir.redis_link.keys import Keys
+from weir.redis_link.keys import keys as names
 
 USERS = (1, 2, 3)
 EXAMPLES, STEPS = (1_000 if "WEIR_FAULTS" in os.environ else 30), 30

@@ -30,7 +30,7 @@ for label in LABELS:
     call_command("migrate", label, verbosity=0)
 from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
 from weir.notifications.reconciliation import drift
-from weir.notifications.link.keys import keys as names
+from weir.redis_link.keys import keys as names
 from weir.notifications.models import Doubt, Excess, ForgottenUser, Notification, ReadMark, UnreadCount
 from structlog.testing import capture_logs
 

@@ -12,10 +12,10 @@ from django.db import connection
 from django.test import override_settings
 
 from weir.notifications import counters, flush, inbox, reconcile
-from weir.notifications.link import calls
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Doubt, Reconciliation, UnreadCount
 from weir.notifications.reconciliation import full_scan
+from weir.redis_link import calls
+from weir.redis_link.keys import keys
 
 # Only the tables of `notifications` are emptied between tests, which takes a tenth of the time.
 MARKS = [

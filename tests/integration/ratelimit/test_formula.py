@@ -22,7 +22,7 @@ FUNCTION = re.compile(r"weir_ratelimit_(?:tolerance|run_length|start|room|grace|
 intervals = st.integers(1_000, 90_000_000_000).map(lambda us: us / 1e6)
 
 
-def computed(call: str, *values: object) -> float:
+def computed(call: str, *values: Any) -> float:
     """Return what PostgreSQL says."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {call}", values)
@@ -38,8 +38,9 @@ def test_what_a_site_has_of_its_interval(interval_s: float) -> None:
         assert seconds == pytest.approx(getattr(gcra, f"{name}_s")(interval_s), rel=1e-9, abs=ROUNDED)
     site, _ = Site.objects.update_or_create(name=SITE, defaults={"interval": interval, "burst": 1})
     site.refresh_from_db()
+    of_interval: list[Any] = [interval, interval]
     with connection.cursor() as cursor:
-        cursor.execute("SELECT weir_ratelimit_spacing(%s), weir_ratelimit_grace(%s)", [interval, interval])
+        cursor.execute("SELECT weir_ratelimit_spacing(%s), weir_ratelimit_grace(%s)", of_interval)
         assert (site.spacing, site.effective_grace) == cursor.fetchone()
 
 

@@ -13,12 +13,12 @@ from tests.integration.conftest import StartPython
 from tests.integration.mail.shipments import ship
 from tests.set_up import needs_migrations
 from weir.notifications import inbox, reconcile
-from weir.notifications.link.keys import keys
 from weir.notifications.models import Installation, UnreadCount
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit import clock, slots
 from weir.ratelimit.pacing import Confirmation
+from weir.redis_link.keys import keys
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.claim import claim

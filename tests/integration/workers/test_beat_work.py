@@ -16,9 +16,9 @@ from tests.integration.conftest import Eventually
 from tests.integration.workers.conftest import QUEUE
 from weir.notifications import flush, forgetting, inbox
 from weir.notifications.inbox import writing
-from weir.notifications.link import calls
 from weir.notifications.models import Excess, Notification
 from weir.ratelimit.models import Site
+from weir.redis_link import calls
 from weir.workers import task_names
 from weir.workers.beat import work
 from weir.workers.beat.scheduler import LeasedScheduler

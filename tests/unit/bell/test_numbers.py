@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from weir.notifications.link.watch import Polled
+from weir.notifications.watching import Polled
 from weir.notifications.web.polls import Number
 
 NUMBER = Number(user="7", unread=3, checked_at=1.0, marker="m", version="v", incarnation="1-a", epoch=100, delta=2)

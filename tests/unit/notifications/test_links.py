@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connections
 from redis.connection import Connection
 
-from weir.notifications.link import calls
+from weir.redis_link import calls
 
 _Connection: Any = Connection  # which is not typed
 
@@ -41,7 +41,7 @@ def test_a_forked_process_connects_anew_and_closes_nothing_of_its_parents(server
 
 
 def test_the_settings_have_the_dictionary_that_connections_are_made_of() -> None:
-    """Django's tests change it in place, so `weir.notifications.link.keys` need not ask the connection."""
+    """Django's tests change it in place, so `weir.redis_link.keys` need not ask the connection."""
     assert connections["default"].settings_dict is settings.DATABASES["default"]
 
 

@@ -3,7 +3,7 @@
 from redis.connection import SSLConnection
 from redis.sentinel import SentinelManagedSSLConnection
 
-from weir.notifications.link import places
+from weir.redis_link import places
 
 
 def test_sentinels_and_their_redis_have_logins_of_their_own() -> None:

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import redis
 
-from weir.notifications.link.calls import Link
+from weir.redis_link.calls import Link
 
 MARKER = "script:"
 

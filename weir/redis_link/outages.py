@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from weir.logs.loggers import get_logger
-from weir.notifications.link import calls
+from weir.redis_link import calls
 
 EVERY_S = 60.0
 

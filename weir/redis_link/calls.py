@@ -1,4 +1,4 @@
-"""Calls of Redis' scripts (`notifications/lua`), over connections that this process keeps.
+"""Calls of Redis' scripts, over connections that this process keeps.
 
 redis-py's own client takes as long for a call as Redis and the network together, most of it for its pool. So this
 module sends and reads on connections of its own.
@@ -12,19 +12,19 @@ import math
 import os
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha1
-from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import hiredis
 import redis
 
-from weir.notifications.link import places
+from weir.conf.rooms import folder_of
+from weir.redis_link import places
 
 LEFT_ALONE_S: Final = 1.0  # after an error this process does not ask Redis again for so long
 # A deadline is later than the time-out of the answer by this. What is known of Redis' clock is early by up to a round
@@ -41,11 +41,14 @@ class Unreachable(Exception):
     """Redis did not answer, or refused."""
 
 
-class Script(NamedTuple):
-    """A script, and the name that Redis gives it."""
+class Script:
+    """A script: the file `<name>.lua` in the folder `lua/` of the caller's package, or of the nearest one above it."""
 
-    sha: str
-    text: str
+    def __init__(self, name: str) -> None:
+        _, folder = folder_of(sys._getframe(1).f_globals, "lua")  # noqa: SLF001  as typing.NamedTuple does
+        self.name = name
+        self.text = (folder / f"{name}.lua").read_text(encoding="utf-8")
+        self.sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # the name that Redis gives it
 
 
 @dataclass(kw_only=True, slots=True)
@@ -71,13 +74,12 @@ class Link:
         self.connection.send_packed_command([_pack(command)])
         return self.connection.read_response(disconnect_on_error=False)
 
-    def run(self, name: str, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401
+    def run(self, script: Script, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401
         """Run a script, which is sent where Redis does not know it."""
-        sha, text = script(name)
         try:
-            return self.call("EVALSHA", sha, len(keys), *keys, *arguments)
+            return self.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:
-            return self.call("EVAL", text, len(keys), *keys, *arguments)
+            return self.call("EVAL", script.text, len(keys), *keys, *arguments)
 
     def deadline_us(self) -> int:
         """Return the time, by Redis' clock, after which nobody waits any more for what is sent now.
@@ -125,12 +127,12 @@ _idle: list[Link] = []
 _stand_ins: list[Link] = []  # the last one is asked
 
 
-def run(name: str, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401  what it returns
+def run(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401  what it returns
     """Run a script."""
-    return ask(lambda link: link.run(name, keys, arguments))
+    return ask(lambda link: link.run(script, keys, arguments))
 
 
-def run_in_time(name: str, keys: Collection[str], arguments: Collection[str | int]) -> None:
+def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> None:
     """Run a script that does nothing after a deadline, as nobody waits for it then, and nothing the second time.
 
     Its first arguments are the deadline and the connection's name: a network that repeats a call repeats both.
@@ -139,7 +141,7 @@ def run_in_time(name: str, keys: Collection[str], arguments: Collection[str | in
     """
 
     def in_time(link: Link) -> int:
-        answer: int = link.run(name, keys, [link.deadline_us(), link.name, *arguments])
+        answer: int = link.run(script, keys, [link.deadline_us(), link.name, *arguments])
         link.note_time(abs(answer))
         return answer
 
@@ -216,13 +218,6 @@ def _take() -> Link:
         if link.is_usable():
             return link
         link.give_up()
-
-
-@cache
-def script(name: str) -> Script:
-    """Return one of the scripts in `lua`."""
-    text = files("weir.notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
-    return Script(sha1(text.encode(), usedforsecurity=False).hexdigest(), text)
 
 
 os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's

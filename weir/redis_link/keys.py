@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error
 
 from weir.conf import settings as weir_settings
-from weir.notifications.link.calls import Unreachable
 from weir.postgres import weir_apps
 from weir.postgres.statements import Statement
+from weir.redis_link.calls import Unreachable
 
 PREFIX: Final = "weir"  # where the settings have none
 
