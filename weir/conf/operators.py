@@ -35,7 +35,7 @@ class Monitoring(Group):
 
 
 class Operators(Group):
-    """What operators may do, from pages, the admin, commands and the API ([how to](../how-to/operate.md))."""
+    """What operators may do, from pages, commands and the API ([how to](../how-to/operate.md))."""
 
     title = "Operators"
 

@@ -1,6 +1,6 @@
 """What operators can do from the pages: each with its form, the permission it takes, and what does it.
 
-What is done, and how it is recorded, stands in the room that owns the data, in its `actions`: commands and the admin
+What is done, and how it is recorded, stands in the room that owns the data, in its `actions`: commands and the API
 call these as well.
 """
 
