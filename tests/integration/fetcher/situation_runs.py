@@ -135,45 +135,37 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "its name servers fail (EAI_AGAIN), other names are found": lambda sites: Made(
         url=sites.named(at.failing(socket.EAI_AGAIN))
     ),
-    "its name servers do not answer in time, those of others do": lambda sites: Made(
+    "its name servers do not answer in time, others do": lambda sites: Made(
         url=sites.named(at.slow(2 * DNS_TIMEOUT_S))
     ),
-    "the resolver has run out of memory (EAI_MEMORY)": lambda sites: Made(
-        url=sites.named(at.failing(socket.EAI_MEMORY))
-    ),
+    "the resolver has no memory (EAI_MEMORY)": lambda sites: Made(url=sites.named(at.failing(socket.EAI_MEMORY))),
     "the resolver cannot open what it needs (EAI_SYSTEM)": lambda sites: Made(
         url=sites.named(at.failing(socket.EAI_SYSTEM))
     ),
     # Connecting
     "the site refuses the connection": lambda sites: Made(url=sites.closed_port()),
-    "the site resets the connection in the TLS handshake": lambda sites: Made(
-        url=https(sites.served(at.reset_at_once))
-    ),
-    "the site closes the connection in the TLS handshake": lambda sites: Made(
-        url=https(sites.served(at.close_at_once))
-    ),
+    "the site resets the TLS handshake": lambda sites: Made(url=https(sites.served(at.reset_at_once))),
+    "the site closes it in the TLS handshake": lambda sites: Made(url=https(sites.served(at.close_at_once))),
     "the site speaks no TLS": lambda sites: Made(url=https(sites.served(at.speak_at_once))),
     "the site's certificate is not valid": lambda sites: Made(url=sites.served(at.saying(OK), tls=True)),
     "the site does not answer in time, others do": lambda sites: Made(url=sites.silent()),
-    "the site does not end the TLS handshake in time, others do": lambda sites: Made(
+    "its TLS handshake does not end in time, others do": lambda sites: Made(
         url=https(sites.served(at.saying(b"", then="wait")))
     ),
     "its host is unreachable (EHOSTUNREACH), others are not": lambda sites: refusing(sites, errno.EHOSTUNREACH),
-    "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind": lambda sites: (
-        refusing(sites, errno.ENETUNREACH)
+    "this host has no route for its kind of address (ENETUNREACH), but for the other": lambda sites: refusing(
+        sites, errno.ENETUNREACH
     ),
     "all local ports are in use (EADDRNOTAVAIL)": lambda sites: refusing(sites, errno.EADDRNOTAVAIL),
-    "this host has no address of the site's kind (EADDRNOTAVAIL), others are reached": lambda sites: Made(
-        url=sites.foreign()
-    ),
+    "this host has no address of its kind (EADDRNOTAVAIL), others are reached": lambda sites: Made(url=sites.foreign()),
     "the address is forbidden": lambda _sites: Made(url="http://10.0.0.1/"),
     "the port of an address is forbidden": lambda _sites: Made(url=f"http://{at.PUBLIC}:25/"),
     "the port of a name is forbidden, and networks are allowed": lambda sites: Made(url=sites.named(lambda: at.PUBLIC)),
     "the name resolves to forbidden addresses only": lambda sites: Made(url=sites.named(lambda: "10.0.0.2")),
-    "the connection takes longer than its slot can wait, for the first time": lambda sites: Made(
+    "the connection first takes longer than its slot can wait": lambda sites: Made(
         url=sites.named(at.slow(SLOW_S, sites.address())), starts_in_s=AHEAD_S, grace=None
     ),
-    "five attempts in a row could not connect, and this fetch waits for its slot": lambda sites: Made(
+    "five attempts could not connect, and this fetch waits": lambda sites: Made(
         **again(sites.closed_port(), 5), interval_s=0.6
     ),
     # What the process has run out of
@@ -183,7 +175,7 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the kernel has no memory left (ENOMEM)": lambda sites: refusing(sites, errno.ENOMEM),
     "no memory is left for a connection (MemoryError)": lambda sites: Made(url=sites.failing_to_connect(MemoryError())),
     "no memory is left for an answer (MemoryError)": lambda sites: Made(url=sites.page(OUT_OF_MEMORY)),
-    "no memory is left to read from a connection, in the middle of a body": lambda sites: Made(
+    "no memory is left in the middle of a body": lambda sites: Made(
         url=sites.served(at.saying(OK[:-2], then="wait"), UNREADABLE)
     ),
     # Before the request is written
@@ -204,13 +196,13 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the site refuses another fetch (429)": lambda sites: Made(
         **again(sites.page("/ok"), 1, "/status/429"), interval_s=WAITS_S
     ),
-    "the fetch is cancelled, and another one waits for the site": lambda sites: Made(
+    "the fetch is cancelled, and another one waits": lambda sites: Made(
         url=sites.page("/ok"), starts_in_s=WAITS_S, meanwhile=cancel_for_another
     ),
     "the fetch is cancelled, and no other one waits": lambda sites: Made(
         url=sites.page("/ok"), starts_in_s=WAITS_S, meanwhile=lambda fetch: cancel(fetch.pk)
     ),
-    "the site closes the connection that waits for the slot": lambda sites: Made(
+    "the site closes the waiting connection": lambda sites: Made(
         url=sites.served(at.impatient(OK, closes_after_s=0.2)), starts_in_s=WAITS_S
     ),
     # Answers
@@ -240,24 +232,24 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "a redirect to a forbidden port": lambda sites: redirected(sites, f"http://{at.PUBLIC}:25/"),
     "429 with Retry-After": lambda sites: Made(url=sites.page("/busy/1/60000/429/30")),
     "429 without Retry-After": lambda sites: Made(url=sites.page("/status/429")),
-    "403, 413 or 420 that says until when (Retry-After), or that a quota is used up until then": lambda sites: (
-        answering(sites, at.http(b"403 Forbidden", b"", b"Retry-After: 30"))
+    "403, 413 or 420 that says until when (Retry-After, or a used-up quota)": lambda sites: answering(
+        sites, at.http(b"403 Forbidden", b"", b"Retry-After: 30")
     ),
     "502, 529 or 999 that says so": lambda sites: answering(sites, at.http(b"529 Overloaded", b"", b"Retry-After: 30")),
-    "a status that the settings of the site name (`--refusing`)": lambda sites: Made(
+    "a status that the site's settings name (`--refusing`)": lambda sites: Made(
         url=sites.page("/status/404"), is_made_ready=lambda fetch: name_as_refusing(fetch, 404)
     ),
-    "any of the others, with headers that say that a quota is used up": lambda sites: answering(
+    "any of the others, with a used-up quota": lambda sites: answering(
         sites, at.http(b"200 OK", b"page", b'RateLimit: "default";r=0;t=30')
     ),
     "the body is larger than `WEIR_FETCH_MAX_BODY`": lambda sites: Made(url=sites.page(f"/big/{2 * MAX_BODY}")),
-    "the body is larger than that once it is decompressed": lambda sites: Made(url=sites.page("/gzipbomb/1")),
+    "the decompressed body is larger": lambda sites: Made(url=sites.page("/gzipbomb/1")),
     "the compressed body is broken": lambda sites: encoded(sites, b"gzip", b"this is no gzip"),
     "the compressed body ends too early": lambda sites: encoded(sites, b"gzip", gzip.compress(bytes(1_000))[:-9]),
-    "the compressed body lacks its trailer, or has more bytes behind its end": lambda sites: encoded(
+    "the compressed body lacks its trailer, or has bytes behind it": lambda sites: encoded(
         sites, b"gzip", gzip.compress(bytes(1_000))[:-1]
     ),
-    "the body is in an encoding that there is none of": lambda sites: encoded(sites, b"utf-8", b"page"),
+    "the body's encoding is unknown": lambda sites: encoded(sites, b"utf-8", b"page"),
     "404, whose body is too large, cut off or broken": lambda sites: encoded(sites, b"gzip", b"no gzip", b"404 None"),
     "a redirect whose body is too large, cut off or broken": lambda sites: encoded(
         sites, b"gzip", b"no gzip", b"302 Found\r\nLocation: /next"
@@ -598,8 +590,8 @@ def cut_off(runs: Runs) -> dict[str, Seen]:
     return {what: runs.seen(alike[0], events) for what, alike in fetches.items()}
 
 
-FOR_LONG = "one of these failed every other site, and has done so for an hour for this fetch in this process"
-NO_ROUTE = "this host has no default route of any kind (ENETUNREACH)"
+FOR_LONG = "no site is reached for an hour, for this fetch in this process"
+NO_ROUTE = "this host has no default route (ENETUNREACH)"
 
 
 @makes(FOR_LONG, NO_ROUTE)
@@ -621,10 +613,8 @@ def cut_off_for_long(runs: Runs) -> dict[str, Seen]:
     return {FOR_LONG: runs.seen(alike[0], events), NO_ROUTE: runs.seen(unrouted, events)}
 
 
-ONE_ADDRESS = (
-    "too many requests to the IP address, at whatever sites, wait for their answers (`WEIR_FETCH_MAX_PER_ADDRESS`)"
-)
-KNOWN_SLOW = "it does so though it was opened as early as it took before"
+ONE_ADDRESS = "too many requests to the IP address wait for answers (`WEIR_FETCH_MAX_PER_ADDRESS`)"
+KNOWN_SLOW = "it does so though opened as early as it took before"
 
 
 @makes(ONE_ADDRESS, KNOWN_SLOW)
@@ -642,7 +632,7 @@ def without_room(runs: Runs) -> dict[str, Seen]:
     return {ONE_ADDRESS: runs.seen(second), KNOWN_SLOW: runs.seen(slow)}
 
 
-@makes("look-ups of other names have all threads of the resolver")
+@makes("other look-ups have all threads of the resolver")
 def without_threads(runs: Runs) -> dict[str, Seen]:
     """Have one look-up hang in a fetcher that makes one at a time."""
     told = threading.Event()
@@ -661,7 +651,7 @@ def without_threads(runs: Runs) -> dict[str, Seen]:
             runs.run(fetcher, runs.dispatched())
             told.set()
     events = [entry["event"] for entry in logs]
-    return {"look-ups of other names have all threads of the resolver": runs.seen(fetch, events)}
+    return {"other look-ups have all threads of the resolver": runs.seen(fetch, events)}
 
 
 @makes("the fetcher stops (SIGTERM)", "the fetcher stops (SIGTERM) before the answer")
@@ -706,7 +696,7 @@ def messages_go_astray(runs: Runs) -> dict[str, Seen]:
     return seen
 
 
-@makes("PostgreSQL goes away while the result is stored", "the broker is away when `on_done` is called")
+@makes("PostgreSQL goes while the result is stored", "the broker is away when `on_done` is called")
 def without_servers(runs: Runs) -> dict[str, Seen]:
     """Cut all connections of a fetcher to PostgreSQL while it reads an answer; the broker refuses a message later."""
     fetch = request_fetch(runs.sites.page("/slow/1000"))
@@ -727,7 +717,7 @@ def without_servers(runs: Runs) -> dict[str, Seen]:
     broker_link.forget_outage()
     events = [entry["event"] for entry in logs]
     return {
-        "PostgreSQL goes away while the result is stored": runs.seen(fetch, events),
+        "PostgreSQL goes while the result is stored": runs.seen(fetch, events),
         "the broker is away when `on_done` is called": runs.seen(called, events),
     }
 

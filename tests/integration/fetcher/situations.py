@@ -23,10 +23,10 @@ END = "<!-- Made until here. -->"
 class Blame(Enum):
     """Who is to blame."""
 
-    SITE = "the site's"
-    OURS = "ours"
-    NOBODY = "nobody's"
-    FETCH = "the fetch's own"
+    SITE = "site"
+    OURS = "us"
+    NOBODY = "nobody"
+    FETCH = "fetch"
 
 
 class Becomes(Enum):
@@ -41,12 +41,15 @@ class Becomes(Enum):
     CANCELLED = "cancelled"
 
 
+COUNTED = frozenset({Becomes.DONE, Becomes.FAILED, Becomes.AGAIN})  # with an attempt, if the table says nothing else
+
+
 class Slot(Enum):
     """What becomes of its slot."""
 
     USED = "used"
-    FREE = "given back"
-    PASSED_ON = "the next fetch's"
+    FREE = "free"
+    PASSED_ON = "passed on"
     EMPTY = "left empty"
     NONE = "none"  # it never had one
 
@@ -67,15 +70,29 @@ class Situation:
     proof: str = ""  # the test that makes it, where that is not test_situations.py
 
     @property
-    def words(self) -> str:
+    def cells(self) -> tuple[str, ...]:
+        """Return what the table says of it."""
+        return (self.blame.value, self.becomes.value, self.slot.value, self._words)
+
+    @property
+    def _words(self) -> str:
         """Return what is said and what else happens, in Markdown."""
+        counted = self.becomes in COUNTED
+        assert counted or not self.counts, f"no column says so: {self.what}"
         parts = [
-            f"`{self.error}`" if self.error else "",
+            "no attempt" if counted and not self.counts else "",
+            f"`{_beginning(self.error)}`" if self.error else "",
             f"logs `{self.log}`" if self.log else "",
-            "the site is backed off" if self.site_rests else "",
+            "the site is backed off" if self.site_rests and not self.log else "",
             self.besides,
         ]
         return "; ".join(part for part in parts if part)
+
+
+def _beginning(error: str) -> str:
+    """Return what one looks it up by: long errors say more than that, such as what to do."""
+    words = error.split()
+    return error if len(words) <= MOST_WORDS else " ".join([*words[: MOST_WORDS - 1], "…"])
 
 
 def _site(what: str, error: str, slot: Slot = Slot.USED, **more: Any) -> Situation:
@@ -91,7 +108,7 @@ def _final(what: str, error: str, blame: Blame = Blame.SITE, slot: Slot = Slot.U
 
 def _refused(what: str, error: str) -> Situation:
     """It is seen when the fetch is asked for."""
-    return _final(what, error, Blame.FETCH, Slot.NONE, counts=False, besides="when it is asked for")
+    return _final(what, error, Blame.FETCH, Slot.NONE, counts=False, besides="when asked for")
 
 
 def _done(what: str, **more: Any) -> Situation:
@@ -135,12 +152,13 @@ def _frozen(what: str) -> Situation:
     return _died(
         what,
         log="process_lost",
-        besides="taken back when its [run](../glossary.md#run) is over, where another process has gone on meanwhile",
+        besides="taken back when its [run](../glossary.md#run) is over, if another process has gone on",
     )
 
 
+MOST_WORDS = 9  # of an error in the table
 DIED = "its fetcher died, or could not store the result, before the lease ran out"
-FROZEN = "the fetcher is frozen, or cut off from PostgreSQL, for eight seconds"
+FROZEN = "the fetcher is frozen, or without PostgreSQL, for 8 s"
 CLOSED = "the site closed the connection without an answer"
 PORT = "…port … is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"
 FORBIDDEN = "…; WEIR_FETCH_ALLOW_NETS can allow its network"
@@ -152,7 +170,7 @@ HEADERS = "the headers are larger than … bytes together"
 TOO_SLOW = "the connection took … s to open, longer than its slot could wait"
 
 NO_STATUS = "tests/unit/wire/test_answers.py::test_what_is_no_answer_says_why"
-MARKED = "its column `incomplete` says why"
+MARKED = "`incomplete` says why"
 
 TABLE: dict[str, list[Situation]] = {
     "DNS": [
@@ -164,31 +182,29 @@ TABLE: dict[str, list[Situation]] = {
             Slot.FREE,
         ),
         _site(
-            "its name servers do not answer in time, those of others do",
+            "its name servers do not answer in time, others do",
             "LookupTimedOut: no answer from DNS for … within … s",
             Slot.FREE,
         ),
         _offline("no name server answers for any site (EAI_AGAIN)"),
         _offline("no name server answers in time for any site"),
-        _back("look-ups of other names have all threads of the resolver", Blame.OURS, log="hosts_not_looked_up"),
-        _ran_out("the resolver has run out of memory (EAI_MEMORY)"),
+        _back("other look-ups have all threads of the resolver", Blame.OURS, log="hosts_not_looked_up"),
+        _ran_out("the resolver has no memory (EAI_MEMORY)"),
         _ran_out("the resolver cannot open what it needs (EAI_SYSTEM)"),
     ],
     "Connecting": [
         _site("the site refuses the connection", REFUSED, Slot.FREE),
         _site(
-            "the site resets the connection in the TLS handshake",
+            "the site resets the TLS handshake",
             "not connected to … port …: Connection reset by peer",
             Slot.FREE,
         ),
-        _site(
-            "the site closes the connection in the TLS handshake", "not connected to …: the site closed …", Slot.FREE
-        ),
+        _site("the site closes it in the TLS handshake", "not connected to …: the site closed …", Slot.FREE),
         _site("the site speaks no TLS", "TLS failed: …", Slot.FREE),
         _site("the site's certificate is not valid", "the site's certificate is not valid: …", Slot.FREE),
         _site("the site does not answer in time, others do", NOT_CONNECTED, Slot.FREE),
         _site(
-            "the site does not end the TLS handshake in time, others do",
+            "its TLS handshake does not end in time, others do",
             f"{NOT_CONNECTED}: its handshake of TLS did not end",
             Slot.FREE,
         ),
@@ -200,19 +216,19 @@ TABLE: dict[str, list[Situation]] = {
         _offline("no site answers attempts to connect"),
         _offline("every host is unreachable (EHOSTUNREACH)"),
         _site(
-            "one of these failed every other site, and has done so for an hour for this fetch in this process",
+            "no site is reached for an hour, for this fetch in this process",
             "…",
             Slot.FREE,
         ),
         _site(
-            "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind",
+            "this host has no route for its kind of address (ENETUNREACH), but for the other",
             "not connected to … port …: Network is unreachable",
             Slot.FREE,
         ),
-        _ran_out("this host has no default route of any kind (ENETUNREACH)"),
+        _ran_out("this host has no default route (ENETUNREACH)"),
         _ran_out("all local ports are in use (EADDRNOTAVAIL)"),
         _site(
-            "this host has no address of the site's kind (EADDRNOTAVAIL), others are reached",
+            "this host has no address of its kind (EADDRNOTAVAIL), others are reached",
             "not connected to … port …: Cannot assign requested address",
             Slot.FREE,
         ),
@@ -221,40 +237,38 @@ TABLE: dict[str, list[Situation]] = {
         _final("the port of a name is forbidden, and networks are allowed", PORT, Blame.FETCH, Slot.FREE),
         _final("the name resolves to forbidden addresses only", f"… resolves to {FORBIDDEN}", Blame.FETCH, Slot.FREE),
         _back(
-            "the connection takes longer than its slot can wait, for the first time",
+            "the connection first takes longer than its slot can wait",
             Blame.NOBODY,
             besides="the next one is opened earlier",
         ),
-        _site("it does so though it was opened as early as it took before", TOO_SLOW, Slot.FREE),
+        _site("it does so though opened as early as it took before", TOO_SLOW, Slot.FREE),
         _back(
-            "five attempts in a row could not connect, and this fetch waits for its slot",
+            "five attempts could not connect, and this fetch waits",
             Blame.SITE,
             site_rests=True,
         ),
     ],
-    "What the process has run out of": [
+    "Resources of the process": [
         _ran_out("no file descriptor is left in the process (EMFILE)"),
         _ran_out("no file descriptor is left on the host (ENFILE)"),
         _ran_out("the kernel has no buffer left (ENOBUFS)"),
         _ran_out("the kernel has no memory left (ENOMEM)"),
         _ran_out("no memory is left for a connection (MemoryError)"),
         _ran_out("no memory is left for an answer (MemoryError)", slot=Slot.USED),
-        _ran_out("no memory is left to read from a connection, in the middle of a body", slot=Slot.USED),
-    ],
-    "What the process may use": [
+        _ran_out("no memory is left in the middle of a body", slot=Slot.USED),
         _done(
             "most file descriptors of the process are in use",
-            besides="its connection is not kept for the next request",
+            besides="its connection is not kept",
             proof="tests/integration/fetcher/test_budgets.py::test_more_sites_than_descriptors_are_all_fetched",
         ),
         _done(
             "other answers have all memory (`WEIR_FETCH_MAX_MEMORY`)",
-            besides="it waits, and its time-out stands still; so do requests to sites of which anything is held",
+            besides="it waits, and its time-out stands still",
             proof="tests/integration/fetcher/test_budgets.py"
             "::test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed",
         ),
         _ran_out(
-            "other answers have all memory for longer than its [lease](../glossary.md#lease) leaves",
+            "they have it for longer than its [lease](../glossary.md#lease) leaves",
             slot=Slot.USED,
             error="no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)",
             besides="after an hour, attempts count",
@@ -262,20 +276,19 @@ TABLE: dict[str, list[Situation]] = {
             "::test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fails",
         ),
         _back(
-            "too many requests of the process, or to the site, wait for their answers",
+            "too many requests of the process, or to the site, wait for answers",
             Blame.NOBODY,
             proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_site_that_hangs_uses_up_its_share_only",
         ),
         _back(
-            "too many requests to the IP address, at whatever sites, wait for their answers "
-            "(`WEIR_FETCH_MAX_PER_ADDRESS`)",
+            "too many requests to the IP address wait for answers (`WEIR_FETCH_MAX_PER_ADDRESS`)",
             Blame.NOBODY,
         ),
     ],
     "Before the request is written": [
         _back("the message comes after its slots have passed", Blame.OURS),
         _back(
-            "the fetcher cannot ask PostgreSQL whether its slots still stand",
+            "the fetcher cannot ask PostgreSQL about its slots",
             Blame.OURS,
             log="watch_waits_for_database",
             proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_fetcher_that_cannot_ask_starts_nothing",
@@ -285,7 +298,7 @@ TABLE: dict[str, list[Situation]] = {
         _back("the host gets a site of its own", Blame.NOBODY, besides="it follows its host"),
         _back("the site refuses another fetch (429)", Blame.SITE, site_rests=True),
         Situation(
-            what="the fetch is cancelled, and another one waits for the site",
+            what="the fetch is cancelled, and another one waits",
             blame=Blame.FETCH,
             becomes=Becomes.CANCELLED,
             counts=False,
@@ -299,11 +312,11 @@ TABLE: dict[str, list[Situation]] = {
             slot=Slot.EMPTY,
         ),
         _back("the fetcher stops (SIGTERM)", Blame.OURS),
-        _done("the site closes the connection that waits for the slot", besides="another connection is opened"),
+        _done("the site closes the waiting connection", besides="another connection is opened"),
     ],
     "Answers": [
         *(_done(str(status)) for status in (200, 204)),
-        _done("304 to a request with validators", besides="the body is that of the last good result"),
+        _done("304 to a request with validators", besides="with the last good body"),
         _done("304 that was not asked for"),
         Situation(
             what="a redirect",
@@ -311,7 +324,7 @@ TABLE: dict[str, list[Situation]] = {
             becomes=Becomes.ON,
             counts=False,
             slot=Slot.USED,
-            besides="it gets a slot of the target's site",
+            besides="with a slot of the target's site",
         ),
         Situation(
             what="a redirect with a Retry-After",
@@ -320,7 +333,7 @@ TABLE: dict[str, list[Situation]] = {
             counts=False,
             slot=Slot.USED,
             error="its redirect asks to be followed in … s (Retry-After)",
-            besides="it is due when that is over",
+            besides="due when that is over",
         ),
         _done("a redirect that names no target"),
         _final("the eleventh redirect", "more than 10 redirects, the last to …"),
@@ -334,7 +347,7 @@ TABLE: dict[str, list[Situation]] = {
         _site("429 with Retry-After", "the site answered 429", site_rests=True, log="site_backed_off"),
         _site("429 without Retry-After", "the site answered 429", site_rests=True, log="site_backed_off"),
         _site(
-            "403, 413 or 420 that says until when (Retry-After), or that a quota is used up until then",
+            "403, 413 or 420 that says until when (Retry-After, or a used-up quota)",
             "the site answered 403",
             site_rests=True,
             log="site_backed_off",
@@ -346,30 +359,30 @@ TABLE: dict[str, list[Situation]] = {
             log="site_backed_off",
         ),
         _site(
-            "a status that the settings of the site name (`--refusing`)",
+            "a status that the site's settings name (`--refusing`)",
             "the site answered 404",
             site_rests=True,
             log="site_backed_off",
         ),
-        _done("any of the others, with headers that say that a quota is used up", log="site_rests", site_rests=True),
+        _done("any of the others, with a used-up quota", log="site_rests", site_rests=True),
         _site("500", "the site answered 500"),
         _site("503", "the site answered 503", site_rests=True, log="site_backed_off"),
         _final("the body is larger than `WEIR_FETCH_MAX_BODY`", TOO_LARGE),
-        _final("the body is larger than that once it is decompressed", TOO_LARGE),
+        _final("the decompressed body is larger", TOO_LARGE),
         _final("the compressed body is broken", "the compressed body is broken: …"),
         _final(
-            "the body takes more than 0.08 s of the processor to decompress",
+            "it takes more than 0.08 s of the processor to decompress",
             "the body takes more than … s of the processor to decompress",
             proof="tests/unit/fetcher/test_decoding.py::test_no_body_takes_longer_than_its_budget",
         ),
         _site("the compressed body ends too early", "the compressed body ends too early"),
         _site(
-            "bodies that take long to decompress leave no time for it",
+            "other bodies leave no time to decompress it",
             "the body was not decompressed in time: too many bodies take long",
             proof="tests/unit/fetcher/test_writer.py::test_an_overdue_answer_is_tried_again",
         ),
-        _done("the compressed body lacks its trailer, or has more bytes behind its end", besides="they do not matter"),
-        _done("the body is in an encoding that there is none of", besides=f"it is taken as it came; {MARKED}"),
+        _done("the compressed body lacks its trailer, or has bytes behind it", besides="ignored"),
+        _done("the body's encoding is unknown", besides=f"taken as it came; {MARKED}"),
         _done("404, whose body is too large, cut off or broken", besides=f"without a body; {MARKED}"),
         Situation(
             what="a redirect whose body is too large, cut off or broken",
@@ -377,7 +390,7 @@ TABLE: dict[str, list[Situation]] = {
             becomes=Becomes.ON,
             counts=False,
             slot=Slot.USED,
-            besides="it gets a slot of the target's site",
+            besides="with a slot of the target's site",
         ),
         _site("500, whose body is too large, cut off or broken", "the site answered 500"),
         _site("101, for which nobody asked", "the site answers 101, which is no answer to a GET", proof=NO_STATUS),
@@ -389,7 +402,7 @@ TABLE: dict[str, list[Situation]] = {
             "a kept connection is closed without an answer",
             Blame.NOBODY,
             slot=Slot.USED,
-            besides="counts the next time, in this process",
+            besides="the next time counts, in this process",
         ),
         _site("the connection is reset", CLOSED),
         _site(
@@ -439,18 +452,18 @@ TABLE: dict[str, list[Situation]] = {
         _died(
             "the fetcher is killed while it has this answer alone in hand",
             counts=True,
-            besides="so has it what was lost with two fetchers before",
+            besides="what two fetchers died with is read alone",
             proof="tests/integration/fetcher/test_poison.py"
             "::test_what_a_fetcher_dies_of_counts_against_that_fetch_alone",
         ),
         _died(
-            "the fetcher is killed, after ten others that held it",
+            "the fetcher is killed, after ten others with it",
             counts=True,
-            besides="after a hundred others where they had another answer in hand",
+            besides="or after a hundred that had another answer in hand",
             proof="tests/integration/maintenance/test_losses.py::test_a_fetch_that_is_lost_again_and_again_ends",
         ),
         _back(
-            "its answer waits in vain to be read alone, as two fetchers had died while they held it",
+            "its answer waits in vain to be read alone, as two fetchers had died with it",
             Blame.OURS,
             Slot.USED,
             error="its answer waited too long for its turn to be read alone, …",
@@ -468,7 +481,7 @@ TABLE: dict[str, list[Situation]] = {
             slot=Slot.NONE,
             besides="the next tick reserves for it",
         ),
-        _done("PostgreSQL goes away while the result is stored", log="store_waits_for_database"),
+        _done("PostgreSQL goes while the result is stored", log="store_waits_for_database"),
         _final(
             "PostgreSQL refuses the result", "the database refused the result: …", Blame.OURS, log="outcome_refused"
         ),
@@ -490,12 +503,12 @@ def chapters() -> str:
 
 
 def _table(rows: list[Situation]) -> str:
-    head = "| Situation | Fault | The fetch is | Attempt | Slot | Besides |\n|---|---|---|---|---|---|\n"
-    return head + "".join(
-        f"| {row.what} | {row.blame.value} | {row.becomes.value} | {'counted' if row.counts else 'no'} "
-        f"| {row.slot.value} | {row.words} |\n"
-        for row in rows
-    )
+    """Return a row for each outcome, with all situations that have it."""
+    outcomes: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        outcomes.setdefault(row.cells, []).append(row.what)
+    head = "| Situation | Fault of | The fetch is | Slot | Besides |\n|---|---|---|---|---|\n"
+    return head + "".join(f"| {'<br>'.join(whats)} | {' | '.join(cells)} |\n" for cells, whats in outcomes.items())
 
 
 if __name__ == "__main__":
