@@ -56,7 +56,7 @@ RETURNED_USERS = Statement("returned_users", commits=False)
 
 
 def forget_user(user_id: UserKey) -> None:
-    """Delete all that there is of a user, in the caller's transaction; what takes long follows within seconds.
+    """Delete a user's notifications and number, in the caller's transaction; what takes long follows within seconds.
 
     Up to 1,000 notifications go at once, and all of them where they have a foreign key to the user. What is written for
     the user until the next run (`finish`) goes, too, and what transactions write that had begun to write by then. The

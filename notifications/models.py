@@ -18,7 +18,7 @@ _UNREAD, _EXPIRES = Q(read_at__isnull=True), Q(expires_at__isnull=False)
 
 
 class Notification(InterceptedModel):
-    """A message to one user, shown in the site. Unread until `read_at` is set.
+    """A message to one user. Unread until `read_at` is set.
 
     Whatever way of the ORM changes unread rows, the user's number changes with them when the transaction commits:
     `save`, `delete`, `create`, `bulk_create`, `bulk_update`, and `update` and `delete` of a queryset. Changes by raw

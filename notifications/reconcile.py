@@ -114,7 +114,7 @@ def reconcile_users(
     on_drift: Callable[[UserKey, int], None] = lambda _user, _drift: None,
     on_undecided: Callable[[Collection[UserKey]], None] = lambda _users: None,
 ) -> Repaired:
-    """Compare these users' numbers, or all users', with their rows now, and repair the drifts.
+    """Repair the unread numbers that differ from the rows; of these users, or of all.
 
     Returns how many there were, and the first of them. Raises ValueError for what cannot be a user's key,
     RedisUnreachable (the `Unreachable` of counters), and database errors.

@@ -24,7 +24,7 @@ class InvalidHost(ValueError):
 
 
 class InvalidSiteName(ValueError):
-    """The text is not the name of a site; the message shows what a name looks like."""
+    """Not the name of a site; the message shows what a name looks like."""
 
 
 def host_name(text: str) -> str:

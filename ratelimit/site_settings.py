@@ -51,7 +51,7 @@ MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once wh
 
 
 class Default(Enum):
-    """The value of a setting that goes back to its default."""
+    """Restores a setting's default."""
 
     DEFAULT = "default"
 
@@ -62,7 +62,7 @@ Within = Callable[[], AbstractContextManager[object]]
 
 
 class SiteBusy(Exception):
-    """Other transactions locked the site's row for longer than the caller would wait: nothing has changed."""
+    """Other transactions locked the site's row too long: nothing has changed."""
 
 
 def set_rate(
@@ -77,7 +77,7 @@ def set_rate(
     refusing: Collection[int] | Default | None = None,
     within: Within = nullcontext,
 ) -> None:
-    """Create the site at this rate, or change it. What is None stays as it is; DEFAULT restores the default.
+    """Create a site, or change its rate. What is None stays as it is; DEFAULT restores the default.
 
     Takes effect at once, in all processes: slots that are reserved already are recalled, unless the change does not
     affect them. Where the site was reserved farther ahead than the new rate needs, this waits until no holder relies on
@@ -119,7 +119,7 @@ def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
 
 
 def pause(site: str, duration: timedelta | None = None, *, within: Within = nullcontext) -> None:
-    """Start nothing at the site for that long, or until it is resumed. Replaces an earlier pause.
+    """Start nothing at the site: for that long, or until it is resumed. Replaces an earlier pause.
 
     Reserved slots are recalled. A holder that has just asked for recalls may still start within the next half second.
     Raises UnknownSite, and ValueError for a duration outside 0 to 100 years.
@@ -145,7 +145,7 @@ def back_off(
     reason: str = "",
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing at the site for `seconds`, or until a moment, in any process: the site refuses requests.
+    """Start nothing at a site that refuses requests: for `seconds`, or until a moment, in any process.
 
     With an `error`, the site is not reached at all. It is then tried again once a minute at least. `reason` is what it
     answered, for people.
@@ -174,7 +174,7 @@ def rest(
     reason: str,
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing at the site for `seconds`, or until a moment, in any process: a quota is used up there.
+    """Start nothing at a site whose quota is used up: for `seconds`, or until a moment, in any process.
 
     As a back-off, but the site has refused nothing: no later back-off is longer for it. Without a time, or with one
     that is over, nothing changes.

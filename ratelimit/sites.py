@@ -46,7 +46,7 @@ STEP = Statement("step", returns=int, commits=False)
 
 
 class SitesLocked(Exception):
-    """Other transactions that create or change sites of these names did not end in time: nothing was created."""
+    """Others that change these sites did not end in time: nothing was created."""
 
 
 class UnknownSite(LookupError):

@@ -42,7 +42,7 @@ RETRY = 60.0  # seconds until the next start of a slow site whose last slot was 
 
 
 class SlotTooFar(Exception):
-    """The next free start of the site is farther away than the caller would wait."""
+    """The next free slot is farther away than `max_wait`."""
 
     def __init__(self, site: str, retry_after: float) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class ReservedSlot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    """The slots of one reservation, and the run, which decides when each may be used."""
+    """The slots of one reservation, and their run: it decides when each may be used."""
 
     site: str
     slots: tuple[ReservedSlot, ...]
@@ -90,7 +90,7 @@ def check_max_wait(max_wait: float) -> None:
 
 
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
-    """Reserve `count` starts at the site of that name, or at the nearest one above it that covers subdomains.
+    """Reserve `count` slots at the site; without it, at the nearest one above it that covers subdomains.
 
     Where there is neither, the site is created at the default rate. This takes one round trip for any number of slots,
     a second one where a given-back slot is taken, and a few more for a name that has no site of its own, or where
@@ -165,7 +165,7 @@ def _reservation(site: str, rows: Sequence[ReservedRow], asked_at: float, answer
 
 
 def confirm(reservation: Reservation) -> bool:
-    """Ask the database whether all slots of the reservation still stand, and note in its run when it was asked."""
+    """Ask the database whether the reservation's slots still stand; its run notes when it was asked."""
     asked_at = clock.now()
     ids = [slot.id for slot in reservation.slots]
     stands = len(standing(ids)) == len(ids)
@@ -224,7 +224,7 @@ def finish(*slot_ids: int) -> None:
 
 
 def estimate(site: str) -> float:
-    """Return the seconds until a reservation made now would start; infinite while the site is paused until resumed.
+    """Return the seconds until the next slot; infinite while the site is paused until resumed.
 
     Reserves nothing; 0 for an idle or unknown site.
     """

@@ -47,7 +47,7 @@ def waited_by(caller: Callable[[str, float], Waiting]) -> Iterator[None]:
 
 
 def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> "Throttle":
-    """Wait for the site's next slot, which no other process on any host gets; `with` yields the slot's id.
+    """Wait for the site's next slot; no other process on any host gets it. `with` yields the slot's id.
 
     Send the request first in the body. Where the body has to wait for something before that, let it share no run with
     other callers of this process: they count their starts from its beginning.
@@ -60,7 +60,7 @@ def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> 
 
 
 def athrottle(site: str, max_wait: float = 15.0) -> "AsyncThrottle":
-    """Do as throttle() does, without blocking the event loop. Cancelling the wait gives the slot back."""
+    """Throttle for asyncio: without blocking the event loop. Cancelling the wait gives the slot back."""
     return AsyncThrottle(site, max_wait)
 
 

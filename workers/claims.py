@@ -20,7 +20,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
-    """Take up to `limit` rows that no other worker is taking, in the queryset's order, and mark them.
+    """Take rows that no other worker takes: up to `limit`, in the queryset's order, and mark them.
 
     1. Lock the first rows of the queryset that are not locked. PostgreSQL looks again at those that were changed
        since the statement began: what no longer matches is left out.
@@ -53,7 +53,7 @@ def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
 
 
 def each_locked(queryset: QuerySet[Row], work: Callable[[Row], object], limit: int | None = None) -> int:
-    """Call `work` with each row of the queryset (the first `limit`), locked, in a transaction of its own.
+    """Call `work` with each row of the queryset, locked; the first `limit`, each in a transaction of its own.
 
     Double-checked locking:
 

@@ -51,12 +51,12 @@ UNREAD_NUMBERS = Statement("unread_numbers", row=KnownNumber, commits=False, pre
 
 
 def unread_count(user_id: UserKey) -> int:
-    """Return how many notifications of the user are unread; see `unread_counts`."""
+    """Return the user's unread number; see `unread_counts`."""
     return unread_counts([user_id])[user_keys.clean(user_id)]
 
 
 def unread_counts(user_ids: Iterable[UserKey]) -> dict[UserKey, int]:
-    """Return how many notifications of each user are unread: one call to Redis and one query for 5,000 users.
+    """Return each user's unread number: one call to Redis and one query for 5,000 users.
 
     A number includes every committed transaction whose delta was sent; it is sent before the call that committed
     returns. It also includes what the current transaction has changed so far. Where Redis is out of reach, or lost
@@ -127,7 +127,7 @@ def _shown(row: KnownNumber, peek: counters.Peek, pending: int) -> int:
 
 
 def unread_by_kind(user_id: UserKey) -> dict[str, int]:
-    """Return how many of the user's notifications are unread, by kind; kinds of which none is are left out.
+    """Return the user's unread numbers by kind; kinds of which none is are left out.
 
     The rows are counted, in one statement of the current transaction, with what it has changed so far. Redis is not
     asked, and no number is late. Of a user who has more than 10,000 unread, those 10,000 are counted that became unread
@@ -141,7 +141,7 @@ def unread_by_kind(user_id: UserKey) -> dict[str, int]:
 def page(
     user_id: UserKey, *, before: int | None = None, limit: int = 20, unread_only: bool = False
 ) -> list[Notification]:
-    """Return the user's newest notifications, or the newest before the one of the id `before`.
+    """Return the user's newest notifications: of all, or of those before the one of the id `before`.
 
     The next page begins before the id of this page's last, so a page costs the same however far back it is. Raises
     ValueError for a limit below 1.

@@ -106,7 +106,7 @@ def notify_many(
     dedupe_key: str | None = None,
     expires_at: datetime | None = None,
 ) -> int:
-    """Write the same notification for many users, each once; returns how many. All or none, in few statements.
+    """Write one notification for each of many users; returns how many. All or none, in few statements.
 
     100,000 users take two statements. `dedupe_key` and `expires_at` are as for `notify`: users who have a notification
     with this key are left out.
@@ -148,7 +148,7 @@ def _parts(users: list[UserKey]) -> Iterator[str]:
 
 
 def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
-    """Mark this user's notifications of these ids as read; returns how many were unread before.
+    """Mark these notifications of the user as read; returns how many were unread before.
 
     Of two calls at once for the same notification, one counts it. Other users' notifications are left as they are.
     """
@@ -159,7 +159,7 @@ def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
 
 
 def mark_all_read(user_id: UserKey) -> int:
-    """Mark all of the user's notifications as read, however many; returns how many were unread. New ones stay unread.
+    """Mark all of the user's notifications as read; returns how many were unread. New ones stay unread.
 
     "New" are those of transactions that have not committed yet, too. Up to 1,000 notifications are changed one by one.
     More are covered by one row, a `ReadMark`, and the number returned is the one that `unread_count` showed; their
@@ -176,7 +176,7 @@ def mark_all_read(user_id: UserKey) -> int:
 
 
 def mark_unread(user_id: UserKey, ids: Iterable[int]) -> int:
-    """Mark this user's notifications of these ids as unread again; returns how many were read before."""
+    """Mark these notifications of the user as unread; returns how many were read before."""
     user, since = user_keys.clean(user_id), time.monotonic()
     [marked] = MARK_UNREAD(user=user, ids=list(ids))
     changes.record({user: marked.counted}, using=DEFAULT_DB_ALIAS, since=since)

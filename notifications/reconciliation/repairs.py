@@ -36,7 +36,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repaired:
-    """How many numbers were repaired, and by how much those of the first 1,000 users; in a dry run: would have been."""
+    """How many numbers were repaired; by how much, of the first 1,000 users. In a dry run: would have been."""
 
     users: int = 0
     first: dict[UserKey, int] = field(default_factory=dict)  # by how much, by user

@@ -36,7 +36,7 @@ Note = Callable[[int], object] | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retried:
-    """How many failed fetches are queued again, and how many stay failed, by the reason."""
+    """How many are queued again, and how many stay failed, by the reason."""
 
     queued: int = 0
     not_urls: int = 0  # the text is no URL that Weir fetches
@@ -76,7 +76,7 @@ def retry_failed(
     expected: int | None = None,
     note: Note = None,
 ) -> Retried:
-    """Queue those of the fetches that failed again, the oldest `limit` or all; those that did not are left alone.
+    """Queue failed fetches again; the oldest `limit` or all; those that did not are left alone.
 
     A robots.txt that Weir asked for is left alone, too: it is asked for again when a fetch needs it. Each fetch is
     queued once, also if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a

@@ -25,7 +25,7 @@ from weir.conf.texts.suggestions import did_you_mean
 
 
 class UnknownKind(LookupError):
-    """No installed app has registered this kind of e-mail; the message says what to do."""
+    """No app has registered this kind; the message says what to do."""
 
 
 class Attachment(NamedTuple):
@@ -39,7 +39,7 @@ class Attachment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
-    """What an e-mail says, in texts as people read them. The text and the HTML say the same.
+    """What an e-mail says. The text and the HTML say the same.
 
     `headers` are such as Reply-To, or From: another name and address than DEFAULT_FROM_EMAIL's, which stays the one
     that bounces go to. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): an https URL that accepts a
@@ -112,7 +112,7 @@ _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
 
 
 def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[_Registered], _Registered]:
-    """Make a function (or a class whose call returns EmailContent) a kind of e-mail.
+    """Make a function a kind of e-mail; or a class whose call returns EmailContent.
 
     It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: where
     that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.

@@ -74,7 +74,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
 
 
 class Email(Traced):
-    """An e-mail to one recipient, which `kind` and `key` identify. Submitted to a relay at most once."""
+    """An e-mail to one recipient: `kind` and `key` identify it. Submitted to a relay at most once."""
 
     kind = models.CharField(max_length=100, help_text="the kind of e-mail, such as order.shipped: see `kinds`")
     key = models.CharField(max_length=100, help_text="what it is about; one e-mail of a kind for each key")

@@ -72,7 +72,7 @@ def send_once(
     priority: int = 0,
     raises: bool = True,
 ) -> Email:
-    """Queue the e-mail of this kind about `key`, in the caller's transaction; return it, or the one that there is.
+    """Queue the e-mail of this kind and key; return it, or the one that there is. In the caller's transaction.
 
     There is one e-mail for each kind and key, also if many processes call this at once: the first call counts, and
     later ones change nothing. It is submitted at most once. Workers hear of it when the transaction commits.

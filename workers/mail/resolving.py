@@ -30,7 +30,7 @@ _CAN: Mapping[Act, str] = {
 
 
 class CannotBeResolved(ValueError):
-    """The e-mail is not in a state that can be resolved in this way; the message says in which it is."""
+    """The e-mail's state does not allow that; the message names it."""
 
 
 def resolve(
@@ -43,7 +43,7 @@ def resolve(
     may_be_late: bool = True,
     wakes: bool = True,
 ) -> Email:
-    """Write down what somebody found out about an e-mail, and do it, in one transaction.
+    """Act on what a person found out about an e-mail; what and why is kept, in the same transaction.
 
     - ARRIVED: an unknown one is `sent`.
     - RESEND: one that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. The

@@ -23,7 +23,7 @@ THROTTLED = "_is_throttled"  # an attribute of the task
 
 
 def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) -> Callable[[AnyTask], AnyTask]:
-    """Have a Celery task start only in a slot of its site; written above `@shared_task` or `@app.task`.
+    """Start a Celery task only in its site's slots; written above `@shared_task` or `@app.task`.
 
     `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
     The task waits for its slot in the worker, at most `max_wait` seconds. Where the slot is farther away, the worker

@@ -22,7 +22,7 @@ def safe(given: object) -> str:
 
 
 def current() -> str:
-    """Return the id of what this thread or asyncio task works for; "" without one."""
+    """Return the correlation id of this thread or asyncio task; "" without one."""
     return safe(contextvars.get_contextvars().get(KEY))
 
 
@@ -36,7 +36,7 @@ def bind(correlation_id: str) -> None:
 
 @contextmanager
 def bound(correlation_id: str) -> Iterator[None]:
-    """Have the log lines of the block, and what it asks for, carry this id; none where it is empty."""
+    """Give log lines of the block this correlation id; what it asks for, too. None where it is empty."""
     before = current()
     bind(correlation_id)
     try:

@@ -22,7 +22,7 @@ _DURATION = re.compile(r"\s*(?P<periods>[0-9]{1,9})\s*(?P<unit>[a-z]+)\s*", re.A
 
 
 class InvalidRate(ValueError):
-    """The text is not a rate, or out of range; the message names the accepted forms or the range."""
+    """Not a rate, or out of range; the message names the accepted forms or the range."""
 
 
 def parse_rate(text: str) -> timedelta:

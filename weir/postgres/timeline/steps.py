@@ -27,7 +27,7 @@ MOST_COUNTED: Final = 10**6  # more than that is no count of seconds, but a reco
 
 
 def now() -> float:
-    """Return the seconds since some moment, the same for all processes of this host, by a clock that cannot be set."""
+    """Return the time of a clock that cannot be set: the seconds since some moment, the same for all of this host."""
     return time.clock_gettime(_CLOCK)
 
 

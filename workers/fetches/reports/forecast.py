@@ -78,7 +78,7 @@ FORECAST = Statement("forecast", row=FoundSite, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What is to be expected of one site, at the moment at which the database was asked."""
+    """What is expected of one site: at the moment at which the database was asked."""
 
     site: str  # the site of the host: its own, or the one that covers it
     is_new: bool  # there is no such site yet: the forecast is for one at the default rate
@@ -102,7 +102,7 @@ class Forecast:
 
 
 def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
-    """Return what is to be expected of the site of this host, with `add` more requests, or if it had another rate.
+    """Return a forecast of the host's site; with `add` more requests, or if it had another rate.
 
     Reads only, and waits for no lock. A queued fetch that is not due yet counts if it will be due by the time at which
     slots are reserved for those that are. A supposed rate counts from now on, as what is reserved would be reserved

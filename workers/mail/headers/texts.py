@@ -8,7 +8,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class CannotBeWritten(ValueError):
-    """This e-mail cannot be written, whenever it is tried; the message says why."""
+    """This e-mail can never be written; the message says why."""
 
 
 def refuse_controls(text: str, where: str) -> None:

@@ -29,7 +29,7 @@ class Forgotten(NamedTuple):
 def forget_recipient(
     address: str, who: str, why: str, *, wait_s: float = WAIT_S, note: Callable[[], object] | None = None
 ) -> Forgotten:
-    """Remove what is personal of all e-mails to the address, and write to it no more.
+    """Remove an address from all e-mails; no more is written to it.
 
     1. The address's hash goes on the suppression list, and the act is written down, with that hash; `note` is called.
     2. What waits is cancelled, also what a mailer has claimed and not begun.

@@ -14,7 +14,7 @@ What = MailAct.What
 
 
 def pause(kind: str, who: str, why: str) -> bool:
-    """Have no e-mail of the kind begun from now on; False if it was paused: then the first reason stays.
+    """Begin no more e-mails of the kind; False if it was paused: then the first reason stays.
 
     What a mailer has claimed goes on. Raises kinds.UnknownKind.
     """
