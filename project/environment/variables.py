@@ -20,7 +20,7 @@ _KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not ar
 
 
 class Django(Group):
-    """Of every process."""
+    """Django itself, and the logs of every process."""
 
     title = "Django and logs"
 
@@ -56,7 +56,7 @@ class Django(Group):
 
 
 class OwnServers(Group):
-    """Without a URL, Weir uses the servers that come as Python packages and run in the checkout."""
+    """Without a URL, Weir runs servers that come as Python packages."""
 
     title = "The servers"
 

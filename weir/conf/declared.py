@@ -77,8 +77,8 @@ class Fetches(Group):
     )
     WEIR_FETCH_MAX_MEMORY: Annotated[PositiveCount, Unit("bytes")] = Field(
         default=256 * 2**20,
-        description="The memory of a fetcher process for answers that are not stored yet ([when it is "
-        "used up](../explanation/wire.md#what-an-answer-may-cost)).",
+        description="The memory of a fetcher process for answers that are not stored yet "
+        "([details](../explanation/wire.md#what-an-answer-may-cost)).",
     )
     WEIR_FETCH_MAX_PER_ADDRESS: PositiveCount = Field(
         default=100,
@@ -101,7 +101,7 @@ class Fetches(Group):
     )
     WEIR_FETCH_ALLOW_PORTS: Ports = Field(
         default=["80", "443", "8080", "8443"],
-        description="The ports that may be fetched from elsewhere: `80,443,8000-8099`; `1-65535` is all.",
+        description="The ports that may be fetched from outside of them: `80,443,8000-8099`; `1-65535` is all.",
     )
 
 
