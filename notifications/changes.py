@@ -105,7 +105,7 @@ def _send(change: Mapping[UserKey, int], since: float) -> None:
         part = dict(deltas[start : start + counters.AT_ONCE])
         try:
             counters.add(part)
-        except counters.Unreachable as error:
+        except counters.RedisUnreachable as error:
             outages.warn("unread_delta_missed", error)
             doubtful += part
         else:

@@ -11,8 +11,8 @@ shows that deltas are lost.
 Somebody else may write to our keys. An *entry* of an epoch is strange if no `add` has made it: its member is no user's
 key, or its score is no delta. Readers and flushes leave it out. A key that is strange as a whole counts as lost.
 
-All functions raise Unreachable where Redis refuses, or does not answer in time; in the second case it may have done
-what it was asked. No call is repeated, because one that was done would be done twice.
+All functions raise RedisUnreachable where Redis refuses, or does not answer in time; in the second case it may have
+done what it was asked. No call is repeated, because one that was done would be done twice.
 """
 
 import re
@@ -37,7 +37,7 @@ READ = Script("read")
 SEAL = Script("seal")
 WAITING = Script("waiting")
 
-Unreachable = calls.Unreachable
+RedisUnreachable = calls.RedisUnreachable
 AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
 # Of a user in one epoch. So 2**32 strange deltas would have to be flushed before a stored number could not hold them.
 MOST_DELTA: Final = 2**31 - 1

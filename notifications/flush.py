@@ -54,7 +54,7 @@ class FlushReport:
 def flush_sealed() -> FlushReport:
     """Flush the epoch that is sealed, if one is, and then the one that is open.
 
-    Safe to run twice, by several processes at once, or never again. Raises `counters.Unreachable`, and database
+    Safe to run twice, by several processes at once, or never again. Raises `counters.RedisUnreachable`, and database
     errors; the sealed epoch then waits for the next flush.
     """
     counters.open_epoch(highest_epoch())

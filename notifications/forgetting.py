@@ -81,7 +81,7 @@ def finish(within_s: float = math.inf) -> int:
     """Remove what is left of forgotten users; return of how many nothing is left.
 
     Nothing else begins after `within_s`; the next call goes on. May be killed anywhere, and run twice at once. Raises
-    `counters.Unreachable`, when the notifications are deleted, and database errors.
+    `counters.RedisUnreachable`, when the notifications are deleted, and database errors.
     """
     CLOSE_FORGETTING()
     began_at = time.monotonic()

@@ -32,7 +32,7 @@ from weir.notifications import counters, flush, user_keys, watching
 from weir.notifications.models import Reconciliation
 from weir.notifications.reconciliation import changed, doubts, full_scan
 from weir.notifications.reconciliation.lease import Lease, Lost
-from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.reconciliation.repairs import Judged, Repaired, Repairs
 from weir.notifications.user_keys import UserKey
 
@@ -64,7 +64,7 @@ def run_pass() -> PassReport | None:
     """Look at users whose number may be wrong, and repair it; return None where another process runs a pass.
 
     Takes a fraction of a second where nothing is wrong, and half a minute where very much is. Raises
-    `counters.Unreachable`, and database errors; the next pass then goes on behind the users that were judged.
+    `counters.RedisUnreachable`, and database errors; the next pass then goes on behind the users that were judged.
     """
     incarnation, server_run = _recognise_redis()
     if not (lease := Lease.begin(incarnation, server_run, changed.SETTLED_S)):
@@ -77,7 +77,7 @@ def run_pass() -> PassReport | None:
         for judged in repairs.judge_all(_of_pass(lease)):
             report = report.plus(judged)
         lease.end()
-    except counters.Unreachable:
+    except counters.RedisUnreachable:
         lease.give_up()
         raise
     except Lost:
@@ -93,7 +93,7 @@ def _of_pass(lease: Lease) -> Pages:
     yield from _within(scan_s, full_scan.pages(lease.cursors.scanned_until))
 
 
-def _within(seconds: float, pages: Pages) -> Generator[Page, None, bool]:
+def _within(seconds: float, pages: Pages) -> Generator[UserPage, None, bool]:
     """Yield a page, and more until so much time has passed, the time for the pages themselves included.
 
     Returns whether these were all pages.
@@ -151,7 +151,7 @@ def _pages_of(user_ids: Iterable[UserKey]) -> Pages:
     users = user_keys.distinct(user_ids)
     for start in range(0, len(users), counters.AT_ONCE):
         part = users[start : start + counters.AT_ONCE]
-        yield Page(users=part, compared=len(part))
+        yield UserPage(users=part, compared=len(part))
 
 
 def _told(pages: Pages, on_progress: Callable[[int], None]) -> Pages:

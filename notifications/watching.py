@@ -63,7 +63,7 @@ def forget_pasts() -> None:
 
 
 def tell() -> None:
-    """Tell Redis what PostgreSQL alone decides. Raises `counters.Unreachable`, and database errors."""
+    """Tell Redis what PostgreSQL alone decides. Raises `counters.RedisUnreachable`, and database errors."""
     found = WATCHED_STATE(most=MOST)
     _note(found[0] if found else None)
 
@@ -72,7 +72,7 @@ def changed() -> None:
     """Say at once that PostgreSQL's part has changed; where Redis does not hear it, the next flush says so."""
     try:
         calls.run(BUMP, [keys().watch], [_random()])
-    except calls.Unreachable as error:
+    except calls.RedisUnreachable as error:
         outages.warn("unread_change_not_told", error)
 
 

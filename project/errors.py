@@ -71,7 +71,7 @@ def explain(error: Exception, *, rest: str = "") -> str | None:
             | psycopg.OperationalError()
         ):
             return _database(error, rest)
-        case kombu.exceptions.OperationalError() | redis.exceptions.RedisError() | counters.Unreachable():
+        case kombu.exceptions.OperationalError() | redis.exceptions.RedisError() | counters.RedisUnreachable():
             return _broker(error, rest)
         case ImproperlyConfigured():
             return without_secrets(str(error))
@@ -107,7 +107,7 @@ def _database(error: Exception, rest: str) -> str:
 
 
 def _broker(error: Exception, rest: str) -> str:
-    variables = ["REDIS_URL"] if isinstance(error, counters.Unreachable) else ["CELERY_BROKER_URL", "REDIS_URL"]
+    variables = ["REDIS_URL"] if isinstance(error, counters.RedisUnreachable) else ["CELERY_BROKER_URL", "REDIS_URL"]
     variable = next((name for name in variables if os.environ.get(name)), None)
     if variable:
         return f"{_server(variable)} does not work ({_reason(error)}): check {variable}{rest}."

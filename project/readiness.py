@@ -39,7 +39,7 @@ WRITES = Statement("writes", row=Writes, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ReadinessAnswer:
     """Why this process cannot work; "" where it can."""
 
     at: float  # of time.monotonic()
@@ -52,7 +52,7 @@ class Readiness:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._lock = threading.Lock()
-        self._running: Future[Answer] | None = None
+        self._running: Future[ReadinessAnswer] | None = None
         self._is_migrated = False  # once it is, it stays so
 
     def reason(self) -> str:
@@ -62,7 +62,7 @@ class Readiness:
         except NotInTime:
             return AWAY
 
-    def _asked(self) -> "Future[Answer]":
+    def _asked(self) -> "Future[ReadinessAnswer]":
         with self._lock:
             running = self._running
             is_old = running is None or (running.done() and time.monotonic() > running.result().at + FRESH_S)
@@ -70,7 +70,7 @@ class Readiness:
                 running = self._running = self._threads.submit(self._check)
             return running
 
-    def _check(self) -> Answer:
+    def _check(self) -> ReadinessAnswer:
         try:
             reason = self._look()
         except (DatabaseError, InterfaceError):
@@ -80,7 +80,7 @@ class Readiness:
             reason = FAILED
         finally:
             connection.close()
-        return Answer(at=time.monotonic(), reason=reason)
+        return ReadinessAnswer(at=time.monotonic(), reason=reason)
 
     def _look(self) -> str:
         with transaction.atomic():

@@ -77,7 +77,7 @@ def _answers() -> bool:
     for _ in range(ASK_TIMES):
         try:
             broker_link.waiting(task_names.DISPATCH)
-        except broker_link.Unreachable:
+        except broker_link.BrokerUnreachable:
             broker_link.forget_outage()
         else:
             return True

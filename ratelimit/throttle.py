@@ -24,7 +24,7 @@ from weir.ratelimit.held.steps import Steps
 _refuse_transaction = partial(own_commits.refuse_transaction, "throttle()")
 
 
-class Waiting(Protocol):
+class WaitingThrottle(Protocol):
     """What waits for the slot of one use, and ends it: `Caller`."""
 
     taken: TakenSlot
@@ -33,11 +33,11 @@ class Waiting(Protocol):
     def end(self, at: float) -> Steps: ...
 
 
-_stand_ins: list[Callable[[str, float], Waiting]] = []  # the last one is used
+_stand_ins: list[Callable[[str, float], WaitingThrottle]] = []  # the last one is used
 
 
 @contextmanager
-def waited_by(caller: Callable[[str, float], Waiting]) -> Iterator[None]:
+def waited_by(caller: Callable[[str, float], WaitingThrottle]) -> Iterator[None]:
     """Have `caller` make what waits in this process, given a host and the latest start (by `clock`): in tests."""
     _stand_ins.append(caller)
     try:
@@ -71,13 +71,13 @@ class _Use:
         self._site = site
         self._max_wait = max_wait
         self._shares_runs = shares_runs
-        self._caller: Waiting | None = None
+        self._caller: WaitingThrottle | None = None
 
     def _recreate_cm(self) -> Self:
         """Return what the next call of a decorated function uses."""
         return type(self)(self._site, self._max_wait, shares_runs=self._shares_runs)
 
-    def _new_caller(self, latest: float) -> Waiting:
+    def _new_caller(self, latest: float) -> WaitingThrottle:
         if self._caller:
             raise RuntimeError("What throttle() returns is for one `with`: call it again for the next one.")
         if _stand_ins:

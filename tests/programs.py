@@ -18,7 +18,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit import acting
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
@@ -128,8 +128,8 @@ def seed() -> World:
     site_settings.set_rate(HOST, "3/s")
     queued, done, failed = (request_fetch(f"https://{HOST}/{name}") for name in ("queued", "done", "failed"))
     ended = {"finished_at": Now(), "attempts": 1}
-    Fetch.objects.filter(pk=done.pk).update(state=State.DONE, status_code=200, headers=[["a", "b"]], **ended)
-    Fetch.objects.filter(pk=failed.pk).update(state=State.FAILED, error="no answer", **ended)
+    Fetch.objects.filter(pk=done.pk).update(state=FetchState.DONE, status_code=200, headers=[["a", "b"]], **ended)
+    Fetch.objects.filter(pk=failed.pk).update(state=FetchState.FAILED, error="no answer", **ended)
     FetchBody.objects.create(fetch_id=done.pk, content=b"<html>")
     soon = timezone.now() + timedelta(hours=1)
     known = {"state": "allowed", "refresh_at": soon, "expires_at": soon}

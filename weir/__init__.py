@@ -33,14 +33,14 @@ from weir.apps_lists import (  # noqa: F401  public, as those below
 _PLACES = {
     # --- Fetches
     "Fetch": "weir.workers.fetches.models",
-    "FetchState": "weir.workers.fetches.models:State",
+    "FetchState": "weir.workers.fetches.models",
     "request_fetch": "weir.workers.fetches.enqueue",
     "request_fetches": "weir.workers.fetches.enqueue",
     "RequestedFetches": "weir.workers.fetches.requested",
     "cancel_fetch": "weir.workers.fetches.cancelling:cancel",
     "retry_failed_fetches": "weir.workers.fetches.retrying:retry_failed",
     "RetriedFetches": "weir.workers.fetches.retrying:Retried",
-    "MoreFetchesThanExpected": "weir.workers.fetches.retrying:MoreThanExpected",
+    "MoreFetchesThanExpected": "weir.workers.fetches.retrying",
     # --- Sites
     "set_rate": "weir.ratelimit.site_settings",
     "DEFAULT": "weir.ratelimit.site_settings",
@@ -81,13 +81,13 @@ _PLACES = {
     "forget_notifications": "weir.notifications.forgetting:forget_user",
     "reconcile_unread": "weir.notifications.reconcile:reconcile_users",
     "RepairedUnread": "weir.notifications.reconciliation.repairs:Repaired",
-    "RedisUnreachable": "weir.notifications.counters:Unreachable",
+    "RedisUnreachable": "weir.redis_link.calls",
     # --- E-mails
     "Email": "weir.workers.mail.models",
     "send_once": "weir.workers.mail.outbox",
     "email_kind": "weir.workers.mail.kinds:register",
     "EmailContent": "weir.workers.mail.kinds:Content",
-    "EmailAttachment": "weir.workers.mail.kinds:Attachment",
+    "EmailAttachment": "weir.workers.mail.kinds",
     "resolve_email": "weir.workers.mail.resolving:resolve",
     "EmailAct": "weir.workers.mail.models:Act",
     "pause_emails": "weir.workers.mail.maintenance.operators:pause",

@@ -1,7 +1,6 @@
 # The public names of Weir. Made by `python -m docs.ext.public_names`: change __init__.py.
 
 from weir.conf.texts.rates import InvalidRate
-from weir.notifications.counters import Unreachable as RedisUnreachable
 from weir.notifications.forgetting import forget_user as forget_notifications
 from weir.notifications.inbox import mark_all_read
 from weir.notifications.inbox import mark_read
@@ -35,23 +34,24 @@ from weir.ratelimit.slots import release as release_slots
 from weir.ratelimit.slots import reserve as reserve_slots
 from weir.ratelimit.throttle import athrottle
 from weir.ratelimit.throttle import throttle
+from weir.redis_link.calls import RedisUnreachable
 from weir.workers.claims import claim as claim_rows
 from weir.workers.claims import each_locked as each_locked_row
 from weir.workers.fetches.cancelling import cancel as cancel_fetch
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.models import State as FetchState
+from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.reports.forecast import Forecast as SiteForecast
 from weir.workers.fetches.reports.forecast import forecast as forecast_site
 from weir.workers.fetches.requested import RequestedFetches
-from weir.workers.fetches.retrying import MoreThanExpected as MoreFetchesThanExpected
+from weir.workers.fetches.retrying import MoreFetchesThanExpected
 from weir.workers.fetches.retrying import Retried as RetriedFetches
 from weir.workers.fetches.retrying import retry_failed as retry_failed_fetches
 from weir.workers.mail.addresses import CannotBeWritten as EmailCannotBeWritten
 from weir.workers.mail.bounces.reports import Report as BounceReport
-from weir.workers.mail.kinds import Attachment as EmailAttachment
 from weir.workers.mail.kinds import Content as EmailContent
+from weir.workers.mail.kinds import EmailAttachment
 from weir.workers.mail.kinds import UnknownKind as UnknownEmailKind
 from weir.workers.mail.kinds import register as email_kind
 from weir.workers.mail.maintenance.forgetting import Forgotten as ForgottenRecipient

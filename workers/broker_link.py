@@ -2,7 +2,7 @@
 
 Web code publishes after its commit, and beat must know soon that it cannot send. So their connections to the broker
 have shorter time-outs than those of workers, which wait for messages. After a failure this process leaves the broker
-alone for `LEFT_ALONE_S`, and is told `Unreachable` at once: no caller waits for one time-out after the other.
+alone for `LEFT_ALONE_S`, and is told `BrokerUnreachable` at once: no caller waits for one time-out after the other.
 """
 
 import time
@@ -47,7 +47,7 @@ _REMEDIES: Final[tuple[tuple[type[redis.exceptions.RedisError], str], ...]] = (
 _DISK_FULL: Final = "make room on its disk, or give it one that it may write to: it then takes writes again by itself"
 
 
-class Unreachable(Exception):
+class BrokerUnreachable(Exception):
     """The broker did not answer, or refused; what was sent may have arrived in the first case.
 
     `remedy` says what to do about a refusal; it is empty where nobody answered.
@@ -69,7 +69,7 @@ class _Outage:
 
     def check(self) -> None:
         if time.monotonic() < self.over_at:
-            raise Unreachable(self.reason, self.remedy)
+            raise BrokerUnreachable(self.reason, self.remedy)
 
 
 _outage = _Outage()
@@ -77,7 +77,7 @@ _outage = _Outage()
 
 @contextmanager
 def producer() -> Iterator[Any]:
-    """Provide a producer of messages, open and from a pool; raise Unreachable, also for what the block meets.
+    """Provide a producer of messages, open and from a pool; raise BrokerUnreachable, also for what the block meets.
 
     Waits at most 1.5 seconds for a broker that is away: also where other threads have all producers of the pool, as
     these wait no longer. One that answers each command, but slowly, is waited for: some 14 round trips for the first
@@ -94,7 +94,7 @@ def producer() -> Iterator[Any]:
 
 
 def waiting(task_name: str) -> int:
-    """Return how many messages wait in the task's queue for a worker; raise Unreachable, as `producer` does."""
+    """Return how many messages wait in the task's queue for a worker; raise BrokerUnreachable, as `producer` does."""
     return waiting_in(queue_of(task_name))
 
 
@@ -105,7 +105,7 @@ def queue_of(task_name: str) -> str:
 
 
 def waiting_in(queue: str) -> int:
-    """Return how many messages wait in the queue for a worker; raise Unreachable, as `producer` does."""
+    """Return how many messages wait in the queue for a worker; raise BrokerUnreachable, as `producer` does."""
     with producer() as made:
         messages: int = app().amqp.queues[queue](made.channel).queue_declare().message_count
     return messages
@@ -156,7 +156,7 @@ def _connection_of(app: Any) -> Any:  # noqa: ANN401  Kombu ships no types
     made = app.connection_for_write()
     by_sentinels = made.transport_cls == "sentinel"
     if by_sentinels and not made.transport_options.get("master_name"):
-        raise Unreachable(NAMELESS)
+        raise BrokerUnreachable(NAMELESS)
     brokers = 1 if by_sentinels else len(made.alt) or 1
     return app.connection_for_write(
         connect_timeout=CONNECT_TIMEOUT_S,  # of AMQP; Redis has it as an option
@@ -172,7 +172,7 @@ def _noting_outages() -> Iterator[None]:
     except errors() as error:
         _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error) or SILENT
         _outage.remedy = _remedy(error)
-        raise Unreachable(_outage.reason, _outage.remedy) from error
+        raise BrokerUnreachable(_outage.reason, _outage.remedy) from error
 
 
 def _remedy(error: BaseException | None) -> str:

@@ -86,7 +86,7 @@ def waiting(task_name: str) -> int | None:
         return 0
     try:
         return broker_link.waiting(task_name)
-    except broker_link.Unreachable as error:
+    except broker_link.BrokerUnreachable as error:
         log.warning("broker_unreachable", task=task_name, error=str(error))
         return None
 
@@ -113,7 +113,7 @@ def _sent(task_name: str, *, most_waiting: int | None = None, **message: Any) ->
             return True
         with broker_link.producer() as producer:
             app.send_task(task_name, producer=producer, **{"retry": False, **message})
-    except broker_link.Unreachable as error:
+    except broker_link.BrokerUnreachable as error:
         log.warning("broker_unreachable", task=task_name, error=str(error))
         return False
     return True

@@ -21,7 +21,7 @@ TRAVEL: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ScheduleEntry:
     """One periodic task. Each run does all that is due, so a tick that is lost or doubled only costs time."""
 
     name: str
@@ -33,90 +33,92 @@ class Entry:
 
 
 SCHEDULE: Final = (
-    Entry(
+    ScheduleEntry(
         name="weir: dispatch fetches", task=task_names.DISPATCH, every=timedelta(seconds=1), app="weir.workers.fetches"
     ),
-    Entry(name="weir: sweep fetches", task=task_names.SWEEP, every=timedelta(seconds=2), app="weir.workers.fetches"),
-    Entry(
+    ScheduleEntry(
+        name="weir: sweep fetches", task=task_names.SWEEP, every=timedelta(seconds=2), app="weir.workers.fetches"
+    ),
+    ScheduleEntry(
         name="weir: publish postponed tasks",
         task=task_names.PUBLISH_POSTPONED,
         every=timedelta(seconds=1),
         app="weir.workers.throttled",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: purge fetches",
         task=task_names.PURGE_FETCHES,
         every=timedelta(minutes=10),
         app="weir.workers.fetches",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: purge slots",
         task=task_names.PURGE_SLOTS,
         every=timedelta(minutes=10),
         app="weir.workers",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2), app="weir.workers.unread"
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: reconcile unread",
         task=task_names.RECONCILE_UNREAD,
         every=timedelta(seconds=10),
         app="weir.workers.unread",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: settle unread",
         task=task_names.SETTLE_UNREAD,
         every=timedelta(seconds=5),
         app="weir.workers.unread",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: expire notifications",
         task=task_names.EXPIRE_NOTIFICATIONS,
         every=timedelta(seconds=5),
         app="weir.workers.unread",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: purge notifications",
         task=task_names.PURGE_NOTIFICATIONS,
         every=timedelta(minutes=10),
         app="weir.workers.unread",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: send e-mails",
         task=task_names.SEND_EMAILS,
         every=timedelta(seconds=2),
         app="weir.workers.mail",
         queue="weir.mail",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: purge e-mails",
         task=task_names.PURGE_EMAILS,
         every=timedelta(minutes=10),
         app="weir.workers.mail",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: roll up history",
         task=task_names.ROLL_UP,
         every=timedelta(seconds=15),
         app="weir.workers.history",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: purge audit",
         task=task_names.PURGE_AUDIT,
         every=timedelta(hours=1),
         app="weir.workers.audit",
         queue="weir.maintenance",
     ),
-    Entry(
+    ScheduleEntry(
         name="weir: purge API answers",
         task=task_names.PURGE_API,
         every=timedelta(hours=1),
@@ -126,7 +128,7 @@ SCHEDULE: Final = (
 )
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[ScheduleEntry, ...]:
     """Return the schedule of the apps that are installed, with a heartbeat of each of their queues."""
     own = (entry for entry in SCHEDULE if weir_apps.is_installed(entry.app))
     return (*own, *map(_heartbeat, queues()))
@@ -151,8 +153,8 @@ def tick_of(task: str) -> float:
     return next(entry.every.total_seconds() for entry in SCHEDULE if entry.task == task)
 
 
-def _heartbeat(queue: str) -> Entry:
-    return Entry(
+def _heartbeat(queue: str) -> ScheduleEntry:
+    return ScheduleEntry(
         name=f"weir: heartbeat {queue}",
         task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),

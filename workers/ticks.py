@@ -18,5 +18,5 @@ MOST_WAKING: Final = 20  # less, so that messages for a few sites never keep out
 
 
 def is_superfluous(task_name: str, queue: str, most: int) -> bool:
-    """Tell whether the task is a tick, and so many messages wait in its queue. Raises broker_link.Unreachable."""
+    """Tell whether the task is a tick, and so many messages wait in its queue. Raises broker_link.BrokerUnreachable."""
     return task_name in task_names.TICKS and queue in QUEUES and broker_link.waiting_in(queue) >= most

@@ -34,8 +34,8 @@ from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.fetcher.results.writer import PERIOD
-from weir.workers.fetches.jobs import Job, Outcome
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import FetchOutcome, Job
+from weir.workers.fetches.models import FetchState
 
 FETCHERS = (10, 100, 300, 1_000)
 SITES = int(os.environ.get("WEIR_BENCH_BACKLOG", "1000"))  # of one fetch a second each
@@ -117,11 +117,11 @@ class Driver:
             self.stored += stored
 
 
-def _outcome(job: Job) -> Outcome:
-    return Outcome(
+def _outcome(job: Job) -> FetchOutcome:
+    return FetchOutcome(
         fetch_id=job.fetch_id,
         slot_id=job.slot_id,
-        state=State.DONE,
+        state=FetchState.DONE,
         status_code=200,
         headers='[["Content-Type", "text/html"]]',
         lateness_ms=1.0,

@@ -22,7 +22,7 @@ from weir.conf import settings
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Slot
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import HELD, Fetch, State
+from weir.workers.fetches.models import HELD, Fetch, FetchState
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "200"))  # a round
 BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))
@@ -170,8 +170,8 @@ def _delays(what: str, found: Round, alone: Round | None = None) -> list[Figure]
 
 
 def _forget_queues() -> None:
-    queued = Fetch.objects.filter(state=State.QUEUED)
-    ended = {"state": State.CANCELLED, "finished_at": Now()}
+    queued = Fetch.objects.filter(state=FetchState.QUEUED)
+    ended = {"state": FetchState.CANCELLED, "finished_at": Now()}
     # Rows that dispatch has locked are skipped: waiting for one while holding others could be a deadlock.
     more = 1
     while more:

@@ -23,7 +23,7 @@ from benchmarks.figures import Figure
 from demo.fakes import sites
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 HONEST, PER_S = 20, 5
 NUMBERS = (1, 30, 500)  # of hostile sites
@@ -72,7 +72,7 @@ def _turn(folder: Path, kind: str, number: int) -> Turn:
         urls = [f"http://127.9.{place // 200}.{place % 200 + 1}:{PORT}/{kind}" for place in range(number)]
         request_fetches([f"{url}/{page}" for page in range(int(HOSTILE_PER_S * (MEASURED_S + 10))) for url in urls])
         with own_processes.running(folder / "hostile.log") as weir:
-            while not Fetch.objects.filter(state=State.DONE).exists():
+            while not Fetch.objects.filter(state=FetchState.DONE).exists():
                 time.sleep(0.05)
             time.sleep(2.0)  # hostile answers have come
             pids = weir.pids()

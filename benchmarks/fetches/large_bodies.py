@@ -16,7 +16,7 @@ from benchmarks.figures import Figure, print_table
 from demo.fakes import judge, sites
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 SMALL_SITES, SMALL_PER_S = 20, 5  # 100 small requests a second
 LARGE_SITES, LARGE_PER_S = 4, 1  # and 4 bodies
@@ -65,12 +65,12 @@ def turn(folder: Path, name: str, large_sites: int) -> Turn:
         _queue([f"http://{host}:{running.port}/ok" for host in small], SMALL_PER_S)
         _queue([f"http://{host}:{running.port}/big/{LARGE_BYTES}" for host in large], LARGE_PER_S)
         with own_processes.running(folder / "large_bodies.log"):
-            while not Fetch.objects.filter(state=State.DONE).exists():
+            while not Fetch.objects.filter(state=FetchState.DONE).exists():
                 time.sleep(0.05)
             seen = measured(running, MEASURED_S)
-    pages = Fetch.objects.filter(url__endswith="/ok", state=State.DONE)
+    pages = Fetch.objects.filter(url__endswith="/ok", state=FetchState.DONE)
     late = [ms for ms in pages.values_list("lateness_ms", flat=True) if ms is not None]
-    done = Fetch.objects.filter(state=State.DONE, url__contains="/big/").count()
+    done = Fetch.objects.filter(state=FetchState.DONE, url__contains="/big/").count()
     return Turn(
         name=name,
         fetches=len(late),

@@ -22,8 +22,8 @@ from weir.workers import publish, task_names
 from weir.workers.fetches.dispatch import DELIVERY, LONGEST_EXTRA, dispatch
 from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.fetcher.results.store import store
-from weir.workers.fetches.jobs import Job, Outcome
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import FetchOutcome, Job
+from weir.workers.fetches.models import FetchState
 
 DUE_SITES = 100
 A_ROUND = 10  # fetches of each of them that a tick reserves, at the most
@@ -97,8 +97,8 @@ def _fetch(times: Times) -> None:
         times[step].append(took / len(stored))
 
 
-def _page_of(job: Job) -> Outcome:
-    return Outcome(
-        fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.DONE, status_code=200, content=PAGE,
+def _page_of(job: Job) -> FetchOutcome:
+    return FetchOutcome(
+        fetch_id=job.fetch_id, slot_id=job.slot_id, state=FetchState.DONE, status_code=200, content=PAGE,
         headers="[]", lateness_ms=1.0, elapsed_ms=100.0,
     )  # fmt: skip

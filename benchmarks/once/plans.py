@@ -17,7 +17,7 @@ from benchmarks.once import queues
 from benchmarks.once.large import KINDS
 from weir.postgres import planner
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, searching
 from weir.workers.mail.sending import leases
 from weir.workers.mail.sending.source import BATCH
@@ -73,7 +73,7 @@ def _of_mailers() -> Iterator[Planned]:
     one = {"email": due.pk, "token": TOKEN}
 
     def claimed() -> None:
-        _change(due, state=State.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
+        _change(due, state=EmailState.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
 
     begin = one | {"relay": "mail.example:25", "asked_for": None}
     yield _from_file("weir.workers.mail", "claim", CLAIMED)
@@ -87,7 +87,7 @@ def _of_reports() -> Iterator[Planned]:
     yield _from_file("weir.workers.mail", "states", {"most": counts.MOST}, planner.by_indexes)
     yield _from_file("weir.workers.mail", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, planner.by_indexes)
     yield _from_file("weir.workers.mail", "sent", {"within": counts.DAY, "most": counts.MOST_SENT}, planner.by_indexes)
-    for state in State:
+    for state in EmailState:
         yield from _of_call(f"list_{state}", partial(_list, "--state", state.value))
         yield from _of_call(f"list_{state}_of_kind", partial(_list, "--state", state.value, "--kind", KINDS[0]))
     yield from _of_call("list_to", partial(_list, "--to", ADDRESS))

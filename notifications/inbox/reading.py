@@ -103,7 +103,7 @@ def _look(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]
 def _look_once(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
     try:
         peek = counters.peek(users)
-    except counters.Unreachable as error:
+    except counters.RedisUnreachable as error:
         outages.warn("unread_counted_without_redis", error)
         peek = counters.Peek(deltas={})
     rows = UNREAD_NUMBERS(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from weir.notifications.reconciliation import page
 from weir.notifications.reconciliation.lease import Cursors
-from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.user_keys import UserKey
 from weir.postgres import moments
 from weir.postgres.statements import Statement
@@ -39,7 +39,7 @@ def pages(cursors: Cursors) -> Pages:
             return
         changed_at, last_id = changes[-1].changed_at, changes[-1].id
         users = list(dict.fromkeys(change.user_id for change in changes))
-        yield Page(
+        yield UserPage(
             users=users,
             compared=len(users),
             reached={"changes_until": changed_at, "changes_until_id": last_id},

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from weir.notifications import user_keys
 from weir.notifications.reconciliation import page
-from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.user_keys import UserKey
 from weir.postgres import moments
 from weir.postgres.statements import Statement
@@ -40,7 +40,7 @@ def pages() -> Pages:
         if not doubts:
             return
         noted = {doubt.user_id: doubt.noted_at for doubt in doubts}
-        yield Page(users=noted.keys(), compared=len(noted), noted=noted)
+        yield UserPage(users=noted.keys(), compared=len(noted), noted=noted)
         after = doubts[-1]
 
 

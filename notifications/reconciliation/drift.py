@@ -58,14 +58,14 @@ class Drift:
 
 
 @dataclass(kw_only=True, slots=True)
-class Look:
+class DriftLook:
     """The users whose numbers differ from their rows, and those whose deltas changed meanwhile; others are right."""
 
     differing: dict[UserKey, Drift] = field(default_factory=dict)
     moving: set[UserKey] = field(default_factory=set)
     ended_at: float = field(default=0.0, compare=False)  # of time.monotonic()
 
-    def add(self, other: "Look") -> None:
+    def add(self, other: "DriftLook") -> None:
         """Make one look of two that followed each other."""
         self.differing.update(other.differing)
         self.moving.update(other.moving)
@@ -76,12 +76,14 @@ def _nothing() -> None:
     pass
 
 
-def look(user_ids: Iterable[UserKey], *, incarnation: str = "", before_each: Callable[[], None] = _nothing) -> Look:
+def look(
+    user_ids: Iterable[UserKey], *, incarnation: str = "", before_each: Callable[[], None] = _nothing
+) -> DriftLook:
     """Compare these users' numbers with their rows, each at one moment; 5,000 at a time.
 
-    Raises `counters.Unreachable`, also where Redis has another incarnation than this one.
+    Raises `counters.RedisUnreachable`, also where Redis has another incarnation than this one.
     """
-    users, seen = list(user_ids), Look()
+    users, seen = list(user_ids), DriftLook()
     for start in range(0, len(users), counters.AT_ONCE):
         before_each()
         moving: Collection[UserKey] = users[start : start + counters.AT_ONCE]
@@ -95,12 +97,12 @@ def look(user_ids: Iterable[UserKey], *, incarnation: str = "", before_each: Cal
 
 
 def stands(
-    looks: Iterable[Look], *, incarnation: str = "", before_each: Callable[[], None] = _nothing
+    looks: Iterable[DriftLook], *, incarnation: str = "", before_each: Callable[[], None] = _nothing
 ) -> tuple[list[Drift], set[UserKey]]:
     """Look again at the users who differ: return the drifts that stayed the same, and the users who are undecided.
 
     Takes a few seconds, and none where nothing differs: while there are many users, looking at the others is the pause
-    between two looks at the same. Raises `counters.Unreachable`.
+    between two looks at the same. Raises `counters.RedisUnreachable`.
     """
     standing, unsure = [seen for seen in looks if seen.differing], set[UserKey]()
     for _ in range(LOOKS - 1):
@@ -110,7 +112,7 @@ def stands(
             unsure |= again.moving
             unsure |= {user_id for user_id, found in again.differing.items() if found != seen.differing[user_id]}
             same = {user_id: found for user_id, found in again.differing.items() if user_id not in unsure}
-            standing[place] = Look(differing=same, ended_at=again.ended_at)
+            standing[place] = DriftLook(differing=same, ended_at=again.ended_at)
         standing = [seen for seen in standing if seen.differing]
     return [found for seen in standing for found in seen.differing.values()], unsure
 
@@ -169,7 +171,7 @@ def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[
 def _peek(users: Sequence[UserKey], incarnation: str) -> counters.Peek:
     seen = counters.peek(users)
     if not seen.incarnation or (incarnation and seen.incarnation != incarnation):
-        raise counters.Unreachable("Redis has lost its memory.")
+        raise counters.RedisUnreachable("Redis has lost its memory.")
     return seen
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from weir.notifications import counters, flush, user_keys
 from weir.notifications.reconciliation import page
-from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
@@ -37,7 +37,7 @@ def pages(after: UserKey | None = None) -> Pages:
         [found] = SLICE_OF_USERS(**place)
         suspects = {*found.differing, *_live(found.users), *_flushed_since(flushed, found.users)}
         is_last = found.last_user is None
-        yield Page(
+        yield UserPage(
             users=suspects,
             compared=len(found.users),
             reached={"scanned_until": found.last_user, "scan_done": is_last},

@@ -22,7 +22,7 @@ _Row = TypeVar("_Row", bound=_OfUser)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class UserPage:
     """Some users of a source.
 
     `reached` says how far the source has come with this page, by fields of `lease.Cursors`. It is stored when all users
@@ -36,7 +36,7 @@ class Page:
     noted: Mapping[UserKey, datetime] = field(default_factory=dict)
 
 
-Pages = Iterator[Page]
+Pages = Iterator[UserPage]
 
 
 def bounded(rows: Sequence[_Row]) -> Sequence[_Row]:

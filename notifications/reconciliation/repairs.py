@@ -13,8 +13,8 @@ from itertools import chain, islice
 from weir.logs.loggers import get_logger
 from weir.notifications import counters, watching
 from weir.notifications.reconciliation import doubts, drift
-from weir.notifications.reconciliation.drift import Drift, Look
-from weir.notifications.reconciliation.page import Page, Pages
+from weir.notifications.reconciliation.drift import Drift, DriftLook
+from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.user_keys import UserKey
 
 MOST = 50_000  # users who differ, in memory: some tens of megabytes
@@ -51,13 +51,13 @@ class Repaired:
 class _Gathered:
     """The users who differ, over some pages, and what was seen of them."""
 
-    looks: list[Look] = field(default_factory=list)
+    looks: list[DriftLook] = field(default_factory=list)
     differing: set[UserKey] = field(default_factory=set)
     moving: set[UserKey] = field(default_factory=set)
     doubts: dict[UserKey, datetime] = field(default_factory=dict)  # of those who differ: when they were noted
     rows: int = 0  # of those who differ
 
-    def add(self, seen: Look, noted: Mapping[UserKey, datetime]) -> None:
+    def add(self, seen: DriftLook, noted: Mapping[UserKey, datetime]) -> None:
         """Add what a look saw of a page, whose doubts were noted at these times."""
         self.moving |= seen.moving
         self.differing |= seen.differing.keys()
@@ -97,7 +97,7 @@ class Repairs:
                 yield self._judge()
         yield self._judge()
 
-    def _look_at(self, page: Page) -> None:
+    def _look_at(self, page: UserPage) -> None:
         gathered = self._gathered
         users = [user_id for user_id in page.users if user_id not in gathered.differing]
         seen = drift.look(users, incarnation=self.incarnation, before_each=self.keep)

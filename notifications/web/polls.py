@@ -73,7 +73,7 @@ class Number:
 def _watched() -> watching.Watched | None:
     try:
         return watching.watched()
-    except calls.Unreachable:
+    except calls.RedisUnreachable:
         return None
 
 
@@ -115,7 +115,7 @@ def _again(request: HttpRequest) -> HttpResponse | None:
         return None
     try:
         same = number.after(watching.poll(number.marker, number.user, number.epoch))
-    except calls.Unreachable:
+    except calls.RedisUnreachable:
         return None
     return None if same is None else answer(request, same, unchanged=True, body=HttpResponse)
 

@@ -10,7 +10,7 @@ from project.front.room import NoRoom, Share
 MOST_BYTES: Final = 2 * 1024 * 1024  # that are made ahead of a client
 
 
-class Answer:
+class FrontAnswer:
     """What is left to send, and the task that sends it."""
 
     def __init__(self, send: Send, share: Share) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from project.front.refusals import Message, Receive, Refused
+from project.front.refusals import Message, Receive, RequestRefused
 from project.front.room import NoRoom, Share
 
 MOST_S: Final = 10.0
@@ -24,7 +24,7 @@ async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, shar
     """Return the body, of at most so many bytes. Raises Refused and Disconnected."""
     length = headers.get(b"content-length", b"0")
     if not length.isdigit():
-        raise Refused(400, "Content-Length is no number.")
+        raise RequestRefused(400, "Content-Length is no number.")
     digits = length.lstrip(b"0") or b"0"
     if len(digits) > len(str(most)) or int(digits) > most:
         raise _too_large(most)
@@ -33,11 +33,11 @@ async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, shar
             with share.waiting(deadline):
                 return await _whole(receive, most, share)
     except NoRoom:
-        raise Refused(503, BUSY, 1) from None
+        raise RequestRefused(503, BUSY, 1) from None
     except TimeoutError:
         if share.gave_way:
-            raise Refused(503, BUSY, 1) from None
-        raise Refused(408, f"The body did not come within {MOST_S:g} seconds.") from None
+            raise RequestRefused(503, BUSY, 1) from None
+        raise RequestRefused(408, f"The body did not come within {MOST_S:g} seconds.") from None
 
 
 async def _whole(receive: Receive, most: int, share: Share) -> bytes:
@@ -71,5 +71,5 @@ def again(body: bytes, receive: Receive) -> Receive:
     return given
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(413, f"A body has {most:,} bytes at most.")
+def _too_large(most: int) -> RequestRefused:
+    return RequestRefused(413, f"A body has {most:,} bytes at most.")

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from project.front.refusals import Application, Message, NotTaken, Receive, Refused, Scope, Send, path_of, refuse
+from project.front.refusals import Application, Message, NotTaken, Receive, RequestRefused, Scope, Send, path_of, refuse
 
 MOST_BYTES: Final = 32 * 1024  # of all headers and the URL
 MOST_S: Final = 10.0  # for which a client may take nothing of an answer
@@ -77,16 +77,16 @@ def _pieces(message: Message) -> Iterator[Message]:
         yield {**message, "body": body[start : start + PIECE], "more_body": more}
 
 
-def _fault(scope: Scope) -> Refused | None:
+def _fault(scope: Scope) -> RequestRefused | None:
     if sentence := _fault_of_framing(scope):
-        return Refused(400, sentence)
+        return RequestRefused(400, sentence)
     if any(name == b"cookie" and rb"\000" in value for name, value in scope["headers"]):
-        return Refused(400, "A cookie has no NUL.")  # so it is written in a quoted one; no database takes it
+        return RequestRefused(400, "A cookie has no NUL.")  # so it is written in a quoted one; no database takes it
     if scope["method"] == "CONNECT":
-        return Refused(501, "This is no proxy.")  # what follows a good answer would be no HTTP
+        return RequestRefused(501, "This is no proxy.")  # what follows a good answer would be no HTTP
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
     if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MOST_BYTES:
-        return Refused(431, f"The URL and the headers have {MOST_BYTES:,} bytes at most.")
+        return RequestRefused(431, f"The URL and the headers have {MOST_BYTES:,} bytes at most.")
     return None
 
 

@@ -14,7 +14,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request is refused; nothing was done."""
 
     status: int
@@ -32,7 +32,7 @@ def path_of(scope: Scope) -> str:
     return path.removeprefix(scope.get("root_path") or "")
 
 
-async def refuse(refused: Refused, scope: Scope, send: Send) -> None:
+async def refuse(refused: RequestRefused, scope: Scope, send: Send) -> None:
     """Answer, and have the server close the connection: the rest of the body may still be on its way."""
     headers, body = problem(path_of(scope), refused.status, refused.sentence) or (
         {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from project.front import bodies
-from project.front.answers import Answer
-from project.front.refusals import Application, Receive, Refused, Scope, Send, path_of, refuse
+from project.front.answers import FrontAnswer
+from project.front.refusals import Application, Receive, RequestRefused, Scope, Send, path_of, refuse
 from project.front.room import NoRoom, Room, Share
 from weir.api.front import most_bytes
 
@@ -42,7 +42,7 @@ class _Means:
             async with asyncio.timeout(self.patience_s):
                 await self.turns.acquire()
         except TimeoutError:
-            raise Refused(503, bodies.BUSY, 1) from None
+            raise RequestRefused(503, bodies.BUSY, 1) from None
         try:
             yield
         finally:
@@ -72,13 +72,13 @@ class BoundedRequests:
         try:
             with Share(means.room) as share:
                 body = await _body(scope, receive, means, share)
-                async with Answer(send, share) as answer:
+                async with FrontAnswer(send, share) as answer:
                     async with means.turn():
                         await self._other(scope, bodies.again(body, receive), answer.send)
                     await answer.all_sent()
         except NoRoom:
-            await refuse(Refused(503, bodies.BUSY, 1), scope, send)
-        except Refused as refused:
+            await refuse(RequestRefused(503, bodies.BUSY, 1), scope, send)
+        except RequestRefused as refused:
             await refuse(refused, scope, send)
         except bodies.Disconnected:
             return

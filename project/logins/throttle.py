@@ -23,16 +23,16 @@ from weir.postgres.statements import Statement, own_transaction
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allowance:
+class LoginAllowance:
     """So many attempts at once, then one each `interval` (GCRA)."""
 
     burst: int
     interval: timedelta
 
 
-ADDRESS: Final = Allowance(burst=10, interval=timedelta(seconds=30))
+ADDRESS: Final = LoginAllowance(burst=10, interval=timedelta(seconds=30))
 # More than an address has, so that one alone does not use it up: 8,640 guesses a day from all addresses together.
-ACCOUNT: Final = Allowance(burst=30, interval=timedelta(seconds=10))
+ACCOUNT: Final = LoginAllowance(burst=30, interval=timedelta(seconds=10))
 KNOWN_FOR: Final = timedelta(days=30)
 IPV6_NETWORK: Final = 64  # bits: what one subscriber gets, at least
 
@@ -74,7 +74,7 @@ def _is_known(account: str, address: str) -> bool:
         return bool(execute(IS_KNOWN, key=_pair(account, address)))
 
 
-def _take(key: str, allowance: Allowance) -> float:
+def _take(key: str, allowance: LoginAllowance) -> float:
     tolerance = allowance.interval * (allowance.burst - 1)
     with own_transaction() as execute:
         [wait_s] = execute(TAKE, key=key, interval=allowance.interval, tolerance=tolerance)

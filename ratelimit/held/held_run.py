@@ -69,7 +69,7 @@ class TakenSlot:
         return self.slot.id
 
 
-class Rest(NamedTuple):
+class RunRest(NamedTuple):
     """What a stopped run leaves: its free slots, and when the interval after its last start is over."""
 
     free: list[int]
@@ -249,7 +249,7 @@ class HeldRun:
             used, self._used = self._used, []
             return used
 
-    def stop(self, *, at_once: bool = False) -> Rest | None:
+    def stop(self, *, at_once: bool = False) -> RunRest | None:
         """Stop the run where no caller needs it; returns what is to be given back, None where it goes on."""
         with self._lock:
             now = clock.now()
@@ -262,7 +262,7 @@ class HeldRun:
             self._given_back += len(free)
             self._wake_keeper = None
             # A caller that was let go, and has not marked its start by now, has lost the processor.
-            return Rest(free, self._run.use_until + self.interval_s if self._let_go else self._next_arrival)
+            return RunRest(free, self._run.use_until + self.interval_s if self._let_go else self._next_arrival)
 
     def _has_ended(self, now: float) -> bool:
         """Tell whether nobody may start in the run any more."""

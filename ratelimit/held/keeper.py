@@ -15,7 +15,7 @@ from django.db import Error, connection
 
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock, slots
-from weir.ratelimit.held.held_run import HeldRun, Rest, confirm
+from weir.ratelimit.held.held_run import HeldRun, RunRest, confirm
 
 log = get_logger(__name__)
 
@@ -34,7 +34,7 @@ class Keeper:
         self._start_made = threading.Event()
         self._runs: list[HeldRun] = []
         self._thread: threading.Thread | None = None
-        self._rests: list[Rest] = []  # to be given back
+        self._rests: list[RunRest] = []  # to be given back
         self._used: list[int] = []  # slots that are to be noted as used
 
     def keep(self, held: HeldRun) -> None:

@@ -20,12 +20,12 @@ from weir.postgres.timeline import gate
 from weir.redis_link import calls, keys
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
 USERS: Final = range(1, 31)
-ON_THE_WAY: Final = (State.PENDING, State.CLAIMED, State.SENDING)
+ON_THE_WAY: Final = (EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from demo.fakes.site_log import Arrival
 from tests.acceptance.all_jobs import USERS, Committed
 from weir.notifications import inbox
 from weir.notifications.models import Notification
-from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.models import State as FetchState
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders.models import SHIPPED
 
 STORED_WRONG = """
@@ -29,7 +28,7 @@ STORED_WRONG = """
     ) AS rows FULL JOIN weir_notifications_unreadcount AS stored USING (user_id)
     WHERE coalesce(stored.unread_count, 0) <> coalesce(rows.unread, 0)
 """
-SUBMITTED = (State.SENT, State.UNKNOWN)  # the mail server has it, or may have it
+SUBMITTED = (EmailState.SENT, EmailState.UNKNOWN)  # the mail server has it, or may have it
 
 
 def early(arrivals: Iterable[Arrival], intervals: Mapping[str, float]) -> int:
@@ -95,7 +94,7 @@ def contradictions(events: Iterable[Event]) -> Counter[str]:
     ends = dict(Email.objects.values_list("message_id", "state"))
     found = {
         "e-mails sent, and not accepted": sum(
-            state == State.SENT and message_id not in taken for message_id, state in ends.items()
+            state == EmailState.SENT and message_id not in taken for message_id, state in ends.items()
         ),
         "e-mails accepted, and neither sent nor unknown": sum(
             ends.get(message_id) not in SUBMITTED for message_id in taken

@@ -14,10 +14,9 @@ from tests.acceptance import judging
 from tests.acceptance.all_jobs import USERS, Committed
 from tests.acceptance.conftest import ALLOW_NETS
 from weir.notifications.models import Notification, UnreadCount
-from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.models import State as FetchState
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 MANY = 3
 
@@ -57,7 +56,7 @@ def finished() -> list[str]:
 
 def sent() -> list[Email]:
     """Have all e-mails be sent, and return them."""
-    Email.objects.update(state=State.SENT, sent_at=Now(), ended_at=Now())
+    Email.objects.update(state=EmailState.SENT, sent_at=Now(), ended_at=Now())
     return list(Email.objects.all())
 
 
@@ -124,7 +123,7 @@ def test_each_loss_is_found(run: Run, breaks: Callable[[Run], None], found: dict
     unnoted.ship(1)
     unnoted.notify()
     Fetch.objects.filter(state=FetchState.QUEUED).update(state=FetchState.DONE, status_code=200, finished_at=Now())
-    Email.objects.filter(state=State.PENDING).update(state=State.SENT, sent_at=Now(), ended_at=Now())
+    Email.objects.filter(state=EmailState.PENDING).update(state=EmailState.SENT, sent_at=Now(), ended_at=Now())
     run.arrivals.append(arrival("http://127.1.0.1:8000/ok/unnoted"))
     run.accepted.append(accepted(Email.objects.latest("pk")))
     assert run.lost() == found

@@ -22,7 +22,7 @@ from weir.notifications import inbox
 from weir.notifications.models import FlushedEpoch, Reconciliation
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 FETCHES, FLUSHES, EMAILS = "fetches", "flushes", "e-mails"
 WRITE_EVERY_S: Final = 0.1
@@ -145,7 +145,7 @@ def outcome(running: sites.Sites, mails: MailServer, committed: Committed, inter
         early=judging.early(arrivals, intervals),
         emails=len(accepted),
         twice=len(judging.twice(accepted)),
-        unknown=Email.objects.filter(state=State.UNKNOWN).count(),
+        unknown=Email.objects.filter(state=EmailState.UNKNOWN).count(),
         lost=judging.lost(committed, arrivals, accepted),
         drift=judging.shown_wrong(),
     )

@@ -23,7 +23,7 @@ from weir.ratelimit.throttle import throttle
 from weir.workers.audit.acting import of_shell
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
@@ -46,7 +46,7 @@ class FetchTest(TestCase):
     def test_a_fetch_is_asked_for(self) -> None:
         with self.assertNoLogs(level="ERROR"), self.captureOnCommitCallbacks(execute=True):
             fetch = request_fetch(URL, on_done="team.asked")
-        assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+        assert Fetch.objects.get(pk=fetch.pk).state == FetchState.QUEUED
         assert Site.objects.get(name="a.example").has_backlog
 
     def test_a_fetch_is_asked_for_once(self) -> None:
@@ -59,7 +59,7 @@ class FetchTest(TestCase):
         with self.captureOnCommitCallbacks(execute=True):
             fetch = request_fetch(URL)
         assert cancel(fetch.pk)
-        assert Fetch.objects.get(pk=fetch.pk).state == State.CANCELLED
+        assert Fetch.objects.get(pk=fetch.pk).state == FetchState.CANCELLED
         assert retry_failed(Fetch.objects.filter(pk=fetch.pk)).queued == 0
 
     def test_a_site_has_its_rate(self) -> None:
@@ -125,4 +125,4 @@ class CommittedTest(TransactionTestCase):
         assert not connection.in_atomic_block
         fetch = request_fetch(URL)
         assert Site.objects.get(name="a.example").has_backlog
-        assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+        assert Fetch.objects.get(pk=fetch.pk).state == FetchState.QUEUED

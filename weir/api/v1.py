@@ -16,10 +16,10 @@ from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Kind, Problem
 from weir.api.operations import emails, fetches, notifications, retries, sites, status
 from weir.logs.loggers import get_logger
-from weir.notifications.counters import Unreachable
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy
 from weir.ratelimit.sites import SitesLocked, UnknownSite
+from weir.redis_link.calls import RedisUnreachable
 from weir.workers.audit import acting
 from weir.workers.mail.kinds import UnknownKind
 
@@ -113,7 +113,7 @@ def _not_stored(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
 @api.exception_handler(InternalError)  # such as a standby, which takes no writes
-@api.exception_handler(Unreachable)
+@api.exception_handler(RedisUnreachable)
 def _unavailable(_request: HttpRequest, error: Exception) -> HttpResponse:
     if isinstance(error.__cause__, InFailedSqlTransaction):
         raise error

@@ -18,9 +18,9 @@ from weir.notifications import user_keys
 from weir.ops.filters import Chosen
 from weir.ratelimit.changing.statuses import parse_statuses, written
 from weir.ratelimit.site_settings import DEFAULT
-from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches.actions import fetches, sites
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.mail.actions import emails, kinds
 from weir.workers.mail.models import Act
@@ -159,7 +159,7 @@ class Deed:
 
     title: str
     explains: str
-    action: Action
+    action: AuditedAction
     do: Callable[[Actor, Any, Values], object]
     form: type[forms.Form] = Reason
 
@@ -190,7 +190,7 @@ def _retry_failed(actor: Actor, chosen: Chosen, values: Values) -> None:
 
 def failed_fetches(chosen: Chosen) -> QuerySet[Fetch]:
     """Return the fetches that the filters of the list name, and that failed. Raises what fetch_filters.read raises."""
-    texts = {**{name: [text] for name, text in chosen.values.items()}, "state": [State.FAILED.value]}
+    texts = {**{name: [text] for name, text in chosen.values.items()}, "state": [FetchState.FAILED.value]}
     return Fetch.objects.filter(fetch_filters.read(texts, timezone.now()).condition())
 
 

@@ -30,7 +30,7 @@ Application = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awa
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BoundedAnswer:
     """What changes of a page, and until when it is good."""
 
     live: bytes
@@ -47,10 +47,10 @@ class Answer:
 
 _lock = threading.Lock()
 _visitors: OrderedDict[str, float] = OrderedDict()  # session keys, and until when they are trusted
-_answers: OrderedDict[str, Answer] = OrderedDict()  # by path and query
+_answers: OrderedDict[str, BoundedAnswer] = OrderedDict()  # by path and query
 
 
-def remember(request: HttpRequest, answer: Answer) -> None:
+def remember(request: HttpRequest, answer: BoundedAnswer) -> None:
     """Give this answer again, while it is good, to those who were allowed to see a page lately, as this visitor was."""
     if answer.good_until > time.monotonic() and _trust(request):
         with _lock:

@@ -23,7 +23,7 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gap:
+class ChartGap:
     """Points of which nothing is known."""
 
     first: int
@@ -38,7 +38,7 @@ class Chart:
     alternative: str
     points: int
     areas: tuple[tuple[str, str], ...]  # class and path
-    gaps: tuple[Gap, ...]
+    gaps: tuple[ChartGap, ...]
     most: str
     begins: str
 
@@ -88,13 +88,13 @@ def _steps(values: Values, top: float) -> str:
     return "".join(parts) + (f"V{HEIGHT:g}z" if is_open else "")
 
 
-def _gaps(totals: Values) -> Iterator[Gap]:
+def _gaps(totals: Values) -> Iterator[ChartGap]:
     first: int | None = None
     for x, total in enumerate([*totals, 0.0]):
         if total is None:
             first = x if first is None else first
         elif first is not None:
-            yield Gap(first=first, points=x - first)
+            yield ChartGap(first=first, points=x - first)
             first = None
 
 

@@ -45,7 +45,7 @@ class Choice:
 class Chosen:
     """What the URL says, for the form and for the query."""
 
-    filters: "Filters"
+    filters: "PageFilters"
     values: Mapping[str, str]
     cursor: str = ""
 
@@ -67,7 +67,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, init=False)
-class Filters:
+class PageFilters:
     """The fields of a list's form."""
 
     fields: tuple[Text | Choice, ...] = field(default=())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weir.ops.charts import Chart, Series, chart
-from weir.ops.snapshots import Seen, Snapshots
+from weir.ops.snapshots import SeenOverview, Snapshots
 from weir.workers.history import reports
 from weir.workers.history.reports import Point, SitePoint
 
@@ -13,7 +13,7 @@ LIFE_S: Final = 15.0  # of a chart's snapshot: the rollup adds a minute each min
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
+class ShownSpan:
     """How far a chart goes back."""
 
     name: str  # in URLs
@@ -26,9 +26,9 @@ class Span:
 SPANS: Final = {
     span.name: span
     for span in (
-        Span(name="1h", label="1 h", hours=1, points=60, step="1 min"),
-        Span(name="24h", label="24 h", hours=24, points=144, step="10 min"),
-        Span(name="7d", label="7 days", hours=168, points=168, step="1 h"),
+        ShownSpan(name="1h", label="1 h", hours=1, points=60, step="1 min"),
+        ShownSpan(name="24h", label="24 h", hours=24, points=144, step="10 min"),
+        ShownSpan(name="7d", label="7 days", hours=168, points=168, step="1 h"),
     )
 }
 USUAL: Final = "24h"
@@ -36,21 +36,21 @@ _all: Snapshots[Sequence[Point]] = Snapshots(least_life_s=LIFE_S)
 _of_site: Snapshots[Sequence[SitePoint]] = Snapshots(least_life_s=LIFE_S)
 
 
-def of_all(name: str | None) -> tuple[Span, Seen[dict[str, Chart]]]:
+def of_all(name: str | None) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
     """Return the charts of the three promises; a name that is no span's means the usual one."""
     span = SPANS.get(name or "", SPANS[USUAL])
     seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
     return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
 
 
-def of_site(name: str | None, site_id: int) -> tuple[Span, Seen[dict[str, Chart]]]:
+def of_site(name: str | None, site_id: int) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
     """Return the charts of one site."""
     span = SPANS.get(name or "", SPANS[USUAL])
     seen = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
     return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
 
 
-def _fetches(points: Sequence[Point] | Sequence[SitePoint], span: Span) -> Chart:
+def _fetches(points: Sequence[Point] | Sequence[SitePoint], span: ShownSpan) -> Chart:
     series = (
         Series(name="done", css="area", values=[point.fetches_done for point in points]),
         Series(name="failed", css="area-bad", values=[point.fetches_failed for point in points]),
@@ -58,7 +58,7 @@ def _fetches(points: Sequence[Point] | Sequence[SitePoint], span: Span) -> Chart
     return chart("Fetches", series, step=span.step, over=span.label)
 
 
-def _slots(points: Sequence[SitePoint], span: Span) -> Chart:
+def _slots(points: Sequence[SitePoint], span: ShownSpan) -> Chart:
     unused = [_sum(point.slots_given_back, point.slots_void) for point in points]
     lost = [_sum(point.slots_missed, point.slots_unreported) for point in points]
     series = (
@@ -69,7 +69,7 @@ def _slots(points: Sequence[SitePoint], span: Span) -> Chart:
     return chart("Slots", series, step=span.step, over=span.label)
 
 
-def _others(points: Sequence[Point], span: Span) -> dict[str, Chart]:
+def _others(points: Sequence[Point], span: ShownSpan) -> dict[str, Chart]:
     flushed = Series(name="numbers changed", css="area", values=[point.unread_flushed for point in points])
     emails = (
         Series(name="sent", css="area", values=[point.emails_sent for point in points]),

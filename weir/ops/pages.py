@@ -40,7 +40,7 @@ CONTENT_SECURITY_POLICY: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class OpsPage:
     """What a view shows."""
 
     template: str  # of what changes; its frame is ops/page.html
@@ -50,7 +50,7 @@ class Page:
     shows: Mapping[str, object] = field(default_factory=dict)
 
 
-View = Callable[..., Page]
+View = Callable[..., OpsPage]
 
 
 def page(view: View) -> Callable[..., HttpResponse]:
@@ -99,7 +99,7 @@ def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -
     return text
 
 
-def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
+def _answer(request: HttpRequest, view: Callable[[], OpsPage]) -> HttpResponse:
     try:
         shown = view()
     except cursors.BadCursor as error:
@@ -109,7 +109,7 @@ def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
     live = rendered(shown.template, shown.shows, request)
     etag = f'"{hashlib.sha256(live.encode()).hexdigest()[:32]}"'
     if answers.LIVE in request.headers:
-        answer = answers.Answer(live.encode(), etag, time.monotonic() + shown.good_for_s)
+        answer = answers.BoundedAnswer(live.encode(), etag, time.monotonic() + shown.good_for_s)
         answers.remember(request, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
     whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}

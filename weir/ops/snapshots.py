@@ -31,7 +31,7 @@ MOST_KEPT: Final = 200  # snapshots of one kind, such as one a site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen(Generic[T]):
+class SeenOverview(Generic[T]):
     """What a look gave: `value`, or None with the reason in `failure`."""
 
     value: T | None
@@ -48,25 +48,25 @@ class Seen(Generic[T]):
         """For how long it is fresh."""
         return max(0.0, self.life_s - self.age_s)
 
-    def then(self, make: Callable[[T], U]) -> "Seen[U]":
+    def then(self, make: Callable[[T], U]) -> "SeenOverview[U]":
         """Return what is made of the value, if there is one."""
         value = None if self.value is None else make(self.value)
-        return Seen(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
+        return SeenOverview(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
 
     @property
     def is_fresh(self) -> bool:
         return self.age_s < self.life_s
 
 
-class Snapshot(Generic[T]):
+class OverviewSnapshot(Generic[T]):
     """The last look, for all threads of this process. One thread at a time looks; the others get the last one."""
 
     def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
         self._looking = threading.Lock()
-        self._last: Seen[T] | None = None
+        self._last: SeenOverview[T] | None = None
 
-    def get(self, ask: Callable[[], T]) -> Seen[T]:
+    def get(self, ask: Callable[[], T]) -> SeenOverview[T]:
         """Return the last look while it is fresh, or while another thread looks; else look now: `ask`.
 
         Never raises a database's error: what failed, or took too long, is said in `failure`. All else that `ask` raises
@@ -76,7 +76,9 @@ class Snapshot(Generic[T]):
         if last is not None and last.is_fresh:
             return last
         if not self._looking.acquire(timeout=0 if last is not None else FIRST_WITHIN_S):
-            return last or Seen(value=None, failure="It is being looked up for another viewer, which takes long.")
+            return last or SeenOverview(
+                value=None, failure="It is being looked up for another viewer, which takes long."
+            )
         try:
             if self._last is last:  # no other thread has looked since
                 self._last = look(ask, self._least_life_s)
@@ -91,19 +93,19 @@ class Snapshots(Generic[T]):
     def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
         self._lock = threading.Lock()
-        self._by_key: OrderedDict[Hashable, Snapshot[T]] = OrderedDict()
+        self._by_key: OrderedDict[Hashable, OverviewSnapshot[T]] = OrderedDict()
 
-    def get(self, key: Hashable, ask: Callable[[], T]) -> Seen[T]:
+    def get(self, key: Hashable, ask: Callable[[], T]) -> SeenOverview[T]:
         """Return the snapshot of the key, as `Snapshot.get` does. Whoever has the same key must ask for the same."""
         with self._lock:
-            snapshot = self._by_key.setdefault(key, Snapshot(least_life_s=self._least_life_s))
+            snapshot = self._by_key.setdefault(key, OverviewSnapshot(least_life_s=self._least_life_s))
             self._by_key.move_to_end(key)
             if len(self._by_key) > MOST_KEPT:
                 self._by_key.popitem(last=False)
         return snapshot.get(ask)
 
 
-def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Seen[T]:
+def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOverview[T]:
     """Ask now, within the limit for a page's statements."""
     began = time.monotonic()
     value, failure = None, ""
@@ -114,7 +116,9 @@ def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Seen[T]:
         failure = _sentence(error)
         log.warning("page_not_read", reason=failure)
     took_s = time.monotonic() - began
-    return Seen(value=value, failure=failure, life_s=max(least_life_s, min(COSTS_A_LIFE * took_s, LONGEST_LIFE_S)))
+    return SeenOverview(
+        value=value, failure=failure, life_s=max(least_life_s, min(COSTS_A_LIFE * took_s, LONGEST_LIFE_S))
+    )
 
 
 def _sentence(error: Error) -> str:

@@ -215,7 +215,7 @@ def own_transaction() -> Iterator[Execute]:
             database.close()
 
 
-class Gate(NamedTuple):
+class GateParameters(NamedTuple):
     """What gives statements that ask the gate (weir/postgres/timeline/gate.py) their parameters."""
 
     known_number: Callable[[], int]
@@ -223,10 +223,10 @@ class Gate(NamedTuple):
     read_clock: Callable[[], object]  # asks PostgreSQL now
 
 
-_gate: list[Gate] = []
+_gate: list[GateParameters] = []
 
 
-def guard(gate: Gate) -> None:
+def guard(gate: GateParameters) -> None:
     """Have each statement that asks the gate get its parameters from this."""
     _gate[:] = [gate]
 

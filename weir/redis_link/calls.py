@@ -3,7 +3,7 @@
 redis-py's own client takes as long for a call as Redis and the network together, most of it for its pool. So this
 module sends and reads on connections of its own.
 
-No call is repeated, because one that was done would be done twice. Functions raise Unreachable where Redis refuses, or
+No call is repeated, because one that was done would be done twice. Functions raise RedisUnreachable where Redis refuses, or
 does not answer in time; in the second case it may have done what it was asked. What must not be done late is called by
 `run_in_time`.
 """
@@ -37,7 +37,7 @@ _pack: Any = hiredis.pack_command
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent yet
 
 
-class Unreachable(Exception):
+class RedisUnreachable(Exception):
     """Redis did not answer, or refused."""
 
 
@@ -137,7 +137,7 @@ def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str
 
     Its first arguments are the deadline and the connection's name: a network that repeats a call repeats both.
     The script returns Redis' time in microseconds, negative where that was past the deadline. Then this raises
-    Unreachable.
+    RedisUnreachable.
     """
 
     def in_time(link: Link) -> int:
@@ -146,7 +146,7 @@ def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str
         return answer
 
     if ask(in_time) < 0:
-        raise Unreachable("Redis was asked too late, or its clock was set.")
+        raise RedisUnreachable("Redis was asked too late, or its clock was set.")
 
 
 def ask(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it returns
@@ -158,7 +158,7 @@ def ask(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it return
     if _stand_ins:
         return question(_stand_ins[-1])
     if time.monotonic() < _outage.over_at:  # no caller waits for one time-out after the other
-        raise Unreachable(_outage.reason)
+        raise RedisUnreachable(_outage.reason)
     try:
         for _ in range(REDIRECTS):
             try:
@@ -170,7 +170,7 @@ def ask(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it return
         return _ask_once(question)
     except (redis.RedisError, OSError) as error:
         _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error)
-        raise Unreachable(str(error)) from error
+        raise RedisUnreachable(str(error)) from error
 
 
 def forget() -> None:

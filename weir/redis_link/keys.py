@@ -12,7 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, Error
 from weir.conf import settings as weir_settings
 from weir.postgres import weir_apps
 from weir.postgres.statements import Statement
-from weir.redis_link.calls import Unreachable
+from weir.redis_link.calls import RedisUnreachable
 
 PREFIX: Final = "weir"  # where the settings have none
 
@@ -39,7 +39,7 @@ _known: dict[tuple[str | None, ...], Keys] = {}
 
 
 def keys() -> Keys:
-    """Return the keys of the database that Django is connected to, which is asked once. Raises Unreachable.
+    """Return the keys of the database that Django is connected to, which is asked once. Raises RedisUnreachable.
 
     The settings name that database, in tests too: Django's runner changes the dictionary that connections are made of.
     """
@@ -69,5 +69,5 @@ def _identity() -> str:
     try:
         [identity] = identify()
     except Error as error:
-        raise Unreachable(f"PostgreSQL does not tell which keys are ours: {error}") from error
+        raise RedisUnreachable(f"PostgreSQL does not tell which keys are ours: {error}") from error
     return identity

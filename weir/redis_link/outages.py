@@ -26,5 +26,5 @@ def waited_out(event: str) -> Iterator[None]:
     """For periodic work: where Redis is out of reach, log that once a minute, and leave the work to a later tick."""
     try:
         yield
-    except calls.Unreachable as error:
+    except calls.RedisUnreachable as error:
         warn(event, error)

@@ -16,7 +16,7 @@ from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.fetcher.results.writer import outcome_of
 from weir.workers.fetches.jobs import Event, Job
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 _HELD_FOR = timedelta(hours=1)  # also by a test that stands in a debugger
 
@@ -33,10 +33,10 @@ def end(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
 
 
 def _claimed(fetch: Fetch) -> Job:
-    queued = Fetch.objects.filter(pk=fetch.pk, state=State.QUEUED)
+    queued = Fetch.objects.filter(pk=fetch.pk, state=FetchState.QUEUED)
     if (site := queued.values_list("site_id", flat=True).first()) is None:
         raise ValueError(f"{fetch.url} cannot be answered: it is {Fetch.objects.get(pk=fetch.pk).state}.")
     slot = Slot.objects.create(site_id=site, start_time=Now(), use_until=Now() + _HELD_FOR)
-    queued.update(state=State.RESERVED, slot_id=slot.pk, lease_until=Now() + _HELD_FOR)
+    queued.update(state=FetchState.RESERVED, slot_id=slot.pk, lease_until=Now() + _HELD_FOR)
     [job] = claim([slot.pk], Confirmation(asked_at=math.inf))
     return job

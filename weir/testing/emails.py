@@ -11,7 +11,7 @@ from weir.testing import messages
 from weir.testing.servers import without_servers
 from weir.workers.mail.message import Message
 from weir.workers.mail.sending.sender import Sender
-from weir.workers.mail.sending.source import Allowance, Source
+from weir.workers.mail.sending.source import ClaimAllowance, Source
 from weir.workers.mail.transports.base import Accepted
 from weir.workers.mail.transports.relays import Relay
 
@@ -54,6 +54,6 @@ _RELAY = Relay(name="mail.outbox", key_lifetime=None, place="", is_smtp=False, _
 
 def _deliver_all() -> None:
     """Deliver all that is due, in the order in which a mailer would."""
-    source, sender = Source(Allowance(None), lambda _email: 0.0), Sender([_RELAY])
+    source, sender = Source(ClaimAllowance(None), lambda _email: 0.0), Sender([_RELAY])
     while held := source.next():
         sender.deliver(held)

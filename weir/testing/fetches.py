@@ -10,7 +10,7 @@ from django.db.models import Max
 from weir.testing import answers
 from weir.testing.servers import without_servers
 from weir.workers.fetches.jobs import Answer, Failure
-from weir.workers.fetches.models import Fetch, FetchQuerySet, State
+from weir.workers.fetches.models import Fetch, FetchQuerySet, FetchState
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -72,7 +72,7 @@ class CapturedFetches(Sequence[Fetch]):
             return fetch
         asked = [row for row in self if fetch in {row.url, row.hop_url}]
         for row in asked:
-            if row.state == State.QUEUED:
+            if row.state == FetchState.QUEUED:
                 return row
         if asked:
             return asked[-1]

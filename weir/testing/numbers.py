@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from weir.redis_link import calls
-from weir.redis_link.calls import Link, Script, Unreachable
+from weir.redis_link.calls import Link, RedisUnreachable, Script
 
 # What the scripts answer of which nobody waits for a value: the delta is taken, and nobody knows more than we.
 _TAKEN: Final = frozenset({"add", "bump", "mark"})
@@ -18,12 +18,12 @@ class _Forgetful(Link):
         return None
 
     def run(self, script: Script, *_arguments: object) -> Any:  # noqa: ANN401  as above
-        """Answer as the script. Raises Unreachable for those of a flush: there is nothing to flush."""
+        """Answer as the script. Raises RedisUnreachable for those of a flush: there is nothing to flush."""
         if script.name in _TAKEN:
             return 0
         if script.name in _UNKNOWN:
             return None
-        raise Unreachable(f"There is no Redis in this test, which {script.name} asks.")
+        raise RedisUnreachable(f"There is no Redis in this test, which {script.name} asks.")
 
     def deadline_us(self) -> int:
         return 0

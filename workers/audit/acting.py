@@ -32,23 +32,23 @@ LONGEST_TARGET: Final = Entry._meta.get_field("target").max_length or 0  # noqa:
 LONGEST_ACTOR: Final = Entry._meta.get_field("actor").max_length or 0  # noqa: SLF001  as above
 
 
-class Refused(Exception):
+class ActRefused(Exception):
     """An operator may not do this; the text says why, and what to do next. Nothing was changed."""
 
 
-class NotPermitted(Refused):
+class NotPermitted(ActRefused):
     """The actor lacks the permission."""
 
 
-class ReadOnly(Refused):
+class ReadOnly(ActRefused):
     """Nobody may change anything now: WEIR_OPS_READ_ONLY."""
 
 
-class NoReason(Refused, ValueError):
+class NoReason(ActRefused, ValueError):
     """The action wants a reason."""
 
 
-class Changed(Refused):
+class Changed(ActRefused):
     """What is to be changed is not what the actor has seen."""
 
 
@@ -71,12 +71,12 @@ def of_shell(name: str | None = None) -> Actor:
     try:
         name = name or getpass.getuser()
     except (KeyError, OSError) as error:  # a container whose user has a number only
-        raise Refused("The operating system does not know your name: say it with --who.") from error
+        raise ActRefused("The operating system does not know your name: say it with --who.") from error
     return Actor(name=name, door=Door.COMMAND, may=lambda _permission: True)
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class AuditedAction:
     """What operators may do: its name in the audit trail, and the permission that it takes."""
 
     name: str

@@ -16,7 +16,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class EntryFilters:
     """Which entries: by an actor, of an action, about a target; "" where that does not matter."""
 
     actor: str = ""
@@ -31,14 +31,14 @@ class EntriesPage(NamedTuple):
     next: str
 
 
-def page(wanted: Wanted, cursor: str = "") -> EntriesPage:
+def page(wanted: EntryFilters, cursor: str = "") -> EntriesPage:
     """Return up to A_PAGE entries after the cursor, the newest first. Raises BadCursor."""
     found = list(_after(_listed(wanted), cursor)[: A_PAGE + 1])
     shown = found[:A_PAGE]
     return EntriesPage(shown, cursors.encode([shown[-1].pk]) if len(found) > A_PAGE else "")
 
 
-def lines(wanted: Wanted, since: datetime | None = None) -> Iterator[dict[str, Any]]:
+def lines(wanted: EntryFilters, since: datetime | None = None) -> Iterator[dict[str, Any]]:
     """Yield the entries as an export has them, the oldest first; reads them in batches, by their numbers."""
     entries = _listed(wanted)
     if since is not None:
@@ -55,7 +55,7 @@ def as_data(entry: Entry) -> dict[str, Any]:
     return {"id": entry.pk, "at": entry.at.isoformat(), **{name: getattr(entry, name) for name in fields}}
 
 
-def _listed(wanted: Wanted) -> QuerySet[Entry]:
+def _listed(wanted: EntryFilters) -> QuerySet[Entry]:
     named = {name: value for name in ("actor", "action", "target") if (value := getattr(wanted, name))}
     entries: QuerySet[Entry] = Entry.objects.filter(**named).order_by("-pk")
     return entries

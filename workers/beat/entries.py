@@ -40,7 +40,7 @@ class DatabaseClock:
 clock = DatabaseClock()  # of this process, which beat sets
 
 
-class Entry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no types
+class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no types
     """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile.
 
     Staff, and programs, can write rows of which no time can be made: an interval beyond the year 9999, the 31st of

@@ -11,7 +11,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from weir.postgres import weir_apps
 from weir.workers.beat import declared
 from weir.workers.models import Heartbeat
-from weir.workers.schedule import Entry, entries
+from weir.workers.schedule import ScheduleEntry, entries
 
 OWNED: Final = "weir: "  # how the names of Weir's entries begin
 _LOCK: Final = 0x53636865  # "Sche" in ASCII: of the process that synchronises, as entries have no unique key
@@ -25,7 +25,7 @@ class Synchronised(NamedTuple):
     removed: int
 
 
-def synchronise(wanted: Sequence[Entry]) -> Synchronised:
+def synchronise(wanted: Sequence[ScheduleEntry]) -> Synchronised:
     """Create those of these entries that are missing, and remove Weir's others.
 
     What operators have changed stays: the interval, the queue, and whether an entry is enabled. An entry whose task
@@ -69,7 +69,7 @@ def after_migrate(*, using: str, plan: object = None, **_signal: Any) -> None:
         synchronise(entries() if Heartbeat._meta.db_table in present else ())  # noqa: SLF001  as above
 
 
-def _ensure(entry: Entry) -> bool:
+def _ensure(entry: ScheduleEntry) -> bool:
     interval, _ = IntervalSchedule.objects.get_or_create(
         every=int(entry.every.total_seconds()), period=IntervalSchedule.SECONDS
     )

@@ -62,7 +62,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     seconds. A beat that ends, or cannot reach the broker, gives it up at once, and takes it again when it can.
     """
 
-    Entry = entries.Entry
+    Entry = entries.BeatEntry
     producer = None  # Celery's would wait for the broker for ever, with the lease: `apply_entry` brings its own
     _has_lease = False
     _is_cut_off = False
@@ -107,7 +107,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 interval = super().tick(*args, **kwargs)
             if not self._has_sent_lately():
                 return 2 * STANDBY  # another beat that stands by goes first
-        except broker_link.Unreachable as error:
+        except broker_link.BrokerUnreachable as error:
             self._give_way(error)
             return STANDBY
         except Error as error:
@@ -128,10 +128,10 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         with rows.as_declared(self.app):
             super().setup_schedule()
 
-    def all_as_schedule(self) -> dict[str, entries.Entry]:
+    def all_as_schedule(self) -> dict[str, entries.BeatEntry]:
         """Read the schedule."""
         self._changed_when_read = self._changed_at
-        found: dict[str, entries.Entry] = super().all_as_schedule()
+        found: dict[str, entries.BeatEntry] = super().all_as_schedule()
         every_s = (
             entry.schedule.seconds
             for entry in found.values()
@@ -140,7 +140,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._read_at, self._shortest_s = time.monotonic(), min(every_s, default=math.inf)
         return found
 
-    def install_default_entries(self, data: Mapping[str, entries.Entry]) -> None:
+    def install_default_entries(self, data: Mapping[str, entries.BeatEntry]) -> None:
         """Have old results deleted once a day, where there is a store of results that does not do so by itself."""
         if self.app.conf.result_backend and not self.app.backend.supports_autoexpire:
             super().install_default_entries(data)
@@ -149,12 +149,12 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         """Return all tasks, also those that are due at other hours of the day than it is by this host's clock."""
         return PeriodicTask.objects.enabled()  # type: ignore[no-any-return]  # as above
 
-    def reserve(self, entry: entries.Entry) -> entries.Entry:
+    def reserve(self, entry: entries.BeatEntry) -> entries.BeatEntry:
         """Note that a task is sent. The schedule is told, too, of which the heap may have to be made anew.
 
         So is what Celery compares with it: another entry there would have it make the heap anew, for each message.
         """
-        reserved: entries.Entry = super().reserve(entry)
+        reserved: entries.BeatEntry = super().reserve(entry)
         self._schedule[reserved.name] = self.old_schedulers[reserved.name] = reserved
         return reserved
 
@@ -169,20 +169,20 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             log.warning("beat_cannot_save", error=str(error))
             sessions.leave(connection)
 
-    def apply_entry(self, entry: entries.Entry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
+    def apply_entry(self, entry: entries.BeatEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
         """Send a task that is due, but no tick for which enough others wait, or for which there is nothing to do.
 
-        Raises Unreachable where the broker is, _MayBeLost where another beat may send it, and database errors.
+        Raises BrokerUnreachable where the broker is, _MayBeLost where another beat may send it, and database errors.
         """
         try:
             self._send(entry)
-        except (broker_link.Unreachable, _MayBeLost, Error):
+        except (broker_link.BrokerUnreachable, _MayBeLost, Error):
             # It is due still, also where the schedule is saved and read again before the broker is back.
             entry.model.last_run_at = entry.last_run_at
             entry.model.total_run_count = entry.total_run_count
             raise
 
-    def _send(self, entry: entries.Entry) -> None:
+    def _send(self, entry: entries.BeatEntry) -> None:
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
         if self._sent_ticks.is_needless(entry.name, str(entry.task)):
@@ -216,7 +216,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._full.add(queue)
         return True
 
-    def _give_way(self, error: broker_link.Unreachable) -> None:
+    def _give_way(self, error: broker_link.BrokerUnreachable) -> None:
         if not self._is_cut_off:
             log.warning("beat_waits_for_broker", error=str(error))
         self._is_cut_off = True
@@ -269,7 +269,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             return True
         try:
             if not self._has_lease:
-                broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
+                broker_link.waiting(task_names.DISPATCH)  # raises BrokerUnreachable: a beat that cannot send stands by
             self._renewed_at = time.monotonic()
             self._sure_until = self._renewed_at + SURE_FOR_S
             if taken := TAKE_BEAT(holder=self._holder, lease=LEASE_S):

@@ -30,7 +30,7 @@ WIDTH = 100  # characters of a line of help
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Result:
     """What an action found or did, for people and for machines, and what it refused."""
 
     text: Callable[[], str]
@@ -39,7 +39,7 @@ class Answer:
     status: int = 0  # the exit status, where nothing was refused
 
 
-class Action(ABC):
+class Subcommand(ABC):
     """One action of a command."""
 
     name: ClassVar[str]
@@ -51,7 +51,7 @@ class Action(ABC):
         """Declare the arguments of the action, but for `--json`, which each has."""
 
     @abstractmethod
-    def run(self, *args: Any, **options: Any) -> Answer | bytes:
+    def run(self, *args: Any, **options: Any) -> Result | bytes:
         """Do it. Bytes are written to stdout as they are."""
 
 
@@ -141,7 +141,7 @@ class ExactCommand(BaseCommand):
 class ActionCommand(ExactCommand):
     """A command of which each action is an object."""
 
-    actions: ClassVar[Sequence[Action]]
+    actions: ClassVar[Sequence[Subcommand]]
     refusals: ClassVar[tuple[type[Exception], ...]] = ()  # errors whose text is the sentence that refuses
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -175,7 +175,7 @@ class ActionCommand(ExactCommand):
             return
         self._print(answer, as_json=options["json"])
 
-    def _print(self, answer: Answer, *, as_json: bool) -> None:
+    def _print(self, answer: Result, *, as_json: bool) -> None:
         text = json.dumps(answer.data) if as_json else answer.text()
         if text:
             self.stdout.write(text)

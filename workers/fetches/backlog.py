@@ -34,7 +34,7 @@ MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated a
 _looked_up_to = 0  # the id of a site
 
 
-class Look(NamedTuple):
+class BacklogLook(NamedTuple):
     """What came of a look at sites."""
 
     activated: list[int]
@@ -42,8 +42,8 @@ class Look(NamedTuple):
     last: int | None  # of those that were looked at
 
 
-ACTIVATE = Statement("activate", row=Look, commits=True)
-ACTIVATE_WITHIN = Statement("activate", row=Look, commits=False)
+ACTIVATE = Statement("activate", row=BacklogLook, commits=True)
+ACTIVATE_WITHIN = Statement("activate", row=BacklogLook, commits=False)
 ACTIVATE_DUE = Statement("activate_due", returns=int, commits=True)
 DEACTIVATE = Statement("deactivate", returns=int, commits=True)
 
@@ -100,8 +100,12 @@ def find_overlooked() -> int:
 
 
 def _look(
-    activate: Statement[Look] = ACTIVATE, *, sites: list[int] | None = None, after: int = 0, most: int | None = None
-) -> Look:
+    activate: Statement[BacklogLook] = ACTIVATE,
+    *,
+    sites: list[int] | None = None,
+    after: int = 0,
+    most: int | None = None,
+) -> BacklogLook:
     [look] = activate(sites=sites, after=after, most=most)
     return look
 

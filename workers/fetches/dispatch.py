@@ -69,7 +69,7 @@ class Horizon(NamedTuple):
     lookahead_s: float
 
 
-class ReservedRun(NamedTuple):
+class DispatchedRun(NamedTuple):
     """The slots that a site has got, in their order."""
 
     site_id: int
@@ -102,7 +102,7 @@ class InHand(NamedTuple):
         return messages > MOST_WAITING or (self.late > MOST_LATE and self.late > MOST_LATE_S * used_per_s())
 
 
-DISPATCH = Statement("dispatch", row=ReservedRun, commits=True)
+DISPATCH = Statement("dispatch", row=DispatchedRun, commits=True)
 IN_HAND = Statement("in_hand", row=InHand, commits=False)
 USED_LATELY = Statement("used_lately", returns=float, commits=False)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from weir.ratelimit.pacing import Run
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 from weir.workers.tracing import correlation
 
 LONGEST_VALIDATOR = 4_096  # bytes
@@ -157,12 +157,12 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class FetchOutcome:
     """What is stored for one fetch; the fields that COLUMNS names are the columns of sql/store.sql."""
 
     fetch_id: int
     slot_id: int
-    state: State
+    state: FetchState
     attempted: bool = True
     slot_used: bool = True
     delay_s: float = 0.0

@@ -14,7 +14,7 @@ LONGEST_TASK_NAME = 200  # characters
 URL_KEY = 100  # characters of a URL that are in the index by which it is found
 
 
-class State(models.TextChoices):
+class FetchState(models.TextChoices):
     """Where a fetch is. `done`, `failed` and `cancelled` are final."""
 
     QUEUED = "queued"  # waits for dispatch
@@ -25,9 +25,9 @@ class State(models.TextChoices):
     CANCELLED = "cancelled"
 
 
-FINAL = (State.DONE, State.FAILED, State.CANCELLED)
-HELD = (State.RESERVED, State.RUNNING)
-ACTIVE = (State.QUEUED, *HELD)
+FINAL = (FetchState.DONE, FetchState.FAILED, FetchState.CANCELLED)
+HELD = (FetchState.RESERVED, FetchState.RUNNING)
+ACTIVE = (FetchState.QUEUED, *HELD)
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
@@ -35,7 +35,7 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
 
     def due(self) -> Self:
         """Return those that dispatch may take now."""
-        return self.filter(state=State.QUEUED, not_before__lte=Now())
+        return self.filter(state=FetchState.QUEUED, not_before__lte=Now())
 
     def unfinished(self) -> Self:
         """Return those that have not ended."""
@@ -43,7 +43,7 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
 
     def failed(self) -> Self:
         """Return those that `retry_failed` may begin again."""
-        return self.filter(state=State.FAILED)
+        return self.filter(state=FetchState.FAILED)
 
 
 class Fetch(Traced):
@@ -63,7 +63,7 @@ class Fetch(Traced):
         db_index=False,
         help_text="the site of the next hop",
     )
-    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    state = models.CharField(max_length=10, choices=FetchState, default=FetchState.QUEUED)
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
     not_before = models.DateTimeField(db_default=Now())
     due_since = models.DateTimeField(
@@ -129,7 +129,7 @@ class Fetch(Traced):
     class Meta:
         verbose_name_plural = "fetches"
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(state__in=State.values), name="weir_fetch_state_known"),
+            models.CheckConstraint(condition=Q(state__in=FetchState.values), name="weir_fetch_state_known"),
             models.CheckConstraint(
                 condition=Q(state__in=[s.value for s in FINAL]) ^ Q(finished_at__isnull=True),
                 name="weir_fetch_final_has_finished_at",
@@ -139,12 +139,14 @@ class Fetch(Traced):
                 name="weir_fetch_held_has_slot_and_lease",
             ),
             models.CheckConstraint(
-                condition=Q(site__isnull=False) | Q(state=State.FAILED), name="weir_fetch_without_site_is_failed"
+                condition=Q(site__isnull=False) | Q(state=FetchState.FAILED), name="weir_fetch_without_site_is_failed"
             ),
             models.CheckConstraint(
-                condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="weir_fetch_done_has_status"
+                condition=~Q(state=FetchState.DONE) | Q(status_code__isnull=False), name="weir_fetch_done_has_status"
             ),
-            models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="weir_fetch_failed_says_why"),
+            models.CheckConstraint(
+                condition=~Q(state=FetchState.FAILED) | ~Q(error=""), name="weir_fetch_failed_says_why"
+            ),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="weir_fetch_max_attempts_positive"),
             # Enqueue with `dedupe`: one unfinished fetch for each key. A key is free again when its fetch ends.
             models.UniqueConstraint(
@@ -166,13 +168,13 @@ class Fetch(Traced):
                 F("priority").desc(),
                 F("not_before"),
                 F("id"),
-                condition=Q(state=State.QUEUED),
+                condition=Q(state=FetchState.QUEUED),
                 name="weir_fetch_queue",
             ),
             # A robots.txt is known now: which fetches of the site wait for it?
             models.Index(
                 fields=["site"],
-                condition=Q(state=State.QUEUED, due_since__isnull=False),
+                condition=Q(state=FetchState.QUEUED, due_since__isnull=False),
                 name="weir_fetch_waits_for_robots",
             ),
             # Dispatch: how many fetches of a site with max_concurrency are held. Sweep: which leases of held fetches
@@ -189,7 +191,7 @@ class Fetch(Traced):
             models.Index(
                 MD5("hop_url"),
                 F("finished_at").desc(),
-                condition=Q(state=State.DONE, status_code=200) & (~Q(etag="") | ~Q(last_modified="")),
+                condition=Q(state=FetchState.DONE, status_code=200) & (~Q(etag="") | ~Q(last_modified="")),
                 name="weir_fetch_validators",
             ),
             # Purge, claim: does a later result refer to the body of this one?
@@ -215,11 +217,11 @@ class Fetch(Traced):
             # Fetch list: what ended otherwise than `done`, at any site, the last end first. Hardly any fetch is in it.
             models.Index(
                 fields=["state", "finished_at", "id"],
-                condition=Q(state__in=[State.FAILED.value, State.CANCELLED.value]),
+                condition=Q(state__in=[FetchState.FAILED.value, FetchState.CANCELLED.value]),
                 name="weir_fetch_not_done",
             ),
             # Fetch list: what is queued at any site, the newest first.
-            models.Index(fields=["created_at", "id"], condition=Q(state=State.QUEUED), name="weir_fetch_queued"),
+            models.Index(fields=["created_at", "id"], condition=Q(state=FetchState.QUEUED), name="weir_fetch_queued"),
             # Fetch list: a URL, or all that begin so. Entries are short, as URLs may be longer than an entry may be.
             # Held fetches are not in it, as each change of a row would then be one of this index; they are few.
             models.Index(

@@ -21,7 +21,7 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import allowed_by_settings
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import InvalidTarget, Target, parse_target
@@ -65,7 +65,7 @@ class Retried:
             yield f"{_stay_failed(self.already_unfinished)}: the URL has an unfinished fetch already (dedupe)."
 
 
-class MoreThanExpected(ValueError):
+class MoreFetchesThanExpected(ValueError):
     """More fetches failed than the caller expected: nothing was queued."""
 
 
@@ -86,7 +86,7 @@ def retry_failed(
     are more than `expected`.
     """
     own_commits.refuse_transaction("retry_failed_fetches")
-    failed = fetches.filter(state=State.FAILED)
+    failed = fetches.filter(state=FetchState.FAILED)
     # A text that was no URL has no site. What is stored of it may be cut, so it is not parsed again.
     retried = Retried(
         **failed.aggregate(
@@ -97,7 +97,7 @@ def retry_failed(
     most = limit if expected is None else min(expected + 1, expected + 1 if limit is None else limit)
     ids = list(again.order_by("pk").values_list("pk", flat=True)[:most])
     if expected is not None and len(ids) > expected:
-        raise MoreThanExpected(
+        raise MoreFetchesThanExpected(
             f"More than {expected:,} fetches would be queued again: nothing was done. Look at what failed."
         )
     for start in range(0, len(ids), BATCH):

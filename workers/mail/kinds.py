@@ -28,7 +28,7 @@ class UnknownKind(LookupError):
     """No app has registered this kind; the message says what to do."""
 
 
-class Attachment(NamedTuple):
+class EmailAttachment(NamedTuple):
     """A file that goes along."""
 
     name: str
@@ -49,7 +49,7 @@ class Content:
     subject: str
     text: str
     html: str = ""
-    attachments: Sequence[Attachment] = ()
+    attachments: Sequence[EmailAttachment] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     unsubscribe_url: str = ""
 

@@ -15,18 +15,25 @@ from django.db.models import F, Q
 from django.db.models.functions import Collate, Lower, Now
 from django.db.models.lookups import Exact
 
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.tracing.rows import Traced
 
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
-HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
-NOT_BEGUN = (State.PENDING, State.CLAIMED)
+HELD = (EmailState.CLAIMED, EmailState.SENDING, EmailState.UNKNOWN)
+NOT_BEGUN = (EmailState.PENDING, EmailState.CLAIMED)
 # Ends that say that something went wrong, or that somebody did not want it.
-UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED)
+UNSENT = (
+    EmailState.FAILED,
+    EmailState.UNKNOWN,
+    EmailState.BOUNCED,
+    EmailState.CANCELLED,
+    EmailState.SUPPRESSED,
+    EmailState.EXPIRED,
+)
 _SAYS_WHY = ~Q(who="") & ~Q(why="")
-_PENDING, _NOT_SENT, _HAS_REPLY = Q(state=State.PENDING), ~Q(state=State.SENT), ~Q(last_reply="")
+_PENDING, _NOT_SENT, _HAS_REPLY = Q(state=EmailState.PENDING), ~Q(state=EmailState.SENT), ~Q(last_reply="")
 
 
 class Act(models.TextChoices):
@@ -40,7 +47,7 @@ class Act(models.TextChoices):
     BOUNCED = "bounced", "it came back"
 
 
-def _only_in(states: Collection[State], field: str, name: str) -> models.CheckConstraint:
+def _only_in(states: Collection[EmailState], field: str, name: str) -> models.CheckConstraint:
     """Return what demands a value of the field in these states, and none in the others.
 
     Not by `^`: PostgreSQL reads the text of all constraints with each UPDATE, and that one is three times as long.
@@ -54,7 +61,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
 
     def due(self) -> Self:
         """Return the e-mails whose time has come, also those of paused kinds, the longest waiting first."""
-        return self.filter(state=State.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
+        return self.filter(state=EmailState.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
 
     def claimable(self) -> Self:
         """Return the e-mails that a mailer would claim now: due, and of no paused kind."""
@@ -62,15 +69,15 @@ class EmailQuerySet(models.QuerySet["Email"]):
 
     def abandoned(self) -> Self:
         """Return the claimed e-mails whose lease is over: their worker died before it began to transmit them."""
-        return self.filter(state=State.CLAIMED, claimed_until__lte=Now())
+        return self.filter(state=EmailState.CLAIMED, claimed_until__lte=Now())
 
     def silent(self, after: timedelta) -> Self:
         """Return the e-mails whose transmission began so long ago that no answer can come any more."""
-        return self.filter(state=State.SENDING, sending_since__lte=Now() - after)
+        return self.filter(state=EmailState.SENDING, sending_since__lte=Now() - after)
 
     def unknown(self) -> Self:
         """Return the e-mails that wait for an operator, the oldest first."""
-        return self.filter(state=State.UNKNOWN).order_by("sending_since", "pk")
+        return self.filter(state=EmailState.UNKNOWN).order_by("sending_since", "pk")
 
 
 class Email(Traced):
@@ -89,7 +96,7 @@ class Email(Traced):
     )
     context = models.JSONField(default=dict, db_default={}, help_text="the arguments of its kind")
     priority = models.SmallIntegerField(default=0, db_default=0, help_text="higher ones go first")
-    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    state = models.CharField(max_length=10, choices=EmailState, default=EmailState.PENDING)
     message_id = models.CharField(max_length=500, help_text="the header Message-ID, of every attempt")
     created_at = models.DateTimeField(db_default=Now())
     attempts = models.PositiveSmallIntegerField(default=0, help_text="those that the mail server answered or broke off")
@@ -143,14 +150,16 @@ class Email(Traced):
         constraints: ClassVar = [
             # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="weir_email_kind_key_unique"),
-            models.CheckConstraint(condition=Q(state__in=State.values), name="weir_email_state_known"),
+            models.CheckConstraint(condition=Q(state__in=EmailState.values), name="weir_email_state_known"),
             _only_in(HELD, "claim_token", "weir_email_held_has_token"),
-            _only_in([State.CLAIMED], "claimed_until", "weir_email_claimed_has_lease"),
-            _only_in([State.SENDING, State.UNKNOWN], "sending_since", "weir_email_sending_has_since"),
-            _only_in([State.SENT, State.BOUNCED], "sent_at", "weir_email_sent_has_sent_at"),
-            models.CheckConstraint(condition=~Q(state=State.FAILED) | _HAS_REPLY, name="weir_email_failed_says_why"),
+            _only_in([EmailState.CLAIMED], "claimed_until", "weir_email_claimed_has_lease"),
+            _only_in([EmailState.SENDING, EmailState.UNKNOWN], "sending_since", "weir_email_sending_has_since"),
+            _only_in([EmailState.SENT, EmailState.BOUNCED], "sent_at", "weir_email_sent_has_sent_at"),
             models.CheckConstraint(
-                condition=~Q(state=State.UNKNOWN) | ~Q(phase="") & _HAS_REPLY,
+                condition=~Q(state=EmailState.FAILED) | _HAS_REPLY, name="weir_email_failed_says_why"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state=EmailState.UNKNOWN) | ~Q(phase="") & _HAS_REPLY,
                 name="weir_email_unknown_says_what_is_known",
             ),
         ]
@@ -219,7 +228,7 @@ class Resolution(models.Model):
     arrived = models.BooleanField(db_default=False, help_text="it arrived: what old rows say instead of `act`")
     who = models.CharField(max_length=254)
     why = models.TextField()
-    state = models.CharField(max_length=10, choices=State, help_text="the e-mail's, before")
+    state = models.CharField(max_length=10, choices=EmailState, help_text="the e-mail's, before")
     phase = models.CharField(max_length=10, choices=Phase, blank=True)
     last_reply = models.TextField()
     claimed_by = models.CharField(max_length=300, blank=True)

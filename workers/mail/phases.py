@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class State(models.TextChoices):
+class EmailState(models.TextChoices):
     """Where an e-mail is. `sent` and `bounced` are final; the other ends are, unless an operator resolves them."""
 
     PENDING = "pending"  # waits until next_attempt_at

@@ -7,16 +7,30 @@ from django.db.models.functions import Now
 
 from weir.workers.mail import addresses, outbox
 from weir.workers.mail.models import Act, Email, Rendering, Resolution
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 # The states in which an e-mail can be.
-ALLOWED: Mapping[Act, tuple[State, ...]] = {
-    Act.ARRIVED: (State.UNKNOWN,),
-    Act.RESEND: (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED),
-    Act.GIVE_UP: (State.UNKNOWN,),
-    Act.CANCEL: (State.PENDING, State.CLAIMED),
-    Act.CORRECT: (State.PENDING, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED, State.EXPIRED),
-    Act.BOUNCED: (State.SENT, State.UNKNOWN),
+ALLOWED: Mapping[Act, tuple[EmailState, ...]] = {
+    Act.ARRIVED: (EmailState.UNKNOWN,),
+    Act.RESEND: (
+        EmailState.UNKNOWN,
+        EmailState.FAILED,
+        EmailState.BOUNCED,
+        EmailState.CANCELLED,
+        EmailState.SUPPRESSED,
+        EmailState.EXPIRED,
+    ),
+    Act.GIVE_UP: (EmailState.UNKNOWN,),
+    Act.CANCEL: (EmailState.PENDING, EmailState.CLAIMED),
+    Act.CORRECT: (
+        EmailState.PENDING,
+        EmailState.FAILED,
+        EmailState.BOUNCED,
+        EmailState.CANCELLED,
+        EmailState.SUPPRESSED,
+        EmailState.EXPIRED,
+    ),
+    Act.BOUNCED: (EmailState.SENT, EmailState.UNKNOWN),
 }
 # How a refusal goes on after "only pending ones".
 _CAN: Mapping[Act, str] = {
@@ -99,29 +113,31 @@ def refusal(email: Email, act: Act) -> str:
 
 def _was_given_up(email: Email) -> bool:
     """Tell whether somebody has left it unsent without knowing whether it arrived."""
-    last = email.resolutions.order_by("-pk").first() if email.state == State.FAILED else None
+    last = email.resolutions.order_by("-pk").first() if email.state == EmailState.FAILED else None
     return last is not None and last.done == Act.GIVE_UP
 
 
 def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: bool) -> None:
     if act in (Act.ARRIVED, Act.BOUNCED):
         email.sent_at = email.sent_at or email.sending_since
-        email.state = State.SENT if act == Act.ARRIVED else State.BOUNCED
+        email.state = EmailState.SENT if act == Act.ARRIVED else EmailState.BOUNCED
         if act == Act.BOUNCED:
             email.last_reply = why
     elif act in (Act.RESEND, Act.CORRECT):
         if act == Act.CORRECT:
             _render_anew(email, to)
-        if email.state != State.PENDING or email.attempts:  # one that was not tried yet goes no sooner than was asked
+        if (
+            email.state != EmailState.PENDING or email.attempts
+        ):  # one that was not tried yet goes no sooner than was asked
             email.next_attempt_at = Now()
-        if email.state != State.PENDING and may_be_late:
+        if email.state != EmailState.PENDING and may_be_late:
             email.expires_at = None
-        email.state, email.attempts, email.sent_at = State.PENDING, 0, None
+        email.state, email.attempts, email.sent_at = EmailState.PENDING, 0, None
     elif act == Act.GIVE_UP:
-        email.state = State.FAILED
+        email.state = EmailState.FAILED
     else:
-        email.state, email.claimed_until = State.CANCELLED, None
-    email.ended_at = None if email.state == State.PENDING else Now()
+        email.state, email.claimed_until = EmailState.CANCELLED, None
+    email.ended_at = None if email.state == EmailState.PENDING else Now()
     email.claim_token = email.sending_since = email.ask_until = None
     email.earlier_reply = ""
 

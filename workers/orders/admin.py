@@ -73,7 +73,7 @@ class OrderAdmin(TableAdmin[Order]):
         """Save what the user has written, and show the form again where it is refused."""
         try:
             return super().changeform_view(request, *arguments, **named)
-        except acting.Refused as refusal:
+        except acting.ActRefused as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 

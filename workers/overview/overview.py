@@ -116,7 +116,7 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
     broker_error = broker_remedy = ""
     try:
         messages = {queue: broker_link.waiting_in(queue) for queue in schedule.queues()}
-    except broker_link.Unreachable as error:
+    except broker_link.BrokerUnreachable as error:
         broker_error = str(error).rstrip(".") or "it does not answer"
         broker_remedy = error.remedy
     with asking or nullcontext():

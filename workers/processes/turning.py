@@ -99,7 +99,7 @@ def _note(known: presence.Presence) -> None:
 def _broker_answers() -> bool:
     try:
         broker_link.waiting(task_names.SWEEP)
-    except broker_link.Unreachable:
+    except broker_link.BrokerUnreachable:
         return False
     return True
 

@@ -21,7 +21,7 @@ def exchange(number: int) -> int:
     """
     was_open = connection.connection is not None
     try:
-        with suppress(calls.Unreachable):  # other warnings tell that
+        with suppress(calls.RedisUnreachable):  # other warnings tell that
             return remember(number)
         return UNKNOWN
     finally:
@@ -32,6 +32,6 @@ def exchange(number: int) -> int:
 def remember(number: int) -> int:
     """Remember the number, if it is the highest; return the highest that Redis knows, 0 where it knows none.
 
-    Raises calls.Unreachable where Redis refuses, or does not answer in time.
+    Raises calls.RedisUnreachable where Redis refuses, or does not answer in time.
     """
     return int(calls.run(MARK, [keys().mark], [number]))

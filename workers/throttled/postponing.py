@@ -42,7 +42,7 @@ TAKE = Statement("take", row=TakenTask, commits=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class HeldRow:
     """A row that this worker holds: no other worker starts its task while the lease lasts."""
 
     row: int
@@ -59,7 +59,7 @@ def named_row(headers: Mapping[str, Any] | None, retries: object) -> int | None:
     return None
 
 
-def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | None:
+def take(row: int, max_wait: float, *, redelivered: bool = False) -> HeldRow | None:
     """Hold the row for as long as a worker may wait; None where it is gone, or another worker holds it.
 
     A message that the broker delivers again (`redelivered`) takes the row from the worker that got the message before.
@@ -67,10 +67,10 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
     token = uuid4()
     parameters = {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered}
     rows = TAKE(**parameters)
-    return Place(row=row, token=token, host=rows[0].host, not_before=rows[0].not_before) if rows else None
+    return HeldRow(row=row, token=token, host=rows[0].host, not_before=rows[0].not_before) if rows else None
 
 
-def hold(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> Place:
+def hold(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> HeldRow:
     """Write the row of a task, held by this worker, which waits for its slot at the site of the host."""
     token = uuid4()
     row = PostponedTask.objects.create(
@@ -80,7 +80,7 @@ def hold(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_befo
         lease_until=Now() + timedelta(seconds=max_wait + SILENCE),
     )
     row.refresh_from_db(fields=["not_before"])
-    return Place(row=row.pk, token=token, host=host, not_before=row.not_before)
+    return HeldRow(row=row.pk, token=token, host=host, not_before=row.not_before)
 
 
 def queue(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> None:
@@ -93,7 +93,7 @@ def others_wait(site: str) -> bool:
     return PostponedTask.objects.waiting().filter(site=site).exists()
 
 
-def start(place: Place, slot: int) -> bool:
+def start(place: HeldRow, slot: int) -> bool:
     """Delete the row, as its task starts in this slot; False where that took so long that the slot is over.
 
     Raises Ignore where this worker no longer holds the row: the task was cancelled, or the lease is over.
@@ -106,14 +106,14 @@ def start(place: Place, slot: int) -> bool:
     return use_until_s is not None and clock.now() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
 
 
-def give_back(place: Place, site: str) -> None:
+def give_back(place: HeldRow, site: str) -> None:
     """Let the task wait in PostgreSQL again, at its old place in the queue of what is the site of its host now."""
     PostponedTask.objects.filter(pk=place.row, held_by=place.token).update(
         site=site, published_at=None, held_by=None, lease_until=None
     )
 
 
-def drop(place: Place) -> None:
+def drop(place: HeldRow) -> None:
     """Delete the row of a task that failed while it waited."""
     PostponedTask.objects.filter(pk=place.row, held_by=place.token).delete()
 

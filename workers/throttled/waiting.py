@@ -27,7 +27,7 @@ from weir.logs.loggers import get_logger
 from weir.ratelimit.slots import SlotTooFar
 from weir.ratelimit.throttle import throttle
 from weir.workers.throttled import postponing
-from weir.workers.throttled.postponing import Place
+from weir.workers.throttled.postponing import HeldRow
 
 if TYPE_CHECKING:
     from celery import Task
@@ -69,7 +69,7 @@ def slot_for_message(task: "Task[Any, Any]", site_of: Callable[[], str], max_wai
         place = None  # the row is deleted, but the slot is over
 
 
-def _taken(task: "Task[Any, Any]", max_wait: float) -> Place | None:
+def _taken(task: "Task[Any, Any]", max_wait: float) -> HeldRow | None:
     """Take the row from which the task's message was published, if any; raises Ignore where it cannot be taken."""
     row = postponing.named_row(task.request.headers, task.request.retries)
     if row is None:
@@ -85,7 +85,7 @@ def _taken(task: "Task[Any, Any]", max_wait: float) -> Place | None:
     return place  # None: a worker that had started the task was killed, and with acks_late the task is run again
 
 
-def _enter(slot: ExitStack, host: str, max_wait: float, place: Place | None) -> int:
+def _enter(slot: ExitStack, host: str, max_wait: float, place: HeldRow | None) -> int:
     """Wait for a slot, and return its id.
 
     An error fails the task, and deletes its row. After a database error, the row cannot be deleted: the message is
@@ -111,11 +111,11 @@ def _wait_or_postpone(
     task: "Task[Any, Any]",
     names: tuple[str, str],
     max_wait: float,
-    place: Place | None,
+    place: HeldRow | None,
     not_before: datetime | None,
     *,
     waits_here: bool,
-) -> Place:
+) -> HeldRow:
     """Return the place with which this worker waits on; raises Ignore where the task is postponed instead.
 
     `names` are those of the host, and of the site at which its slot is.

@@ -7,10 +7,10 @@ from weir.notifications import reconcile
 from weir.notifications.reconciliation.repairs import Repaired
 from weir.notifications.removal import bulk
 from weir.notifications.user_keys import UserKey
-from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.acting import Actor, AuditedAction
 
-RECONCILE: Final = Action("unread.reconcile_user", "weir_notifications.change_reconciliation")
-DELETE: Final = Action("unread.delete_notifications", "weir_notifications.delete_notification")
+RECONCILE: Final = AuditedAction("unread.reconcile_user", "weir_notifications.change_reconciliation")
+DELETE: Final = AuditedAction("unread.delete_notifications", "weir_notifications.delete_notification")
 MOST_NAMED: Final = 100  # users, in an entry
 
 

@@ -22,5 +22,5 @@ def connect() -> None:
 def _has_deltas() -> bool:
     try:
         return counters.waiting() > 0
-    except counters.Unreachable:
+    except counters.RedisUnreachable:
         return True  # a flush logs it

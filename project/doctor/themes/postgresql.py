@@ -46,7 +46,7 @@ _HOLDERS = {
 }
 
 
-class Server(NamedTuple):
+class ServerState(NamedTuple):
     """What PostgreSQL says of itself."""
 
     version: str
@@ -60,7 +60,7 @@ class Server(NamedTuple):
     sessions: int
 
 
-class Snapshot(NamedTuple):
+class OldSnapshot(NamedTuple):
     """What keeps dead rows, the oldest of its kind."""
 
     kind: str  # a key of _HOLDERS
@@ -70,18 +70,18 @@ class Snapshot(NamedTuple):
     transactions: int
 
 
-OLDEST_SNAPSHOT = Statement("oldest_snapshot", row=Snapshot, commits=True)
-SERVER_STATE = Statement("server_state", row=Server, commits=True)
+OLDEST_SNAPSHOT = Statement("oldest_snapshot", row=OldSnapshot, commits=True)
+SERVER_STATE = Statement("server_state", row=ServerState, commits=True)
 
 
-def version(server: Server) -> Verdict:
+def version(server: ServerState) -> Verdict:
     """Judge the version."""
     if server.version_number < OLDEST:
         return wrong(f"PostgreSQL {server.version} is too old: upgrade it to 15 or newer.")
     return good(f"PostgreSQL {server.version}.")
 
 
-def writes(server: Server) -> Verdict:
+def writes(server: ServerState) -> Verdict:
     """Judge whether rows can be written."""
     if server.is_standby:
         return wrong("This server is a standby, which takes no writes: have DATABASE_URL name the primary.")
@@ -90,7 +90,7 @@ def writes(server: Server) -> Verdict:
     return good("It takes writes.")
 
 
-def durability(server: Server) -> Verdict:
+def durability(server: ServerState) -> Verdict:
     """Judge whether what was committed is there after a crash: or slots are handed out a second time."""
     off = [name for name in ("fsync", "full_page_writes") if not getattr(server, name)]
     off += ["synchronous_commit"] if server.synchronous_commit == "off" else []
@@ -102,7 +102,7 @@ def durability(server: Server) -> Verdict:
     return good("A commit lasts: fsync, full_page_writes and synchronous_commit are on.")
 
 
-def sessions(server: Server) -> Verdict:
+def sessions(server: ServerState) -> Verdict:
     """Judge whether there is room for the connections of all processes."""
     used = f"{server.sessions} of {server.most_sessions} connections are in use"
     if server.most_sessions < FEWEST_SESSIONS:
@@ -128,7 +128,7 @@ def clock(ahead_s: float) -> Verdict:
     return warning(f"{text}: sites are paced right, but logs are not comparable: run NTP (chrony) on both.")
 
 
-def snapshots(oldest: Sequence[Snapshot]) -> Verdict:
+def snapshots(oldest: Sequence[OldSnapshot]) -> Verdict:
     """Judge the oldest snapshots, one of each kind."""
     for one in oldest:
         if one.transactions >= MANY_TRANSACTIONS if one.seconds is None else one.seconds >= LONG_S:
@@ -183,7 +183,7 @@ class _Asking:
     """What is asked once, for several checks."""
 
     @cached_property
-    def server(self) -> Server:
+    def server(self) -> ServerState:
         return SERVER_STATE()[0]
 
 

@@ -118,7 +118,7 @@ class _Server:
     def _follow(self) -> None:
         """Go on with the node that has our keys; PostgreSQL knows their names, if it answers."""
         try:
-            with suppress(counters.Unreachable):
+            with suppress(counters.RedisUnreachable):
                 self._client.get(keys().epoch)
         except redis.exceptions.AskError as moved:  # or MovedError
             url = redis_urls.parse(self._url).url_of(moved.host, moved.port)
@@ -149,7 +149,7 @@ def _connect(server: _Server) -> Verdict:
     try:
         server.connect()
     except (redis.RedisError, OSError) as error:
-        raise counters.Unreachable(str(error)) from error
+        raise counters.RedisUnreachable(str(error)) from error
     if server.silent:
         nodes = ", ".join(server.silent)
         return warning(f"The cluster of REDIS_URL answers, but not {nodes}: start it, or take it out of REDIS_URL.")
@@ -161,7 +161,7 @@ def _send() -> Verdict:
     broker_link.forget_outage()
     try:
         broker_link.waiting_in(schedule.queues()[0])
-    except broker_link.Unreachable as error:
+    except broker_link.BrokerUnreachable as error:
         if error.__cause__ is None:
             return wrong(f"{error}.")
         raise error.__cause__ from None

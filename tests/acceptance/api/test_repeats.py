@@ -24,7 +24,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Entry
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KEYS, REPEATS, KILLS = (200, 8, 20) if AT_LENGTH else (12, 6, 2)
@@ -127,7 +127,7 @@ def test_no_retry_queues_more_than_expected(cluster: Cluster) -> None:
     webs = Webs(cluster, 2)
     secret = programs.token()
     ids = [fetch.pk for fetch in request_fetches(f"https://{HOST}/{number}" for number in range(300))]
-    ended = {"state": State.FAILED, "error": "no answer", "finished_at": Now()}
+    ended = {"state": FetchState.FAILED, "error": "no answer", "finished_at": Now()}
     Fetch.objects.filter(pk__in=ids[:100]).update(**ended)
     is_over = threading.Event()
 

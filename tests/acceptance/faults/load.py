@@ -18,7 +18,7 @@ from tests.acceptance.conftest import Cluster, all_ended, set_rates, states
 from tests.waiting import wait_for
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 SITES = 12
 RATES = ("1/s", "2/s", "3/s", "4/s")
@@ -90,7 +90,7 @@ class Load:
         done: dict[str, float] = {}
         looks: dict[str, Callable[[], object]] = {
             "fetches_s": lambda: paths <= {arrival.path for arrival in self.arrivals()},
-            "emails_s": lambda: Email.objects.filter(pk__gt=last, state=State.SENT).count() == EMAILS,
+            "emails_s": lambda: Email.objects.filter(pk__gt=last, state=EmailState.SENT).count() == EMAILS,
             "numbers_s": lambda: not judging.stored_wrong(),
         }
 

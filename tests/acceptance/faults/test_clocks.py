@@ -27,7 +27,7 @@ from tests.waiting import wait_for
 from weir.postgres.timeline.models import KnownTimeline
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.recovery.models import Recovery
 
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
@@ -112,7 +112,7 @@ def in_hand(load: Load) -> None:
     load.wait_until_calm()
     load.top_up()
     load.committed.ship(10, treated="late-300")
-    wait_for(Email.objects.filter(state=State.SENDING).exists, 20, "an e-mail that is being sent")
+    wait_for(Email.objects.filter(state=EmailState.SENDING).exists, 20, "an e-mail that is being sent")
     wait_for(Fetch.objects.filter(state__in=["reserved", "running"]).exists, 20, "fetches in hand")
 
 
@@ -126,7 +126,7 @@ def end(load: Load, goes_on: dict[str, GoesOn]) -> None:
             f"| {name} | {load.early()} | {load.lost().total()} | {load.twice()} | {drift()} | "
             f"{after.fetches_s:.1f} s, {after.emails_s:.1f} s, {after.numbers_s:.1f} s |"
         )
-    unknown = Email.objects.filter(state=State.UNKNOWN).count()
+    unknown = Email.objects.filter(state=EmailState.UNKNOWN).count()
     print(
         f"{len(load.arrivals())} requests, {load.early()} early; lost: {dict(load.lost())}; "
         f"{load.twice()} e-mails twice of {load.mails.received().total()}, {unknown} unknown; {drift()} numbers wrong; "

@@ -15,9 +15,9 @@ from tests.acceptance.all_jobs import Committed
 from tests.acceptance.broker_faults import frozen, gone, refusing, refusing_at_times
 from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
 from tests.waiting import wait_for
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State as EmailState
+from weir.workers.mail.phases import EmailState
 from weir.workers.processes.models import Process
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
@@ -56,7 +56,7 @@ def test_every_process_stops_within_its_grace(cluster: Cluster, fault: Fault) ->
             longest = {name: max(took[name], longest[name]) for name in NAMES}
             codes = {name: cluster.processes[name].returncode for name in NAMES}
             assert codes == {**dict.fromkeys(WORKERS, 0), "web": -signal.SIGTERM} or codes["web"] == 0
-            assert states()[State.RUNNING] == 0
+            assert states()[FetchState.RUNNING] == 0
             assert not Process.objects.exists()
     print(f"{STOPS} stops of each, {fault.__name__}: longest {longest}")
     assert {name: took_s for name, took_s in longest.items() if took_s > GRACE_S} == {}

@@ -7,7 +7,7 @@ from tests.acceptance.conftest import Cluster, all_ended, set_rates
 from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 GOOD, HOSTILE = 4, 12
 ATTEMPTS = 2
@@ -77,13 +77,13 @@ def test_each_ends_as_a_stated_failure_and_the_others_do_not_notice(cluster: Clu
     failures = {row.pk: row for row in Fetch.objects.filter(pk__in=[fetch.pk for fetch in bad])}
     for fetch, (url, words) in zip(bad, expected.items(), strict=True):
         row = failures[fetch.pk]
-        assert row.state == State.FAILED, f"{url!r} ended {row.state}"
+        assert row.state == FetchState.FAILED, f"{url!r} ended {row.state}"
         assert words in row.error, f"{url!r} failed with {row.error!r}"
         assert "secret" not in row.error
     assert not [name for name in cluster.launched if CANARY in cluster.log(name).read_text(errors="replace")]
     assert any("fetch_failed" in cluster.log(name).read_text() for name in cluster.launched)
     assert set(Fetch.objects.filter(pk__in=[fetch.pk for fetch in good]).values_list("state", flat=True)) == {
-        State.DONE
+        FetchState.DONE
     }
     assert [Fetch.objects.get(pk=fetch.pk).status_code for fetch in odd] == [200, 200, 404, 200]
     header = dict(Fetch.objects.get(pk=odd[0].pk).headers)["X-Bad"]

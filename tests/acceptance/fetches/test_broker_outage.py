@@ -13,7 +13,7 @@ from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wai
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 SITES = 12
 RATES = ("1/s", "2/s", "5/s", "10/s")
@@ -39,7 +39,7 @@ def test_nothing_is_lost_or_early_when_the_broker_is_wiped_and_then_down(cluster
         done_at = {}
         for event in (*(f"wiped {wipe + 1}" for wipe in range(WIPES)), "down"):
             wait_for_progress(SITES, 30, "fetches to go on")
-            done_at[event] = states()[State.DONE]
+            done_at[event] = states()[FetchState.DONE]
             if event == "down":
                 cluster.stop_broker()
                 down_at = time.monotonic()
@@ -58,5 +58,5 @@ def test_nothing_is_lost_or_early_when_the_broker_is_wiped_and_then_down(cluster
     )
     assert done_at["down"] < len(urls), "the outage must come in the middle of the run"
     assert early(arrivals, intervals) == 0
-    assert states() == {State.DONE: len(urls) + len(late)}
+    assert states() == {FetchState.DONE: len(urls) + len(late)}
     assert {arrival.path for arrival in arrivals} >= {"/ok/asked-while-down"}

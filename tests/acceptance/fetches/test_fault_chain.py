@@ -30,7 +30,7 @@ from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [
     pytest.mark.alone,
@@ -117,7 +117,7 @@ def test_work_goes_on_after_every_fault(
         print(f"requests: {len(arrivals)}  early: {early}  of all but {len(late)} that a cable delayed")
         print(f"fetches: {states()}  attempts that failed: {failed_attempts()}  restarts: {chain.restarts}")
         assert early == 0
-        assert states() == {State.DONE: len(load.urls)}
+        assert states() == {FetchState.DONE: len(load.urls)}
         assert {fault: seconds for fault, seconds in goes_on_s.items() if seconds[0] > GOES_ON_WITHIN_S} == {}
 
 
@@ -200,7 +200,7 @@ def went_by(chain: Chain, load: Load, fault: Fault) -> Told:
 
 def failed_attempts() -> int:
     """Return how many attempts were counted and did not end in a result."""
-    done = Count("pk", filter=Q(state=State.DONE))
+    done = Count("pk", filter=Q(state=FetchState.DONE))
     counted = Fetch.objects.aggregate(failed=Coalesce(Sum("attempts"), 0) - done)
     return int(counted["failed"])
 

@@ -19,7 +19,7 @@ from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wai
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.processes.models import Process
 from weir.workers.processes.status import SILENT_AFTER_S, processes
 
@@ -45,7 +45,7 @@ class Work:
         repeated, too_early = len(arrivals) - len(self.urls), early(arrivals, self.intervals)
         print(f"\n{held}requests {len(arrivals)}, early {too_early}, repeated {repeated}")
         assert too_early == 0
-        assert states() == {State.DONE: len(self.urls)}
+        assert states() == {FetchState.DONE: len(self.urls)}
         return repeated
 
 
@@ -75,7 +75,7 @@ def test_what_a_frozen_fetcher_held_goes_on(cluster: Cluster, tmp_path: Path) ->
 
         cluster.processes["fetcher-1"].send_signal(signal.SIGSTOP)
         frozen_at = time.monotonic()
-        held = Fetch.objects.filter(state=State.RUNNING, claimed_by=frozen.pk)
+        held = Fetch.objects.filter(state=FetchState.RUNNING, claimed_by=frozen.pk)
         held_then = held.count()
         wait_for(lambda: frozen.name in silent(), KNOWN_WITHIN_S, "the frozen fetcher to be known")
         known_after_s = time.monotonic() - frozen_at

@@ -11,7 +11,7 @@ from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wai
 from tests.acceptance.judging import early
 from tests.waiting import wait_for
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 KILLS = 60 if "WEIR_FAULTS" in os.environ else 4
 SITES = 16
@@ -47,7 +47,7 @@ def test_every_url_ends_and_none_is_early_whatever_is_killed(cluster: Cluster, t
     losses = sum(Fetch.objects.values_list("losses", flat=True))
     print(f"\nkilled: {killed}  requests: {len(arrivals)}  early: {early(arrivals, intervals)}  lost: {losses}")
     assert early(arrivals, intervals) == 0
-    assert states() == {State.DONE: len(urls)}
+    assert states() == {FetchState.DONE: len(urls)}
     assert {(arrival.host, arrival.path) for arrival in arrivals} == {
         (host, f"/ok/{number}")
         for host in running.hosts

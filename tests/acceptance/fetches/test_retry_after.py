@@ -18,7 +18,7 @@ from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
 from weir.ratelimit.models import Slot
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 SEEN_AFTER_S = 0.2  # from then on no fetcher may start anything at a site that has refused
 GOES_ON_WITHIN_S = 2.0  # after the rest: dispatch ticks each second
@@ -100,7 +100,7 @@ def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
     share = used_share(arrivals, undisturbed, from_ns, until_ns)
     print(f"used by the others meanwhile: {share:.1%}")
     in_time(share > 0.9, f"other sites got {share:.1%} of their rates")
-    assert states() == {State.DONE: len(urls)}
+    assert states() == {FetchState.DONE: len(urls)}
     assert all(any(f"{host}:" in line for line in cluster.logged("site_backed_off")) for host in busy_hosts)
     pages = Counter(f"http://{page.host}:{running.port}{page.path}" for page in answers if page.status == 200)
     assert pages == dict.fromkeys(urls, 1)

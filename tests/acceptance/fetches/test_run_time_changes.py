@@ -10,7 +10,7 @@ from tests.waiting import in_time, wait_for
 from weir.ratelimit import site_settings
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 RATED, CANCELLED, STEADY = range(3)
 
@@ -58,7 +58,7 @@ def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(clus
     asked = {f"http://{arrival.host}:{running.port}{arrival.path}" for arrival in arrivals_at(running, CANCELLED)}
     assert len(taken_back) >= 25
     assert asked == {fetch.url for fetch in doomed} - set(taken_back)
-    assert Fetch.objects.filter(state=State.CANCELLED).count() == len(taken_back)
+    assert Fetch.objects.filter(state=FetchState.CANCELLED).count() == len(taken_back)
     at_ns = [arrival.at_ns for arrival in arrivals_at(running, CANCELLED)]
     assert min(later - earlier for earlier, later in pairwise(at_ns)) >= 250_000_000
     in_time((at_ns[-1] - at_ns[0]) / 1e9 < 1.15 * len(at_ns) / 4, "others did not use the slots of the cancelled")

@@ -13,7 +13,7 @@ from tests.acceptance.broker_faults import frozen, gone
 from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
 from tests.waiting import in_time, wait_for
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 from weir.workers.processes.models import Process
 from weir.workers.processes.status import SILENT_AFTER_S, processes
 
@@ -48,5 +48,5 @@ def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fa
             print(f"\nended after {ended_after_s}", states())
     assert {name: cluster.processes[name].returncode for name in NAMES} == dict.fromkeys(NAMES, 0)
     in_time(max(ended_after_s.values()) < END_WITHIN_S, f"not all ended within {END_WITHIN_S} s: {ended_after_s}")
-    assert states()[State.RUNNING] == 0
+    assert states()[FetchState.RUNNING] == 0
     assert not Process.objects.exists()

@@ -29,7 +29,7 @@ from tests.waiting import wait_for
 from weir.ratelimit.models import Site, StartTotal
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 LONG = "WEIR_FAULTS" in os.environ
 SEED = os.environ.get("WEIR_FAULTS_SEED", "weir")
@@ -81,7 +81,7 @@ def test_what_is_early_was_reported(cluster: Cluster, tmp_path: Path, wait_ms: i
     assert early(arrivals, intervals) == short
     assert metric == len(told) == sum(StartTotal.objects.values_list("out_of_time", flat=True))
     assert json.loads((tmp_path / "sites.json").read_text())["reads_without_kernel_time"] == 0
-    assert states() == {State.DONE: len(urls)}
+    assert states() == {FetchState.DONE: len(urls)}
     assert {(arrival.host, arrival.path) for arrival in arrivals} == set(map(_page, urls))
 
 
@@ -113,7 +113,7 @@ def _keep_at_work(
     urls: list[str] = []
     least = AHEAD_S * sum(1 / interval for interval in intervals.values())
     while not all(future.done() for future in stopping):
-        if Fetch.objects.filter(state=State.QUEUED).count() < least:
+        if Fetch.objects.filter(state=FetchState.QUEUED).count() < least:
             urls += _request(running, intervals, first + len(urls))
         time.sleep(1)
     return urls

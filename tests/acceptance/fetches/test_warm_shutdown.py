@@ -17,7 +17,7 @@ from tests.acceptance.conftest import Cluster, states
 from tests.waiting import wait_for
 from weir.workers import task_names
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 from weir.workers.processes.models import Process
 from weir.workers.processes.status import SILENT_AFTER_S, processes
 
@@ -56,7 +56,7 @@ def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_runnin
     assert not cluster.logged("broker_is_left"), "it answers"
     with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as client:
         assert client.llen("weir.fetch") == 1
-    assert states() == {State.RESERVED: 1}
+    assert states() == {FetchState.RESERVED: 1}
 
 
 def test_one_that_is_killed_while_it_stops_is_silent_like_any_other(cluster: Cluster) -> None:

@@ -24,8 +24,8 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
-from weir.workers.fetches.reports.why import Blocker, why
+from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.reports.why import FetchBlocker, why
 from weir.workers.processes.models import Process
 
 pytestmark = pytest.mark.faults
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.faults
 KNOWN_WITHIN_S = 10.0
 
 
-def headline(fetch: Fetch) -> Blocker:
+def headline(fetch: Fetch) -> FetchBlocker:
     found = why(fetch.pk).blockers
     for blocker in found:
         check_remedy(blocker)
@@ -44,7 +44,7 @@ def kinds(fetch: Fetch) -> set[str]:
     return {blocker.kind for blocker in why(fetch.pk).blockers}
 
 
-def says(situation: str, fetch: Fetch, kind: str, within_s: float = KNOWN_WITHIN_S) -> Blocker:
+def says(situation: str, fetch: Fetch, kind: str, within_s: float = KNOWN_WITHIN_S) -> FetchBlocker:
     """Wait until this is the first answer, and print it as a row of the table."""
     began = time.monotonic()
     if not comes_true(lambda: headline(fetch).kind == kind, within_s):
@@ -61,7 +61,7 @@ def says_too(situation: str, fetch: Fetch, kind: str) -> None:
 
 def ends_at(fetch: Fetch, until: float, slack_s: float) -> None:
     """The request is written no sooner than `until` (a timestamp), and soon afterwards."""
-    wait_for(lambda: Fetch.objects.get(pk=fetch.pk).state == State.DONE, 20, "the fetch to be done")
+    wait_for(lambda: Fetch.objects.get(pk=fetch.pk).state == FetchState.DONE, 20, "the fetch to be done")
     started_at = Fetch.objects.get(pk=fetch.pk).started_at
     assert started_at is not None
     assert until - 0.05 <= started_at.timestamp() <= until + slack_s
@@ -182,7 +182,7 @@ def broker_of(cluster: Cluster) -> Callable[[str], int]:
         try:
             return int(client.llen(queue))
         except redis.RedisError as error:
-            raise broker_link.Unreachable(str(error)) from error
+            raise broker_link.BrokerUnreachable(str(error)) from error
 
     return waiting_in
 
@@ -207,7 +207,7 @@ def test_times_that_are_told_are_those_at_which_it_goes_on(cluster: Cluster, tmp
             ends_at(page, until.timestamp(), 3.0)
         site_settings.set_rate(names[2], "1/2s")
         first, second = request_fetches([running.url(2, "/a"), running.url(2, "/b")])
-        wait_for(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, 20, "the first fetch")
+        wait_for(lambda: Fetch.objects.get(pk=first.pk).state == FetchState.DONE, 20, "the first fetch")
         wait_for(lambda: headline(second).kind == "slot", 20, "the slot of the second", every_s=0.02)
         until = says("it has a slot, which is ahead", second, "slot").until
         assert until is not None

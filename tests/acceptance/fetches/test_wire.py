@@ -24,7 +24,7 @@ from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
 from weir.ratelimit.models import Slot
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 LONG = "WEIR_FAULTS" in os.environ
 SITES = 200 if LONG else 16
@@ -75,7 +75,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
         from_ns = time.time_ns() + int(WARM_UP_S * 1e9)
         until_ns = from_ns + int(CALM_S * 1e9)
         wait_for(lambda: time.time_ns() > until_ns, WARM_UP_S + CALM_S + 5, "the measured time")
-        backlog = Fetch.objects.filter(state=State.QUEUED).values("site").distinct().count()
+        backlog = Fetch.objects.filter(state=FetchState.QUEUED).values("site").distinct().count()
         wait_for(all_ended, 180, f"all fetches to end: {states()}")
 
     arrivals = _seen(running)
@@ -90,7 +90,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     in_time(share >= LEAST_SHARE, f"{share:.1%} of what the rates allow")
     assert {arrival.place > 1 for arrival in arrivals} == {False, True}, "new and kept connections"
     assert len({arrival.client for arrival in arrivals}) == (len(FETCHERS) if separate else 1)
-    assert states() == {State.DONE: len(urls)}
+    assert states() == {FetchState.DONE: len(urls)}
     assert {_url(running, arrival) for arrival in arrivals} == set(urls)
 
 

@@ -31,7 +31,7 @@ from tests.forked import Forked
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -41,7 +41,7 @@ AT_ONCE = 10  # URLs of a site in a transaction
 SITES_AT_ONCE = 6
 ORDERS_AT_ONCE = 3
 MOST_EMAILS = 300  # on the way: mailers that are killed send some ten a second
-ON_THE_WAY = (State.PENDING, State.CLAIMED, State.SENDING)
+ON_THE_WAY = (EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)
 MOST_ATTEMPTS = 1_000
 AFTER_ERROR_S = 0.2
 PAUSE_S = 0.2

@@ -21,7 +21,7 @@ from weir.notifications.models import Notification, Reconciliation
 from weir.notifications.reconciliation import drift
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders.models import SHIPPED
 from weir.workers.recovery.models import Recovery
 
@@ -170,7 +170,7 @@ class Judge:
         shown = self.stage.asked(lambda: judging.shown_wrong(USERS))
         try:
             stored = self.stage.asked(lambda: drift.look(USERS))
-        except counters.Unreachable as error:
+        except counters.RedisUnreachable as error:
             return dict.fromkeys(USERS, str(error))
         return {
             **{int(str(user)): f"{found}" for user, found in stored.differing.items()},
@@ -210,7 +210,7 @@ class Judge:
         reasons: Counter[str] = Counter()
         for job, rows in (
             ("fetch", Fetch.objects.filter(state="failed").values_list("error", flat=True)),
-            ("e-mail", Email.objects.filter(state=State.FAILED).values_list("last_reply", flat=True)),
+            ("e-mail", Email.objects.filter(state=EmailState.FAILED).values_list("last_reply", flat=True)),
         ):
             reasons.update(self.stage.asked(lambda job=job, rows=rows: [f"{job}: {row[:60]}" for row in rows.all()]))  # type: ignore[misc]
         return reasons

@@ -29,7 +29,7 @@ from tests.waiting import wait_for
 from weir.notifications import inbox
 from weir.notifications.models import Reconciliation, UnreadCount
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.history.models import Total, Watermark
 from weir.workers.recovery.models import Recovery
 from weir.workers.schedule import entries
@@ -108,7 +108,7 @@ def do_all_jobs(cluster: Cluster, mails: MailServer) -> None:
         inbox.notify_many([*USERS], "news", "Hello")
         ship(10)
         wait_for(all_ended, 60, f"the fetches: {states()}")
-    assert states() == {State.DONE: FETCHES}
+    assert states() == {FetchState.DONE: FETCHES}
     wait_for(lambda: UnreadCount.objects.filter(unread_count=1).count() == len(USERS), 30, "the flush")
     wait_for(lambda: mails.received().total() == 10, 30, "the e-mails")
     wait_for(Reconciliation.objects.filter(trusted=True).exists, 60, "the reconciliation")

@@ -25,7 +25,7 @@ from tests.waiting import wait_for
 from weir.notifications import inbox
 from weir.notifications.models import UnreadCount
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 # In a mount namespace of its own, so that nobody else sees it. The checkout, which may lie below /tmp, stays visible.
 CONFINE = """
@@ -127,7 +127,7 @@ def test_processes_run_on_a_read_only_file_system(confined: Cluster) -> None:
             ship(5)
             wait_for(lambda: UnreadCount.objects.filter(unread_count=1).count() == len(USERS), 30, "the flush")
             wait_for(lambda: mails.received().total() == 5, 30, "the e-mails")
-    assert states() == {State.DONE: FETCHES}
+    assert states() == {FetchState.DONE: FETCHES}
     assert web_process.answer(f"{url}/readyz")[0] == 200
     for name in NAMES:
         command = [*CONFINED, sys.executable, "manage.py", "check_heartbeat", "--process", name]

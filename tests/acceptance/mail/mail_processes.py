@@ -19,7 +19,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 
 from benchmarks.once.published import PublishedShippedEmail
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import leases, runner
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
@@ -145,6 +145,6 @@ def _die_at(when: str, step: str) -> None:
     elif step == "claim":
         die_around(leases, "claim", when, lambda _, claimed: claimed)
     elif step == "record":
-        die_around(leases, "record", when, lambda arguments, _: arguments[1].state == State.SENT)
+        die_around(leases, "record", when, lambda arguments, _: arguments[1].state == EmailState.SENT)
     else:
         die_around(leases, step, when)

@@ -17,9 +17,9 @@ from django.db import transaction
 from tests.acceptance.mail.mail_processes import DOT, LONGEST_COMMAND
 from weir.postgres import statements
 from weir.workers.mail import kinds, outbox
-from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.kinds import Content, EmailAttachment
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import leases, outcomes, routes, runner
 from weir.workers.mail.sending.circuit_breaker import CircuitBreaker
 from weir.workers.mail.transports import connection, http, smtp
@@ -92,7 +92,7 @@ def _register_kinds() -> None:
             subject=f"Invoice {number}",
             text="It is attached.\n",
             html="<p>It is attached.</p>\n",
-            attachments=[Attachment(f"{number}.pdf", INVOICE, "application/pdf")],
+            attachments=[EmailAttachment(f"{number}.pdf", INVOICE, "application/pdf")],
         )
     )
     kinds.register(note)(lambda number: Content(subject=f"Note {number}", text="Your seat is reserved.\n" * 30))
@@ -103,14 +103,14 @@ def _die_at(when: str, step: str) -> None:
         "claim": [(leases, "claim", lambda _, claimed: claimed)],
         "begin": [(leases, "begin", lambda *_: True)],
         "request": [
-            (http.Connection, "_write", lambda *_: True),
-            (connection.Connection, "send", _is_content if when == "before" else _is_dot),
+            (http.ApiConnection, "_write", lambda *_: True),
+            (connection.SmtpConnection, "send", _is_content if when == "before" else _is_dot),
         ],
         "answer": [
-            (http.Connection, "_read", lambda *_: True),
+            (http.ApiConnection, "_read", lambda *_: True),
             (smtp.EmailBackend, "_transmit", lambda *_: True),
         ],
-        "record": [(leases, "record", lambda arguments, _: arguments[1].state == State.SENT)],
+        "record": [(leases, "record", lambda arguments, _: arguments[1].state == EmailState.SENT)],
     }
     for owner, name, counts in around[step]:
         die_around(owner, name, when, counts)

@@ -22,7 +22,7 @@ from tests.postfix import Postfix
 from tests.waiting import wait_for
 from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files
-from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from weir.workers.mail.evidence.verdicts import LoggedAttempt, LogOutcome, LogVerdict, Vouched, judge
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 EMAILS = 2_000 if AT_LENGTH else 60
@@ -52,8 +52,8 @@ class Sent:
     since: datetime
     until: datetime
 
-    def attempt(self) -> Attempt:
-        return Attempt(message_id=self.message_id, relay="", since=self.since, until=self.until)
+    def attempt(self) -> LoggedAttempt:
+        return LoggedAttempt(message_id=self.message_id, relay="", since=self.since, until=self.until)
 
 
 Server = Postfix | Exim
@@ -123,8 +123,8 @@ def _judge_logs(servers: dict[str, Server], folder: Path) -> None:
         empty: Vouched(complete_from=begin, complete_until=end, clock_error=CLOCK_ERROR, queue_empty=empty)
         for empty in (True, False)
     }
-    wrong: list[tuple[int, Sent, Verdict]] = []
-    outcomes, why = Counter[Outcome](), Counter[str]()
+    wrong: list[tuple[int, Sent, LogVerdict]] = []
+    outcomes, why = Counter[LogOutcome](), Counter[str]()
     for number in range(ROUNDS):
         damage = Damage(folder / str(number), Random(f"{seed} {number}"), harmless=number == 0)  # noqa: S311
         verdicts = judged(damage, said, sent, vouched[number % 2 == 0])
@@ -138,10 +138,10 @@ def _judge_logs(servers: dict[str, Server], folder: Path) -> None:
     for found in wrong:
         print("wrong:", *found)
     assert wrong == []
-    assert [verdict.why for _, verdict in undamaged if verdict.outcome is Outcome.STILL_UNKNOWN] == []
+    assert [verdict.why for _, verdict in undamaged if verdict.outcome is LogOutcome.STILL_UNKNOWN] == []
 
     for each, verdict in verdicts:
-        if verdict.outcome is Outcome.NOT_ACCEPTED:
+        if verdict.outcome is LogOutcome.NOT_ACCEPTED:
             submit(chance.choice(list(servers.values())), each.message_id, "reply")
     settle_down(servers)
     assert [message_id for message_id, number in received(servers).items() if number > 1] == []
@@ -241,24 +241,24 @@ def received(servers: dict[str, Server]) -> Counter[str]:
 
 def judged(
     damage: Damage, said: dict[str, list[Said]], sent: Sequence[Sent], vouched: Vouched
-) -> list[tuple[Sent, Verdict]]:
+) -> list[tuple[Sent, LogVerdict]]:
     names = [name for host, lines in said.items() for name in damage.write(host, lines)]
     with files.opened(names) as opened:
         logs = reading.read(opened, [each.message_id for each in sent], UTC)
     return [(each, judge(each.attempt(), logs, vouched)) for each in sent]
 
 
-def is_wrong(verdict: Verdict, came: int) -> bool:
-    return verdict.outcome is (Outcome.NOT_ACCEPTED if came else Outcome.ACCEPTED)
+def is_wrong(verdict: LogVerdict, came: int) -> bool:
+    return verdict.outcome is (LogOutcome.NOT_ACCEPTED if came else LogOutcome.ACCEPTED)
 
 
-def reasons(verdicts: Sequence[tuple[Sent, Verdict]]) -> Counter[str]:
+def reasons(verdicts: Sequence[tuple[Sent, LogVerdict]]) -> Counter[str]:
     """Count why e-mails stay unknown."""
-    unknown = [verdict.why for _, verdict in verdicts if verdict.outcome is Outcome.STILL_UNKNOWN]
+    unknown = [verdict.why for _, verdict in verdicts if verdict.outcome is LogOutcome.STILL_UNKNOWN]
     return Counter(next((words for words in REASONS if words in why), why) for why in unknown)
 
 
-def tell(name: str, outcomes: Counter[Outcome], why: Counter[str]) -> None:
+def tell(name: str, outcomes: Counter[LogOutcome], why: Counter[str]) -> None:
     """Print how many there are of each outcome, and why they stay unknown."""
-    counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in Outcome)
+    counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in LogOutcome)
     print(f"{name}: {counts};", ", ".join(f"{number:,} {words}" for words, number in why.most_common()))

@@ -24,7 +24,7 @@ from tests.integration.conftest import database_now
 from tests.waiting import wait_for
 from weir.workers.mail import outbox
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.orders.models import SHIPPED, Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
@@ -139,7 +139,7 @@ def test_after_an_outage_nothing_is_transmitted_whose_time_is_over(processes: Pr
     came = [event for event in server.events() if event.event == mail_server.ACCEPTED]
     assert [event for event in came if event.at_ns > (ends[event.message_id] + SLACK).timestamp() * 1e9] == []
     assert Counter(event.message_id for event in came) == Counter(email.message_id for email in in_time)
-    assert set(Email.objects.filter(state=State.EXPIRED)) == set(late)
+    assert set(Email.objects.filter(state=EmailState.EXPIRED)) == set(late)
 
 
 def queue(key: str, life: timedelta) -> Email:
@@ -178,10 +178,10 @@ def judge(processes: Processes, clerks: list[ForkServerProcess], server: MailSer
     assert max(accepted.values()) == 1
     addresses = customers()
     for email in emails:
-        expected = {State.SENT: {1}, State.FAILED: {0}, State.UNKNOWN: {0, 1}}[State(email.state)]
+        expected = {EmailState.SENT: {1}, EmailState.FAILED: {0}, EmailState.UNKNOWN: {0, 1}}[EmailState(email.state)]
         assert accepted[email.message_id] in expected, (email, email.last_reply)
-        assert email.state != State.FAILED or addresses[email.key].startswith("refuse"), email.last_reply
-    return [email for email in emails if email.state == State.UNKNOWN]
+        assert email.state != EmailState.FAILED or addresses[email.key].startswith("refuse"), email.last_reply
+    return [email for email in emails if email.state == EmailState.UNKNOWN]
 
 
 @pytest.mark.faults
@@ -213,7 +213,7 @@ def came(server: MailServer) -> Counter[str]:
 
 def unfinished() -> bool:
     """Tell whether an e-mail will still change by itself."""
-    return Email.objects.filter(state__in=(State.PENDING, State.CLAIMED, State.SENDING)).exists()
+    return Email.objects.filter(state__in=(EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)).exists()
 
 
 def explain_unknown(unknown: list[Email], server: MailServer, killed: dict[int | None, str]) -> None:

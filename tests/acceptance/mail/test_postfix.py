@@ -23,10 +23,10 @@ from tests.postfix import Postfix
 from tests.waiting import wait_for
 from weir.workers.mail.evidence import settling
 from weir.workers.mail.evidence.settling import Report
-from weir.workers.mail.evidence.verdicts import Outcome, Vouched
+from weir.workers.mail.evidence.verdicts import LogOutcome, Vouched
 from weir.workers.mail.management.evidence import local_zone
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -76,8 +76,10 @@ def test_postfix_and_mailers_are_killed_nothing_is_accepted_twice_and_the_log_se
     report = judge(server, begin)
     print(f"\nverdicts: {dict(report.counts())}; {report.logs.lines} lines of the log")
     came = {message_id for message_id, _ in server.received()}
-    assert report.counts()[Outcome.STILL_UNKNOWN] == 0, [each.verdict.why for each in report.judged]
-    wrong = [each for each in report.judged if (each.verdict.outcome == Outcome.ACCEPTED) != (each.message_id in came)]
+    assert report.counts()[LogOutcome.STILL_UNKNOWN] == 0, [each.verdict.why for each in report.judged]
+    wrong = [
+        each for each in report.judged if (each.verdict.outcome == LogOutcome.ACCEPTED) != (each.message_id in came)
+    ]
     assert wrong == []
     assert report.counts().total() >= len(STEPS) * KILLS_A_STEP
 
@@ -86,7 +88,7 @@ def test_postfix_and_mailers_are_killed_nothing_is_accepted_twice_and_the_log_se
     wait_for(lambda: not unfinished(), 120, "what is sent again")
     processes.finish()
     server.wait_until_queue_is_empty()
-    assert set(Email.objects.values_list("state", flat=True)) == {State.SENT}
+    assert set(Email.objects.values_list("state", flat=True)) == {EmailState.SENT}
     assert accepted_more_than_once(server) == []
     assert {message_id for message_id, _ in server.received()} == set(
         Email.objects.values_list("message_id", flat=True)
@@ -108,9 +110,9 @@ def test_what_postfix_returns_is_bounced(processes: Processes, server: Postfix, 
     processes.finish()
     report = handle_reports(server.mailbox)
     ended = {email.recipient: email for email in Email.objects.all()}
-    assert ended["ada@nowhere.invalid"].state == State.BOUNCED, report
+    assert ended["ada@nowhere.invalid"].state == EmailState.BOUNCED, report
     assert ended["ada@nowhere.invalid"].last_reply.startswith("5.4.4 unable to look up host")
-    assert ended["bob@customers.example"].state == State.SENT
+    assert ended["bob@customers.example"].state == EmailState.SENT
     assert not list(server.mailbox.glob("new/*"))
 
 
@@ -133,7 +135,7 @@ def send_and_kill(processes: Processes, server: Postfix) -> None:
         if number % MAILERS_A_POSTFIX == 1:
             server.kill()
             server.start()
-    wait_for(lambda: Email.objects.filter(state=State.SENT).count() > KILLS, 60, "e-mails that go out again")
+    wait_for(lambda: Email.objects.filter(state=EmailState.SENT).count() > KILLS, 60, "e-mails that go out again")
     for step in STEPS * KILLS_A_STEP:
         processes.gone(processes.start(roles.keep_sending, processes.stop, step))
     wait_for(lambda: Email.objects.count() >= ORDERS, 300, f"{ORDERS} orders")
@@ -147,7 +149,7 @@ def send_and_kill(processes: Processes, server: Postfix) -> None:
 
 def wait_until_log_goes_on(server: Postfix) -> None:
     """Wait until each attempt has ended for certain, and have Postfix log a line after that."""
-    last = Email.objects.filter(state=State.UNKNOWN).aggregate(Max("sending_since"))["sending_since__max"]
+    last = Email.objects.filter(state=EmailState.UNKNOWN).aggregate(Max("sending_since"))["sending_since__max"]
     end = last + timedelta(seconds=MAIL_SETTINGS["WEIR_MAIL_UNKNOWN_AFTER"]) + 2 * CLOCK_ERROR
     wait_for(lambda: datetime.now(UTC) > end, 60, "the end of all attempts")
     lines = server.log.read_bytes().count(b"\n")

@@ -20,7 +20,7 @@ from tests.acceptance.mail.test_mail_kills import unfinished
 from tests.acceptance.processes import Processes
 from tests.waiting import comes_true, wait_for
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 EMAILS = 5_500 if AT_LENGTH else 50  # of a scene
@@ -194,9 +194,9 @@ def test_whoever_is_killed_a_provider_accepts_no_email_twice_and_none_stays_unkn
     for email in emails:
         is_refused = email.recipient.startswith("refuse")
         assert accepted[email.recipient] == (not is_refused), (email, email.last_reply)
-        assert email.state == State.SENT or is_refused, (email, email.last_reply)
-        assert email.state == State.SENT or "422" in email.last_reply, (email, email.last_reply)
-        assert email.state in {State.SENT, State.FAILED} or is_asked(email), (email, email.last_reply)
+        assert email.state == EmailState.SENT or is_refused, (email, email.last_reply)
+        assert email.state == EmailState.SENT or "422" in email.last_reply, (email, email.last_reply)
+        assert email.state in {EmailState.SENT, EmailState.FAILED} or is_asked(email), (email, email.last_reply)
 
 
 @pytest.mark.faults
@@ -226,11 +226,11 @@ def test_what_a_mail_server_may_have_accepted_never_goes_by_the_second_relay(
     print(f"{by_provider.total()} by the provider; {still_refused(emails)} refused ones are still asked about")
     assert min(by_server.total(), by_provider.total()) > 0
     for email in emails:
-        expected = {State.SENT: {1}, State.UNKNOWN: {0, 1}}.get(State(email.state), {0})
+        expected = {EmailState.SENT: {1}, EmailState.UNKNOWN: {0, 1}}.get(EmailState(email.state), {0})
         assert accepted[email.recipient] in expected, (email, email.last_reply)
-        ends_well = email.state in {State.SENT, State.UNKNOWN} or email.recipient.startswith("refuse")
+        ends_well = email.state in {EmailState.SENT, EmailState.UNKNOWN} or email.recipient.startswith("refuse")
         assert ends_well, (email, email.last_reply)
-    unknown = [email for email in emails if email.state == State.UNKNOWN]
+    unknown = [email for email in emails if email.state == EmailState.UNKNOWN]
     assert [email for email in unknown if email.recipient in by_provider] == []
     assert {email.relay for email in unknown} <= {f"{mail_server.HOST}:{coming_and_going.server.port}"}
     explain(unknown, coming_and_going, scene)
@@ -280,7 +280,7 @@ def accepted_by_recipient(events: list[mail_server.Event] | list[mail_provider.E
 
 def is_asked(email: Email) -> bool:
     """Tell whether the provider is still asked about the e-mail: a refusal says nothing of an earlier attempt."""
-    return email.state == State.PENDING and email.ask_until is not None
+    return email.state == EmailState.PENDING and email.ask_until is not None
 
 
 def still_refused(emails: list[Email]) -> int:
@@ -290,6 +290,6 @@ def still_refused(emails: list[Email]) -> int:
 
 def unfinished_but_refused() -> bool:
     """Tell whether an e-mail will still change by itself within the time of a test."""
-    refused = Email.objects.filter(state=State.PENDING, ask_until__isnull=False, last_reply__contains="422")
-    held = Email.objects.filter(state__in=(State.PENDING, State.CLAIMED, State.SENDING))
+    refused = Email.objects.filter(state=EmailState.PENDING, ask_until__isnull=False, last_reply__contains="422")
+    held = Email.objects.filter(state__in=(EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING))
     return unfinished() and held.exclude(pk__in=refused.values("pk")).exists()

@@ -16,7 +16,7 @@ from tests.integration.conftest import database_now
 from tests.waiting import wait_for
 from weir.workers import broker_link
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 from weir.workers.processes.models import Process
@@ -79,14 +79,14 @@ def test_shipped_emails_go_out_at_once_and_without_messages_a_tick_later(cluster
     """A message from ship needs no beat; where messages are lost, beat is enough."""
     cluster.start("mailer", "mailer")
     ship(20)
-    wait_for(lambda: states() == {State.SENT}, 10, "the e-mails, without beat")
+    wait_for(lambda: states() == {EmailState.SENT}, 10, "the e-mails, without beat")
     wait_for(lambda: rests(cluster), 20, "the mailer to have done all that it was told")
     cluster.stop_broker()
     ship(5)
-    assert states() == {State.SENT, State.PENDING}
+    assert states() == {EmailState.SENT, EmailState.PENDING}
     cluster.start_broker()
     cluster.start("beat", "beat")
-    wait_for(lambda: states() == {State.SENT}, 40, "the e-mails of which nobody was told")
+    wait_for(lambda: states() == {EmailState.SENT}, 40, "the e-mails of which nobody was told")
     assert set(server.received().values()) == {1}
     assert server.received().total() == 25
 
@@ -102,7 +102,9 @@ def test_who_kills_a_mailer_in_the_middle_gets_no_email_twice(cluster: Cluster, 
     assert child.ppid() == cluster.processes["mailer"].pid
     child.send_signal(signal.SIGKILL)
     ship(20)
-    wait_for(lambda: states() == {State.SENT, State.UNKNOWN}, 40, "all others to be sent, and one to be unknown")
+    wait_for(
+        lambda: states() == {EmailState.SENT, EmailState.UNKNOWN}, 40, "all others to be sent, and one to be unknown"
+    )
     (unknown,) = Email.objects.unknown()
     assert unknown.claimed_by == worker
     assert set(server.received().values()) == {1}

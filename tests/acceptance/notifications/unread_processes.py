@@ -114,7 +114,7 @@ def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> Non
     while goes_on(stop):
         try:
             flush.flush_sealed()
-        except counters.Unreachable:  # the machine is busy
+        except counters.RedisUnreachable:  # the machine is busy
             time.sleep(calls.LEFT_ALONE_S)
 
 
@@ -123,7 +123,7 @@ def keep_reconciling(stop: Path) -> None:
     while goes_on(stop):
         try:
             reconcile.run_pass()
-        except counters.Unreachable:
+        except counters.RedisUnreachable:
             time.sleep(calls.LEFT_ALONE_S)
         time.sleep(0.5)
 

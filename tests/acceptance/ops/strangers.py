@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Door, Entry
-from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.mail.models import Email, PausedKind, RelayHold
 from weir.workers.processes.models import Process
 
@@ -63,14 +63,14 @@ def _write_robots(sites: list[Site]) -> None:
 def _write_fetches(sites: list[Site]) -> tuple[int, int, int]:
     now, site = timezone.now(), sites[0]
     failed = [
-        Fetch(url=url, site=site, state=State.FAILED, error=error, headers=[[MARKUP, error]], finished_at=now)
+        Fetch(url=url, site=site, state=FetchState.FAILED, error=error, headers=[[MARKUP, error]], finished_at=now)
         for url, error in [(LINK, LONG), (LONG, LONG), *[(f"https://{SITE}/{MARKUP}{'y' * 2000}", SHORTER)] * MORE]
     ]
     Fetch.objects.bulk_create(failed)
     done = Fetch.objects.create(
         url=LINK,
         site=site,
-        state=State.DONE,
+        state=FetchState.DONE,
         status_code=200,
         headers=[["content-type", "text/html"], [MARKUP, MARKUP]] + [[LINK, LONG[:1500]]] * 40,
         finished_at=now,

@@ -30,7 +30,7 @@ from weir.ratelimit.models import Slot
 from weir.workers.fetches.models import Fetch
 from weir.workers.history.models import Watermark
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 TOKEN = "a-long-random-text"  # noqa: S105  of the tests
 WEBS = ("web-1", "web-2", "web-3")
@@ -97,7 +97,7 @@ def work(cluster: Cluster, running: sites.Sites, name: str, *, users: int) -> No
     urls = ["no URL", *(running.url(n % 2, f"/{name}/{n}") for n in range(120))]
     web_process.manage(cluster, "shell", "-c", ASK.format(urls=urls, emails=10, users=users, name=name))
     wait_for(all_ended, 60, "the fetches")
-    wait_for(lambda: not Email.objects.exclude(state=State.SENT).exists(), 60, "the e-mails")
+    wait_for(lambda: not Email.objects.exclude(state=EmailState.SENT).exists(), 60, "the e-mails")
     numbers = FlushedEpoch.objects.all()
     wait_for(lambda: numbers.aggregate(sum=Sum("users"))["sum"] == flushed + users, 60, "the flush")
 

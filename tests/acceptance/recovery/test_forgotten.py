@@ -21,7 +21,7 @@ from weir.notifications.models import Reconciliation
 from weir.postgres.timeline.models import KnownTimeline
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.recovery.models import Recovery
 
 SITES = 12
@@ -124,7 +124,7 @@ def test_nothing_is_granted_twice(
         cluster.start("mailer", "mailer")
         inbox.notify_many([*USERS], "news", "Lost")
         ship(5)
-        wait_for(lambda: not Email.objects.exclude(state=State.SENT).exists(), 30, "the e-mails")
+        wait_for(lambda: not Email.objects.exclude(state=EmailState.SENT).exists(), 30, "the e-mails")
         wait_for_progress(60, 60, "fetches")
 
         if processes == NEW:
@@ -141,12 +141,12 @@ def test_nothing_is_granted_twice(
         wait_for_progress(30, 60, "fetches")
         going_s = time.monotonic() - began
         ship(3)
-        wait_for(lambda: Email.objects.filter(state=State.SENT).count() == 3, 30, "the new e-mails")
+        wait_for(lambda: Email.objects.filter(state=EmailState.SENT).count() == 3, 30, "the new e-mails")
         wait_for(Reconciliation.objects.filter(trusted=True).exists, 60, "Redis to be trusted")
         assert judging.shown_wrong() == {}
     arrivals, _ = site_log.read_arrivals(running.log)
     [recovery] = Recovery.objects.all()
-    unknown = Email.objects.filter(state=State.UNKNOWN, phase=Phase.FORGOTTEN).count()
+    unknown = Email.objects.filter(state=EmailState.UNKNOWN, phase=Phase.FORGOTTEN).count()
     print(
         f"\n{kind.__name__}: recovered after {recovered_s:.1f} s, fetches after {going_s:.1f} s; "
         f"{len(arrivals)} requests, {judging.early(arrivals, intervals)} early; "
@@ -184,7 +184,7 @@ def test_a_synchronous_standby_forgets_nothing(cluster: Cluster, server: Server,
         wait_for_progress(30, 60, "fetches")
         going_s = time.monotonic() - began
         ship(3)
-        wait_for(lambda: not Email.objects.exclude(state=State.SENT).exists(), 60, "the e-mails")
+        wait_for(lambda: not Email.objects.exclude(state=EmailState.SENT).exists(), 60, "the e-mails")
     arrivals, _ = site_log.read_arrivals(running.log)
     print(f"\nknown after {known_s:.1f} s, fetches after {going_s:.1f} s; {judging.early(arrivals, intervals)} early")
     assert judging.early(arrivals, intervals) == 0

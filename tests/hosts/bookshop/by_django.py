@@ -7,7 +7,7 @@ from django.test import TestCase, TransactionTestCase
 from weir.notifications import inbox
 from weir.ratelimit.models import Site
 from weir.testing import captured_fetches, sent_emails, throttled_hosts
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 from .tasks import BUYER, look_at_stock
 from .views import COVER
@@ -33,7 +33,7 @@ class OrderTest(TestCase):
 
     def test_a_cover_comes(self) -> None:
         self.client.post("/order/", {"book": "Emma"})
-        assert self.fetches.answer(COVER, body="a girl").state == State.DONE
+        assert self.fetches.answer(COVER, body="a girl").state == FetchState.DONE
         assert inbox.page(BUYER)[0].title == "a girl"
 
     def test_a_task_is_throttled(self) -> None:

@@ -14,7 +14,7 @@ from weir.ratelimit.throttle import throttle
 from weir.testing import CapturedFetches
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
 
 from .tasks import BUYER, cover_came, look_at_stock
@@ -60,7 +60,7 @@ def test_an_order_that_is_committed(
     assert captured_fetches.urls == [COVER]
     assert inbox.unread_count(BUYER) == 1
     assert [email.subject for email in sent_emails] == ["Your order of Emma"]
-    assert captured_fetches.answer(COVER, body="a girl").state == State.DONE
+    assert captured_fetches.answer(COVER, body="a girl").state == FetchState.DONE
     assert inbox.page(BUYER)[0].title == "a girl"
     assert [email.subject for email in sent_emails] == ["Your order of Emma", "Your order of a girl"]
 
@@ -81,7 +81,7 @@ def test_a_cover_comes(
     with commit():
         order(client)
     fetch = captured_fetches.answer(COVER, 200, b"a girl", headers={"Content-Type": "text/plain"})
-    assert (fetch.state, fetch.status_code, fetch.content) == (State.DONE, 200, b"a girl")
+    assert (fetch.state, fetch.status_code, fetch.content) == (FetchState.DONE, 200, b"a girl")
     assert fetch.headers == [["Content-Type", "text/plain"]]
     assert fetch.on_done_called_at is not None
     assert inbox.page(BUYER)[0].title == "a girl"
@@ -94,9 +94,9 @@ def test_no_cover_comes(client: Client, commit: Any, captured_fetches: CapturedF
         order(client)
     with commit():
         order(client)
-    assert captured_fetches.fail(COVER, "no route to host").state == State.FAILED
+    assert captured_fetches.fail(COVER, "no route to host").state == FetchState.FAILED
     assert inbox.page(BUYER)[0].title == "no cover: no route to host"
-    assert captured_fetches.answer(captured_fetches[1], 404).state == State.DONE
+    assert captured_fetches.answer(captured_fetches[1], 404).state == FetchState.DONE
     assert inbox.page(BUYER)[0].title == "no cover: 404"
 
 
@@ -123,5 +123,5 @@ def test_a_fetch_is_taken_back(commit: Any, captured_fetches: CapturedFetches) -
         fetch = request_fetch(COVER, on_done=cover_came)
     assert cancel(fetch.pk)
     assert inbox.page(BUYER)[0].title == "no cover: None"
-    assert Fetch.objects.get(pk=fetch.pk).state == State.CANCELLED
+    assert Fetch.objects.get(pk=fetch.pk).state == FetchState.CANCELLED
     assert captured_fetches[0] == fetch

@@ -2,7 +2,7 @@ from celery import shared_task
 from django.db import transaction
 
 from weir.notifications import inbox
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail import outbox
 from weir.workers.throttled.decorator import throttled_task
 
@@ -14,7 +14,7 @@ BUYER = 7
 def cover_came(fetch_id: int) -> None:
     """Tell the buyer of the cover, or that there is none; raise where the answer cannot be read."""
     fetch = Fetch.objects.get(pk=fetch_id)
-    is_there = fetch.state == State.DONE and fetch.status_code == 200
+    is_there = fetch.state == FetchState.DONE and fetch.status_code == 200
     title = (fetch.content or b"").decode("ascii") if is_there else f"no cover: {fetch.error or fetch.status_code}"
     inbox.notify(BUYER, "cover", title, dedupe_key=str(fetch_id))
     outbox.send_once("bookshop.ordered", f"cover {fetch_id}", to="kim@example.com", context={"book": title})

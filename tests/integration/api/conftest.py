@@ -5,15 +5,15 @@ import pytest
 from tests import programs
 from tests.programs import World
 from weir.api.operations import sites, status
-from weir.ops.snapshots import Snapshot
+from weir.ops.snapshots import OverviewSnapshot
 
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sites, status):
         for name, kept in vars(module).items():
-            if isinstance(kept, Snapshot):
-                monkeypatch.setattr(module, name, Snapshot())
+            if isinstance(kept, OverviewSnapshot):
+                monkeypatch.setattr(module, name, OverviewSnapshot())
 
 
 @pytest.fixture

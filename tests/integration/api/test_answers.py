@@ -17,9 +17,9 @@ from weir.api import idempotency
 from weir.api.http import problems
 from weir.api.models import KeptAnswer
 from weir.notifications import inbox
-from weir.notifications.counters import Unreachable
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.redis_link.calls import RedisUnreachable
 from weir.workers.fetches import strays
 from weir.workers.fetches.models import Fetch
 
@@ -219,7 +219,7 @@ def aborted() -> Exception:
         (OperationalError("away"), problems.UNAVAILABLE),
         (InterfaceError("the connection is closed"), problems.UNAVAILABLE),
         (InternalError("a standby takes no writes"), problems.UNAVAILABLE),
-        (Unreachable("Redis is away"), problems.UNAVAILABLE),
+        (RedisUnreachable("Redis is away"), problems.UNAVAILABLE),
         (ProgrammingError("no such column"), problems.FAILED),  # which nobody puts right by waiting
         (TransactionManagementError("within a transaction"), problems.FAILED),
         (aborted(), problems.FAILED),

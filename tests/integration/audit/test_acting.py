@@ -24,8 +24,8 @@ from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door, Entry
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
-from weir.workers.fetches.retrying import MoreThanExpected
+from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.retrying import MoreFetchesThanExpected
 from weir.workers.mail.actions import addresses, emails, kinds
 from weir.workers.mail.models import Act, Email, PausedKind
 from weir.workers.orders import shipping
@@ -155,7 +155,7 @@ def test_fetches_are_cancelled_and_retried() -> None:
     assert fetches.cancel(ADA, queued.pk)
     assert (last().target, last().after) == (f"fetch {queued.pk}", {"state": "cancelled"})
     assert not fetches.cancel(ADA, queued.pk)
-    Fetch.objects.filter(pk=failed.pk).update(state=State.FAILED, error="lost", finished_at=Now())
+    Fetch.objects.filter(pk=failed.pk).update(state=FetchState.FAILED, error="lost", finished_at=Now())
     assert fetches.retry(ADA, Fetch.objects.all(), {"site": HOST, "status": None}).queued == 1
     assert (last().target, last().after) == (f"fetches site {HOST}", {"queued": 1})
     assert Entry.objects.count() == 2
@@ -163,23 +163,23 @@ def test_fetches_are_cancelled_and_retried() -> None:
 
 def test_never_more_than_expected() -> None:
     request_fetches([f"http://{HOST}/{number}" for number in range(3)])
-    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
     assert fetches.would_retry(Fetch.objects.all()) == 3
-    with pytest.raises(MoreThanExpected, match="More than 2 fetches would be queued again"):
+    with pytest.raises(MoreFetchesThanExpected, match="More than 2 fetches would be queued again"):
         fetches.retry(ADA, Fetch.objects.all(), {}, expected=2)
     with pytest.raises(CommandError, match="More than 2"):
         call_command("fetches", "retry", "--all", "--expect", "2")
-    assert Fetch.objects.filter(state=State.FAILED).count() == 3
+    assert Fetch.objects.filter(state=FetchState.FAILED).count() == 3
     call_command("fetches", "retry", "--all", "--expect", "3")
-    assert not Fetch.objects.filter(state=State.FAILED).exists()
+    assert not Fetch.objects.filter(state=FetchState.FAILED).exists()
 
 
 def test_a_dry_run_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     request_fetches([f"http://{HOST}/{number}" for number in range(3)])
-    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
     call_command("fetches", "retry", "--all", "--dry-run", "--json")
     assert json.loads(capsys.readouterr().out) == {"would_retry": 3}
-    assert Fetch.objects.filter(state=State.FAILED).count() == 3
+    assert Fetch.objects.filter(state=FetchState.FAILED).count() == 3
     assert not Entry.objects.exists()
 
 

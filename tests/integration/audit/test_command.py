@@ -7,12 +7,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from weir.workers.audit import listing
-from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.audit.models import Door, Entry
 
 pytestmark = pytest.mark.django_db
 ADA = Actor(name="ada", door=Door.API, may=lambda _: True)
-PAUSE = Action("sites.pause", "weir_ratelimit.change_site")
+PAUSE = AuditedAction("sites.pause", "weir_ratelimit.change_site")
 
 
 @pytest.fixture(autouse=True)

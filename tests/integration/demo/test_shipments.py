@@ -22,7 +22,7 @@ from project.processes.procfile import Processes
 from tests.integration.conftest import Eventually, InThreads, Message
 from weir.workers import task_names
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
 from weir.workers.orders.models import Order
 
@@ -88,10 +88,10 @@ def test_customers_have_every_kind_of_mail_server() -> None:
 @pytest.mark.usefixtures("messages")
 def test_every_state_is_counted(shipments: Shipments) -> None:
     """What is neither sent nor failed nor unknown is pending."""
-    for number, state in enumerate([State.SENT, State.FAILED, State.PENDING, State.PENDING]):
+    for number, state in enumerate([EmailState.SENT, EmailState.FAILED, EmailState.PENDING, EmailState.PENDING]):
         email = shipped(number)
         email.state, email.last_reply = state, "said"
-        email.sent_at = Now() if state == State.SENT else None
+        email.sent_at = Now() if state == EmailState.SENT else None
         email.save()
     assert shipments.look() == Emails(shipped=4, emails_sent=1, emails_failed=1)
     assert shipments.look().pending == 2
@@ -116,7 +116,7 @@ def test_an_email_that_is_sent_and_was_never_received_is_found_at_the_end(
     """Of two e-mails that are `sent`, the mail server's list has one; compared when the warehouse has stopped."""
     deliver(server, shipped(1), shipped(3))
     shipped(2)
-    Email.objects.exclude(key=str(Order.objects.get(number="000003").pk)).update(state=State.SENT, sent_at=Now())
+    Email.objects.exclude(key=str(Order.objects.get(number="000003").pk)).update(state=EmailState.SENT, sent_at=Now())
     assert shipments.look().emails_never_received == 0
     shipments.program.stop()
     assert shipments.look().emails_never_received == 1

@@ -46,10 +46,10 @@ from weir.workers.fetches.fetcher.http.attempt import Attempt
 from weir.workers.fetches.fetcher.http.session import Session
 from weir.workers.fetches.fetcher.results import outcomes, writer
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
-from weir.workers.fetches.fetcher.wire.connection import Connection
-from weir.workers.fetches.jobs import Event, Outcome
+from weir.workers.fetches.fetcher.wire.connection import HttpConnection
+from weir.workers.fetches.jobs import Event, FetchOutcome
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.processes.ending import EX_SOFTWARE
@@ -448,7 +448,7 @@ def a_fetcher() -> Iterator[Fetcher]:
 
 
 def held() -> list[str]:
-    return list(Fetch.objects.filter(state__in=[State.RESERVED, State.RUNNING]).values_list("url", flat=True))
+    return list(Fetch.objects.filter(state__in=[FetchState.RESERVED, FetchState.RUNNING]).values_list("url", flat=True))
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
@@ -527,7 +527,7 @@ def do_meanwhile(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None
     """Once these fetches are claimed, do what happens while they wait."""
     wait = {what: fetch for what, fetch in fetches.items() if made[what].meanwhile is not nothing}
     keys = [fetch.pk for fetch in wait.values()]
-    wait_for(lambda: Fetch.objects.filter(pk__in=keys, state=State.RUNNING).count() == len(keys), "claims")
+    wait_for(lambda: Fetch.objects.filter(pk__in=keys, state=FetchState.RUNNING).count() == len(keys), "claims")
     for what, fetch in wait.items():
         made[what].meanwhile(fetch)
 
@@ -540,14 +540,14 @@ def unreadable_pages() -> Iterator[None]:
     def out_of_memory(_data: memoryview) -> None:
         raise MemoryError
 
-    async def answer(of: Session, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
+    async def answer(of: Session, attempt: Attempt, connection: HttpConnection, reader: AnswerReader) -> Event:
         if attempt.job.url.endswith(OUT_OF_MEMORY):
             reader.feed = out_of_memory  # type: ignore[assignment,method-assign]
         if attempt.job.url.endswith(UNREADABLE):
             asyncio.get_running_loop().call_later(IN_BODY_S, connection.fail, MemoryError())
         return await beginning(of, attempt, connection, reader)
 
-    def judged(event: Event, **options: Any) -> Outcome:
+    def judged(event: Event, **options: Any) -> FetchOutcome:
         outcome = judge(event, **options)
         return replace(outcome, status_code=10**6) if event.job.url.endswith(REFUSED) else outcome
 
@@ -706,7 +706,7 @@ def without_servers(runs: Runs) -> dict[str, Seen]:
 
         def cut() -> None:
             wait_for(lambda: runs.sites.asked("/slow/1000"), "the request")
-            wait_for(lambda: Fetch.objects.filter(pk=called.pk, state=State.DONE).exists(), "the other result")
+            wait_for(lambda: Fetch.objects.filter(pk=called.pk, state=FetchState.DONE).exists(), "the other result")
             with connection.cursor() as cursor:
                 cursor.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

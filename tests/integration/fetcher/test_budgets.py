@@ -8,7 +8,7 @@ import pytest
 
 from demo.fakes import sites
 from tests.integration.conftest import StartPython
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,9 +109,9 @@ def test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fai
     output, _ = start_python(SCRIPT + WAITS, many_sites.url(0, "/big/4194304/1")).communicate(timeout=90)
     said = "no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)"
     given_back, again, failed = json.loads(output)
-    assert given_back == [State.QUEUED, 0, said]
-    assert again == [State.QUEUED, 1, said]
-    assert failed == [State.FAILED, 2, f"{said} (attempt 2 of 2)"]
+    assert given_back == [FetchState.QUEUED, 0, said]
+    assert again == [FetchState.QUEUED, 1, said]
+    assert failed == [FetchState.FAILED, 2, f"{said} (attempt 2 of 2)"]
 
 
 def test_more_sites_than_descriptors_are_all_fetched(many_sites: sites.Sites, start_python: StartPython) -> None:

@@ -34,8 +34,8 @@ from weir.workers.fetches.fetcher import claim as claiming
 from weir.workers.fetches.fetcher.claim import successors_of
 from weir.workers.fetches.fetcher.lease import longest_hold_s
 from weir.workers.fetches.fetcher.results.store import store
-from weir.workers.fetches.jobs import Job, Outcome
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.jobs import FetchOutcome, Job
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -61,11 +61,11 @@ def test_claimed_fetches_run_with_a_lease() -> None:
     """What is claimed is running, and is held until all deadlines have passed after the end of its run."""
     ids = reserved(3)
     assert [job.fetch_id for job in claim(ids)] == ids
-    for fetch in Fetch.objects.filter(state=State.RUNNING, slot_id__isnull=False):
+    for fetch in Fetch.objects.filter(state=FetchState.RUNNING, slot_id__isnull=False):
         slot = Slot.objects.get(pk=fetch.slot_id or 0)
         assert fetch.lease_until == slot.use_until + timedelta(seconds=longest_hold_s())
         assert (slot.released_at, slot.finished_at) == (None, None)
-    assert states() == {State.RUNNING}
+    assert states() == {FetchState.RUNNING}
 
 
 def test_a_lease_ends_soon_after_the_last_start_whatever_the_burst() -> None:
@@ -171,11 +171,11 @@ def test_a_message_that_comes_twice_claims_nothing() -> None:
     assert list(Fetch.objects.order_by("pk").values()) == before
 
 
-@pytest.mark.parametrize("state", [State.QUEUED, State.DONE, State.FAILED, State.CANCELLED])
-def test_only_what_is_reserved_is_claimed(state: State) -> None:
+@pytest.mark.parametrize("state", [FetchState.QUEUED, FetchState.DONE, FetchState.FAILED, FetchState.CANCELLED])
+def test_only_what_is_reserved_is_claimed(state: FetchState) -> None:
     """A late message about a fetch that has gone on, or gone back, claims nothing."""
     ids = reserved(2)
-    ended = None if state == State.QUEUED else database_now()
+    ended = None if state == FetchState.QUEUED else database_now()
     Fetch.objects.filter(pk=ids[0]).update(state=state, finished_at=ended, status_code=200, error="because")
     assert [job.fetch_id for job in claim(ids)] == ids[1:]
     assert Fetch.objects.get(pk=ids[0]).state == state
@@ -192,7 +192,7 @@ def test_claimers_at_once_share_nothing(in_threads: InThreads) -> None:
     ids = reserved(600, rate="10/s", sites=20)
     claimed: list[list[Job]] = in_threads(4, lambda _number: claim(ids))
     assert sorted(job.fetch_id for jobs in claimed for job in jobs) == sorted(ids)
-    assert states() == {State.RUNNING}
+    assert states() == {FetchState.RUNNING}
 
 
 def test_a_run_has_one_holder_however_often_its_message_comes(in_threads: InThreads) -> None:
@@ -214,7 +214,7 @@ def test_a_claim_refuses_to_run_inside_a_transaction() -> None:
     ids = reserved(1)
     with pytest.raises(TransactionManagementError), transaction.atomic():
         claim(ids)
-    assert states() == {State.RESERVED}
+    assert states() == {FetchState.RESERVED}
 
 
 # --- back to the queue --------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_a_fetch_whose_run_is_over_goes_back(messages: list[Message]) -> None:
     messages.clear()
     assert claim(ids) == []
     for fetch in Fetch.objects.all():
-        assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (State.QUEUED, None, None, 0)
+        assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (FetchState.QUEUED, None, None, 0)
     assert not Slot.objects.filter(released_at=None).exists()
     assert Site.objects.get().has_backlog
     assert messages == [dispatch_message(SITE)]
@@ -270,7 +270,9 @@ def test_a_fetch_whose_site_was_recalled_since_goes_back(how: str) -> None:
     assert {job.url for job in jobs} == {f"https://1.{SITE}/"}
     assert len(jobs) == 2
     closed = Fetch.objects.filter(site__name=name)
-    assert set(closed.values_list("state", "slot_id", "lease_until", "attempts")) == {(State.QUEUED, None, None, 0)}
+    assert set(closed.values_list("state", "slot_id", "lease_until", "attempts")) == {
+        (FetchState.QUEUED, None, None, 0)
+    }
     assert Slot.objects.filter(released_at__isnull=False).count() == 2
 
 
@@ -288,7 +290,7 @@ def test_a_fetch_is_held_or_cancelled_and_never_both(in_threads: InThreads) -> N
     """However claims and cancels meet, a cancelled fetch is not claimed, or its fetcher learns of it."""
     ids = reserved(300, rate="10/s")
     jobs, cancelled = in_threads(2, lambda number: claim(ids) if number == 0 else [i for i in ids[::-1] if cancel(i)])
-    held = set(Fetch.objects.filter(state=State.RUNNING).values_list("pk", flat=True))
+    held = set(Fetch.objects.filter(state=FetchState.RUNNING).values_list("pk", flat=True))
     assert sorted([*held, *cancelled]) == sorted(ids)
     claimed = {job.fetch_id: job.slot_id for job in jobs}
     assert held <= claimed.keys()
@@ -327,9 +329,9 @@ def test_a_successor_that_comes_while_a_claim_waits_is_not_left_behind(
     successor.refresh_from_db()
     slot.refresh_from_db()
     if others:
-        assert (successor.state, successor.slot_id, slot.passed_on_at is None) == (State.QUEUED, None, False)
+        assert (successor.state, successor.slot_id, slot.passed_on_at is None) == (FetchState.QUEUED, None, False)
     else:
-        assert (successor.state, successor.slot_id, slot.passed_on_at) == (State.RUNNING, slot.pk, None)
+        assert (successor.state, successor.slot_id, slot.passed_on_at) == (FetchState.RUNNING, slot.pk, None)
     assert slot.released_at is None
 
 
@@ -338,12 +340,12 @@ def test_a_repeated_message_does_not_claim_a_successor() -> None:
     ids = reserved(3)
     message = list(Slot.objects.order_by("pk").values_list("pk", flat=True))
     assert len(claiming.claim(message, Confirmation(asked_at=0))) == 3
-    Fetch.objects.filter(pk=ids[1]).update(state=State.RESERVED)
+    Fetch.objects.filter(pk=ids[1]).update(state=FetchState.RESERVED)
     assert claiming.claim(message, Confirmation(asked_at=0)) == []
     assert list(Fetch.objects.order_by("pk").values_list("state", "slot_id", "attempts")) == [
-        (State.RUNNING, message[0], 0),
-        (State.QUEUED, None, 0),
-        (State.RUNNING, message[2], 0),
+        (FetchState.RUNNING, message[0], 0),
+        (FetchState.QUEUED, None, 0),
+        (FetchState.RUNNING, message[2], 0),
     ]
     assert not Slot.objects.filter(released_at__isnull=False).exists(), "its start lies within the other's run"
 
@@ -353,7 +355,13 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
     settings.WEIR_FETCH_RETENTION = 600
     [first] = reserved(1)
     [job] = claim([first])
-    store([Outcome(fetch_id=first, slot_id=job.slot_id, state=State.DONE, status_code=200, etag='"v1"', content=b"")])
+    store(
+        [
+            FetchOutcome(
+                fetch_id=first, slot_id=job.slot_id, state=FetchState.DONE, status_code=200, etag='"v1"', content=b""
+            )
+        ]
+    )
 
     def relied_on(age_s: int) -> bool:
         Fetch.objects.filter(pk=first).update(finished_at=database_now() - timedelta(seconds=age_s))
@@ -361,7 +369,7 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
         Site.objects.update(next_start=database_now())
         assert dispatch() == 1
         [again] = claim([fetch.pk])
-        store([Outcome(fetch_id=fetch.pk, slot_id=again.slot_id, state=State.FAILED, error="is not asked")])
+        store([FetchOutcome(fetch_id=fetch.pk, slot_id=again.slot_id, state=FetchState.FAILED, error="is not asked")])
         return again.validators is not None
 
     assert relied_on(500)
@@ -383,7 +391,13 @@ def test_only_a_good_result_of_what_is_sent_is_relied_on(stored: str, asked: str
     """Another spelling, such as earlier versions made of a URL, may be another page to its site."""
     [first] = reserved(1)
     [job] = claim([first])
-    store([Outcome(fetch_id=first, slot_id=job.slot_id, state=State.DONE, status_code=200, etag='"v1"', content=b"")])
+    store(
+        [
+            FetchOutcome(
+                fetch_id=first, slot_id=job.slot_id, state=FetchState.DONE, status_code=200, etag='"v1"', content=b""
+            )
+        ]
+    )
     Fetch.objects.filter(pk=first).update(hop_url=stored)
     fetch = request_fetch(asked, revalidate=True)
     Site.objects.update(next_start=database_now())
@@ -396,9 +410,9 @@ def test_a_message_that_is_older_than_the_reservation_claims_nothing() -> None:
     """A fetch that was taken back and reserved for again belongs to the newer message alone: a run has one holder."""
     reserved(2)
     old_message = list(Slot.objects.values_list("pk", flat=True))
-    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Fetch.objects.update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     Site.objects.update(has_backlog=True, next_start=database_now())
     dispatch()
     assert claiming.claim(old_message, Confirmation(asked_at=0)) == []
-    assert states() == {State.RESERVED}
+    assert states() == {FetchState.RESERVED}
     assert len(claim(list(Fetch.objects.values_list("pk", flat=True)))) == 2

@@ -22,9 +22,9 @@ from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.http import lookup_shares
 from weir.workers.fetches.fetcher.http.attempt import Attempt
-from weir.workers.fetches.fetcher.in_flight import Batch
+from weir.workers.fetches.fetcher.in_flight import BatchInFlight
 from weir.workers.fetches.fetcher.wire import pool
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,8 +45,10 @@ def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: 
     fetcher.close(2.0)
     thread.join(2)
     assert not thread.is_alive()
-    assert Fetch.objects.get(pk=soon.pk).state == State.DONE
-    assert {(f.state, f.attempts) for f in Fetch.objects.filter(pk__in=[f.pk for f in later])} == {(State.QUEUED, 0)}
+    assert Fetch.objects.get(pk=soon.pk).state == FetchState.DONE
+    assert {(f.state, f.attempts) for f in Fetch.objects.filter(pk__in=[f.pk for f in later])} == {
+        (FetchState.QUEUED, 0)
+    }
 
 
 def test_a_site_reached_by_two_processes_keeps_its_interval_at_the_wire(
@@ -80,7 +82,7 @@ def test_a_fetch_leaves_no_work_to_the_garbage_collector(
     try:
         for number in range(5):
             Site.objects.update(next_start=database_now())  # the grace of the last one is not waited for
-            assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
+            assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == FetchState.DONE
         # The one connection remembers the context, and so the attempt, that opened it. The last task ends a moment
         # after the writer got its event.
         eventually(
@@ -99,13 +101,13 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     fetch = request_fetch(running_sites.url(0, "/ok"))
     [job] = claim(reserve_all(), fetcher._confirmation)
     fetcher._held += 1
-    batch = Batch([job])
+    batch = BatchInFlight([job])
     late = replace(job, run=replace(job.run, start_until=clock.now() - 1))
     fetcher._loop.call_soon_threadsafe(fetcher._start, [late], batch)
     batch.wait()
     fetcher.close(1.0)
     fetch.refresh_from_db()
-    assert (fetch.state, fetch.attempts) == (State.QUEUED, 0)
+    assert (fetch.state, fetch.attempts) == (FetchState.QUEUED, 0)
     assert not opened
 
 
@@ -123,7 +125,7 @@ def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: Settings, monke
         fetcher.close(1.0)
         told.set()
     after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches]).order_by("attempts")
-    assert [(fetch.state, fetch.attempts) for fetch in after] == [(State.QUEUED, 0), (State.QUEUED, 1)]
+    assert [(fetch.state, fetch.attempts) for fetch in after] == [(FetchState.QUEUED, 0), (FetchState.QUEUED, 1)]
     assert "no answer from DNS" in after[1].error
 
 
@@ -136,7 +138,7 @@ def test_a_session_that_can_only_read_is_left(running_sites: sites.Sites, fetche
             cursor.execute("SET default_transaction_read_only = on")
 
     fetcher._claimer.submit(demote).result()
-    assert fetched(request_fetch(running_sites.url(0, "/ok")), fetcher).state == State.DONE
+    assert fetched(request_fetch(running_sites.url(0, "/ok")), fetcher).state == FetchState.DONE
 
 
 def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
@@ -147,9 +149,9 @@ def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
     site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "20/s")
     fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)  # its connection waits for the next
     raced = fetched(request_fetch(running_sites.url(0, "/closing/1"), max_attempts=1), fetcher)
-    assert (raced.state, raced.attempts) == (State.DONE, 1), raced.error
+    assert (raced.state, raced.attempts) == (FetchState.DONE, 1), raced.error
     closed_on = fetched(request_fetch(running_sites.url(0, "/close/"), max_attempts=1), fetcher)
-    assert (closed_on.state, closed_on.attempts) == (State.FAILED, 1)
+    assert (closed_on.state, closed_on.attempts) == (FetchState.FAILED, 1)
     assert "closed the connection" in closed_on.error
     arrivals, _ = site_log.read_arrivals(running_sites.log)
     assert [arrival.path for arrival in arrivals] == ["/ok", *["/closing/1"] * 2, *["/close/"] * 2]
@@ -159,12 +161,12 @@ def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
 def test_a_long_header_is_read(running_sites: sites.Sites, fetcher: Fetcher) -> None:
     """Some sites send policies and cookies of many kilobytes."""
     fetch = fetched(request_fetch(running_sites.url(0, "/longheader/70000"), max_attempts=1), fetcher)
-    assert fetch.state == State.DONE, fetch.error
+    assert fetch.state == FetchState.DONE, fetch.error
 
 
-@pytest.mark.parametrize(("headers", "state"), [(3, State.DONE), (100, State.FAILED)])
+@pytest.mark.parametrize(("headers", "state"), [(3, FetchState.DONE), (100, FetchState.FAILED)])
 def test_the_headers_of_an_answer_are_bounded_together(
-    running_sites: sites.Sites, fetcher: Fetcher, headers: int, state: State
+    running_sites: sites.Sites, fetcher: Fetcher, headers: int, state: FetchState
 ) -> None:
     """A thousand long ones are 64 MB, which the loop reads, the writer copies, and PostgreSQL stores."""
     fetch = fetched(request_fetch(running_sites.url(0, f"/manyheaders/{headers}"), max_attempts=1), fetcher)

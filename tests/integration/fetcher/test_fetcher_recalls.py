@@ -26,9 +26,9 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher import recall_watcher, successors
 from weir.workers.fetches.fetcher.claim import successors_of
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob, Stage
+from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob, Stage
 from weir.workers.fetches.jobs import Job
-from weir.workers.fetches.models import Fetch, FetchBody, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -77,7 +77,7 @@ def test_a_refusal_stops_the_whole_site_and_no_other(running_sites: sites.Sites,
     fetcher.close(1.0)
     assert paths(running_sites) == ["/status/429"]
     in_time(len(paths(running_sites, 1)) >= 6, "fewer than 6 of 8 requests of the other site had their slots used")
-    assert counts() == {(State.QUEUED, 1), (State.QUEUED, 0), (State.DONE, 1)}
+    assert counts() == {(FetchState.QUEUED, 1), (FetchState.QUEUED, 0), (FetchState.DONE, 1)}
     refused = Site.objects.get(name=refusing)
     assert refused.backed_off_until is not None
     assert refused.recalled_at is not None
@@ -101,7 +101,7 @@ def test_a_recall_by_another_process_takes_effect_at_once(
     assert not thread.is_alive(), "its jobs wait for nothing any more"
     fetcher.close(1.0)
     assert all(arrival.at_ns < paused_ns + 200_000_000 for arrival in site_log.read_arrivals(running_sites.log)[0])
-    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+    assert counts() == {(FetchState.QUEUED, 0), (FetchState.DONE, 1)}
 
 
 def test_a_fetcher_that_cannot_ask_starts_nothing(
@@ -126,7 +126,7 @@ def test_a_fetcher_that_cannot_ask_starts_nothing(
     last_ns = max(arrival.at_ns for arrival in site_log.read_arrivals(running_sites.log)[0])
     assert last_ns < locked_ns + 600_000_000
     assert 1 <= len(paths(running_sites)) < 6
-    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+    assert counts() == {(FetchState.QUEUED, 0), (FetchState.DONE, 1)}
 
 
 def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
@@ -148,8 +148,8 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
     assert paths(running_sites) == ["/ok/first", "/ok/successor"]
     assert min(judge.gaps_ns(site_log.read_arrivals(running_sites.log)[0])) >= 2_000_000_000
     successor.refresh_from_db()
-    assert (successor.state, successor.slot_id) == (State.DONE, slot_ids[1])
-    assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
+    assert (successor.state, successor.slot_id) == (FetchState.DONE, slot_ids[1])
+    assert Fetch.objects.get(pk=cancelled.pk).state == FetchState.CANCELLED
 
 
 def test_many_slots_that_are_passed_on_at_once_are_looked_up_by_few_statements(
@@ -162,7 +162,7 @@ def test_many_slots_that_are_passed_on_at_once_are_looked_up_by_few_statements(
         statements.append(len(jobs))
         return []
 
-    passed_on = [HeldJob(job=job(number), batch=Batch([]), stage=Stage.WRITTEN) for number in range(1, 451)]
+    passed_on = [HeldJob(job=job(number), batch=BatchInFlight([]), stage=Stage.WRITTEN) for number in range(1, 451)]
     answers = [passed_on]
     monkeypatch.setattr(successors, "successors_of", look_up)
     monkeypatch.setattr(fetcher._in_flight, "apply", lambda _recalls: answers.pop() if answers else [])
@@ -187,7 +187,7 @@ def test_several_successors_take_over_at_once(
     eventually(lambda: len(paths(running_sites)) == 4, "the requests of both successors")
     fetcher.close(1.0)
     assert {(fetch.state, fetch.slot_id) for fetch in Fetch.objects.filter(pk__in=[one.pk for one in following])} == {
-        (State.DONE, slot_id) for slot_id in slot_ids[2:4]
+        (FetchState.DONE, slot_id) for slot_id in slot_ids[2:4]
     }
 
 
@@ -210,7 +210,7 @@ def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queu
     successor = request_fetch(running_sites.url(0, "/ok/successor"))
     thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
     thread.start()
-    eventually(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, "the first result")
+    eventually(lambda: Fetch.objects.get(pk=first.pk).state == FetchState.DONE, "the first result")
     assert cancel(cancelled.pk)
     assert asked.wait(20)
     closing = threading.Thread(target=fetcher.close, args=(10.0,))
@@ -220,7 +220,7 @@ def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queu
     closing.join(20)
     thread.join(20)
     successor.refresh_from_db()
-    assert (successor.state, successor.attempts, successor.slot_id) == (State.QUEUED, 0, None)
+    assert (successor.state, successor.attempts, successor.slot_id) == (FetchState.QUEUED, 0, None)
 
 
 def test_a_successor_that_cannot_be_looked_up_is_said_and_held_by_nobody(
@@ -242,14 +242,14 @@ def test_a_successor_that_cannot_be_looked_up_is_said_and_held_by_nobody(
     request_fetch(running_sites.url(0, "/ok/successor"))
     thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
     thread.start()
-    eventually(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, "the first result")
+    eventually(lambda: Fetch.objects.get(pk=first.pk).state == FetchState.DONE, "the first result")
     assert cancel(cancelled.pk)
     eventually(lambda: "successor_not_looked_up" in caplog.text, "the log line")
     thread.join(5)
     assert not thread.is_alive()
     eventually(lambda: not fetcher._held, "the room of the cancelled fetch")
     site(running_sites, 1, "10/s")
-    assert fetched(request_fetch(running_sites.url(1, "/ok/other")), fetcher).state == State.DONE
+    assert fetched(request_fetch(running_sites.url(1, "/ok/other")), fetcher).state == FetchState.DONE
 
 
 def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(
@@ -292,7 +292,7 @@ def test_what_was_recalled_while_a_fetcher_could_not_ask_is_void_however_long_th
     eventually(lambda: time.monotonic() > cut_off_at + CONFIRMED_FOR_S, "the last answer to be too old")
     thread = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
     thread.start()
-    eventually(lambda: Fetch.objects.filter(state=State.RUNNING).count() == 3, "all to be claimed")
+    eventually(lambda: Fetch.objects.filter(state=FetchState.RUNNING).count() == 3, "all to be claimed")
     site_settings.pause(name)
     paused_at = time.monotonic()
     eventually(lambda: time.monotonic() > paused_at + 1, "the recall to be a while ago")
@@ -311,7 +311,7 @@ def test_a_request_that_is_given_up_when_the_fetcher_stops_has_used_its_slot(
     fetcher.run_batch(reserve_all())
     eventually(lambda: paths(running_sites), "the request")
     fetcher.close(0.1)
-    assert counts() == {(State.QUEUED, 0)}
+    assert counts() == {(FetchState.QUEUED, 0)}
     assert Slot.objects.get().finished_at is not None
     assert slots.estimate(name) > 3_000
 
@@ -321,7 +321,7 @@ def test_a_run_has_no_more_in_flight_than_it_may(running_sites: sites.Sites, fet
     site(running_sites, 0, "100/s", max_concurrency=2)
     fetches = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(6)])
     for fetch in fetches:
-        assert fetched(fetch, fetcher).state == State.DONE
+        assert fetched(fetch, fetcher).state == FetchState.DONE
     at_ns = [arrival.at_ns for arrival in site_log.read_arrivals(running_sites.log)[0]]
     assert len(at_ns) == 6
     assert all(third - first >= 300_000_000 for first, third in zip(at_ns, at_ns[2:], strict=False))
@@ -340,9 +340,9 @@ def test_a_site_that_hangs_uses_up_its_share_only(
     fetcher.run_batch(reserve_all())
     assert len(paths(running_sites, 0)) == 4
     for other in others:
-        assert fetched(other, fetcher).state == State.DONE
+        assert fetched(other, fetcher).state == FetchState.DONE
     fetcher.close(3.0)
-    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+    assert counts() == {(FetchState.QUEUED, 0), (FetchState.DONE, 1)}
 
 
 def test_sites_that_hang_keep_no_message_from_being_taken(
@@ -356,7 +356,7 @@ def test_sites_that_hang_keep_no_message_from_being_taken(
         request_fetches([running.url(place, f"/slow/60000/{n}") for place in range(9) for n in range(11)])
 
         def hanging() -> int:
-            return Fetch.objects.filter(state=State.RUNNING).count()
+            return Fetch.objects.filter(state=FetchState.RUNNING).count()
 
         def all_others_are_given_back() -> bool:
             if not hanging():  # nothing was asked yet, or all slots were missed, as other processes had the processors
@@ -372,7 +372,7 @@ def test_sites_that_hang_keep_no_message_from_being_taken(
         message.start()
         eventually(lambda: not message.is_alive(), "the message to be taken", seconds=10)
         for other in others:
-            assert fetched(other, fetcher).state == State.DONE
+            assert fetched(other, fetcher).state == FetchState.DONE
         assert hanging() == before
         fetcher.close(0.1)
 
@@ -409,7 +409,7 @@ def test_a_revalidation_ends_with_the_body_of_the_last_good_result(page: str, fe
     first = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
     assert (first.status_code, first.content, first.unchanged_from_id) == (200, b"page", None)
     second = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
-    assert (second.state, second.status_code) == (State.DONE, 304)
+    assert (second.state, second.status_code) == (FetchState.DONE, 304)
     assert (second.content, second.unchanged_from_id) == (b"page", first.pk)
     third = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
     assert third.unchanged_from_id == first.pk, "of the body itself, not of what refers to it"

@@ -26,7 +26,7 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.http.connector import Connector
 from weir.workers.fetches.fetcher.http.resolver import AddrInfo
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.targets import UrlParts
 
@@ -188,7 +188,7 @@ def test_no_form_gets_through(fetch_all: FetchAll, listener: Listener, connected
     wrong = {
         form.what: fetch.error
         for form, fetch in zip(FORMS, ended, strict=True)
-        if fetch.state != State.FAILED or not re.search(form.refusal, fetch.error)
+        if fetch.state != FetchState.FAILED or not re.search(form.refusal, fetch.error)
     }
     assert wrong == {}
     assert Fetch.objects.filter(is_robots=True).exists() == weir_settings.WEIR_OBEY_ROBOTS
@@ -208,7 +208,7 @@ def test_no_redirect_gets_through(
     assert len(site_log.read_arrivals(origin.log)[0]) > len(locations)
     for fetch, location in zip(ended, locations, strict=True):
         stayed = fetch.hop_url.startswith(origin.url(0, "/"))
-        assert stayed or (fetch.state == State.FAILED and fetch.error), location
+        assert stayed or (fetch.state == FetchState.FAILED and fetch.error), location
 
 
 def test_no_answer_of_a_name_server_gets_through(
@@ -220,7 +220,7 @@ def test_no_answer_of_a_name_server_gets_through(
     print(f"\n{len(ANSWERS)} answers of a name server, {len(connected_to)} through")
     assert (connected_to, listener.connections) == ([], [])
     for name, fetch in zip(names, ended, strict=True):
-        assert fetch.state == State.FAILED
+        assert fetch.state == FetchState.FAILED
         assert f"{name} resolves to " in fetch.error
 
 
@@ -244,7 +244,7 @@ def test_a_name_with_one_permitted_address_is_fetched_from_that_one(
     """The forbidden addresses of a name are not even tried, wherever they stand among its answers."""
     names["mixed.example"] = (*HERE, "10.0.0.1", origin.hosts[0], "::ffff:127.0.0.1")
     [fetch] = fetch_all([f"http://mixed.example:{origin.port}/"])
-    assert fetch.state == State.DONE
+    assert fetch.state == FetchState.DONE
     assert connected_to == [origin.hosts[0]]
 
 
@@ -261,10 +261,10 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(
 
     monkeypatch.setattr(socket, "getaddrinfo", rebinding)
     [first] = fetch_all([f"http://rebind.example:{origin.port}/first"])
-    assert first.state == State.DONE
+    assert first.state == FetchState.DONE
     assert asked == ["rebind.example"], "checked and used the one answer"
     [second] = fetch_all([f"http://rebind.example:{origin.port}/second"])
-    assert second.state == State.FAILED
+    assert second.state == FetchState.FAILED
     assert "rebind.example resolves to 127.0.0.1 is loopback" in second.error
     assert connected_to == [origin.hosts[0]]
 
@@ -280,7 +280,7 @@ def test_the_environment_names_no_proxy(
     for variable in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, f"http://127.0.0.1:{listener.server_port}")
     [fetch] = fetch_all([origin.url(0, "/")])
-    assert fetch.state == State.DONE
+    assert fetch.state == FetchState.DONE
     assert (connected_to, listener.connections) == ([origin.hosts[0]], [])
 
 
@@ -294,6 +294,6 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
 
     monkeypatch.setattr(Connector, "_addresses", addresses)
     [fetch] = fetch_all([f"http://127.0.0.1:{listener.server_port}/"])
-    assert fetch.state == State.FAILED
+    assert fetch.state == FetchState.FAILED
     assert "127.0.0.1 is loopback" in fetch.error
     assert (listener.connections, listener.requests) == (["127.0.0.1"], [])

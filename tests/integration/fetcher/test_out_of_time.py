@@ -19,7 +19,7 @@ from weir.ratelimit.slots import SlotTooFar
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.wire.channel import Channel
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -94,7 +94,7 @@ def test_a_start_out_of_its_time_is_told_everywhere(
     assert name in line
     assert "late_ms" in line
     assert "secret" not in line
-    assert Fetch.objects.get().state == State.DONE
+    assert Fetch.objects.get().state == FetchState.DONE
 
 
 def test_what_waits_in_another_run_does_not_start_close_behind(
@@ -111,10 +111,10 @@ def test_what_waits_in_another_run_does_not_start_close_behind(
     stop(0.85)  # the other slot has come by then
     fetcher.run_batch(slot_ids[0])
     second.join(10)
-    eventually(lambda: Fetch.objects.filter(state=State.QUEUED, attempts=0).count() == 1, "the second fetch")
+    eventually(lambda: Fetch.objects.filter(state=FetchState.QUEUED, attempts=0).count() == 1, "the second fetch")
     assert Site.objects.get().starts_out_of_time == 1
     fetcher.run_batch(reserve_all())
-    eventually(lambda: Fetch.objects.filter(state=State.DONE).count() == 2, "both results")
+    eventually(lambda: Fetch.objects.filter(state=FetchState.DONE).count() == 2, "both results")
     arrivals = judge.times_by_host(site_log.read_arrivals(running_sites.log)[0])
     assert min(later - earlier for [times] in [arrivals.values()] for earlier, later in pairwise(times)) > 4.9e8
 

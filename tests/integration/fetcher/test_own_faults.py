@@ -7,7 +7,7 @@ import pytest
 
 from demo.fakes import sites
 from tests.integration.conftest import StartPython
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,8 +55,8 @@ def test_a_fetcher_without_descriptors_gives_back_and_goes_on(
     output, _ = start_python(SCRIPT, *urls).communicate(timeout=60)
     told = json.loads(output)
     assert told["allowed"], "the fetcher raises its limit"
-    assert told["without"] == [State.QUEUED, 0, ""]
-    assert told["afterwards"] == [State.DONE, 1, ""]
+    assert told["without"] == [FetchState.QUEUED, 0, ""]
+    assert told["afterwards"] == [FetchState.DONE, 1, ""]
 
 
 # A process with a network of its own, which has four local ports, asks one address for more at once.
@@ -107,6 +107,6 @@ def test_a_fetcher_without_local_ports_gives_back_and_goes_on(tmp_path: Path, st
     told = json.loads(output)
     if "unavailable" in told:
         pytest.skip("this host lets nobody have a network of their own")
-    assert told["ends"] == [[State.DONE, 1, ""]]
+    assert told["ends"] == [[FetchState.DONE, 1, ""]]
     assert len(told["said"]) == 1
     assert "Cannot assign requested address" in told["said"][0]

@@ -14,7 +14,7 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
 from weir.workers.fetches.fetcher.results.writer import SUSPECT_LOSSES
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,7 +63,7 @@ def be_lost() -> None:
     Fetch.objects.exclude(lease_until=None).update(lease_until=database_now() - HOUR)
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
     sweep()
-    Fetch.objects.filter(state=State.QUEUED).update(not_before=database_now() - HOUR)
+    Fetch.objects.filter(state=FetchState.QUEUED).update(not_before=database_now() - HOUR)
     Site.objects.update(next_start=database_now() - HOUR, due_at=None, has_backlog=True)
 
 
@@ -89,11 +89,11 @@ def test_what_a_fetcher_dies_of_counts_against_that_fetch_alone(
         counted.append(Fetch.objects.get(pk=poison.pk).attempts)
     assert counted == [*[0] * (deaths - 2), 1, 2]
     poison.refresh_from_db()
-    assert (poison.state, poison.losses) == (State.FAILED, deaths)
+    assert (poison.state, poison.losses) == (FetchState.FAILED, deaths)
     assert poison.error.endswith("before the lease ran out (attempt 2 of 2)")
     ends = Fetch.objects.filter(pk__in=[fetch.pk for fetch in others]).values_list("state", "error", "attempts")
     if dies_in == "writer":
-        assert set(ends) == {(State.DONE, "", 1)}
+        assert set(ends) == {(FetchState.DONE, "", 1)}
         assert Fetch.objects.filter(losses=deaths).count() == len(others) + 1, "all were in flight each time"
     else:
-        assert {(state, error) for state, error, _ in ends} == {(State.DONE, "")}
+        assert {(state, error) for state, error, _ in ends} == {(FetchState.DONE, "")}

@@ -21,7 +21,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports.why import why
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -126,7 +126,7 @@ def test_a_site_is_asked_again_when_the_time_is_over_that_it_states(serving: Ser
         assert site.next_after_s() >= ASKED_S, form
         in_time(site.next_after_s() < ASKED_S + 2, f"{form}: asked again after {site.next_after_s():.1f} s")
         assert len(site.asked["/second"]) == 1, form
-    assert set(Fetch.objects.values_list("state", "status_code")) == {(State.DONE, 200)}
+    assert set(Fetch.objects.values_list("state", "status_code")) == {(FetchState.DONE, 200)}
     assert Fetch.objects.filter(attempts=2).count() == sum(
         status in {403, 429, 503, 529} for status, _ in FORMS.values()
     )
@@ -143,10 +143,10 @@ def test_a_status_refuses_where_the_settings_of_the_site_name_it(serving: Servin
     site_settings.set_rate(not_named.name, "3/s", grace=timedelta(seconds=2), refusing=[])
     refused, *answered = [request_fetch(site.url("/first")) for site in (named, other, not_named)]
     for fetch in answered:
-        assert fetched(fetch, fetcher).state == State.DONE
+        assert fetched(fetch, fetcher).state == FetchState.DONE
     fetch_until(fetcher, lambda: Fetch.objects.get(pk=refused.pk).attempts, "the first attempt")
     refused = Fetch.objects.get(pk=refused.pk)
-    assert (refused.state, refused.error) == (State.QUEUED, "the site answered 404")
+    assert (refused.state, refused.error) == (FetchState.QUEUED, "the site answered 404")
     fetch_until(fetcher, lambda: Site.objects.filter(backed_off_until__isnull=False).exists(), "the back-off")
     assert Site.objects.get(backed_off_until__isnull=False).name == named.name
     assert blockers(refused)["backed off"].endswith("and is backed off: it answered 404.")
@@ -162,7 +162,7 @@ def test_a_quota_that_is_used_up_stops_what_waits_and_costs_a_statement(
     waiting = request_fetches([site.url(f"/{n}") for n in range(5)])
     with capture_logs() as logged:
         fetcher.run_batch(reserve_all())
-        eventually(lambda: Fetch.objects.filter(state=State.DONE).exists(), "the first answer")
+        eventually(lambda: Fetch.objects.filter(state=FetchState.DONE).exists(), "the first answer")
         eventually(lambda: Site.objects.get().backed_off_until, "the rest")
     assert fetched(first, fetcher).status_code == 200
     assert not Fetch.objects.filter(pk__in=[fetch.pk for fetch in waiting], attempts__gt=0).exists()
@@ -178,11 +178,11 @@ def test_a_redirect_is_followed_when_its_time_is_over(serving: Serving, fetcher:
     site_settings.set_rate(site.name, "3/s", grace=timedelta(seconds=2))
     redirected = request_fetch(site.url("/first"), priority=1)
     other = request_fetch(site.url("/other"))
-    assert fetched(other, fetcher).state == State.DONE
+    assert fetched(other, fetcher).state == FetchState.DONE
     waiting = Fetch.objects.get(pk=redirected.pk)
-    assert (waiting.state, waiting.attempts, waiting.due_since) == (State.QUEUED, 0, None)
+    assert (waiting.state, waiting.attempts, waiting.due_since) == (FetchState.QUEUED, 0, None)
     assert "its redirect asks to be followed in 2 s (Retry-After)" in blockers(redirected)["not due"]
-    assert (ended := fetched(redirected, fetcher)).state == State.DONE
+    assert (ended := fetched(redirected, fetcher)).state == FetchState.DONE
     assert (ended.hop_url, ended.error) == (site.url("/target"), "")
     assert site.asked["/target"][0] - site.answered_at >= ASKED_S
 
@@ -195,4 +195,4 @@ def test_no_site_closes_itself_for_longer_than_the_longest_retry_after(
     site = serving(200, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9" * 60})
     site_settings.set_rate(site.name, "3/s", grace=timedelta(seconds=2))
     for path in ("/first", "/second"):
-        assert fetched(request_fetch(site.url(path)), fetcher).state == State.DONE
+        assert fetched(request_fetch(site.url(path)), fetcher).state == FetchState.DONE

@@ -13,19 +13,19 @@ from tests.conftest import empty_written_tables
 from tests.integration.fetcher import situation_runs, situation_sites
 from tests.integration.fetcher.situation_runs import ALONE, Runs, Seen
 from tests.integration.fetcher.situations import TABLE, Becomes, Situation, Slot
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SITUATIONS = [situation for rows in TABLE.values() for situation in rows]
 STATES = {
-    Becomes.DONE: State.DONE,
-    Becomes.FAILED: State.FAILED,
-    Becomes.AGAIN: State.QUEUED,
-    Becomes.BACK: State.QUEUED,
-    Becomes.WAITS: State.QUEUED,
-    Becomes.ON: State.QUEUED,
-    Becomes.CANCELLED: State.CANCELLED,
+    Becomes.DONE: FetchState.DONE,
+    Becomes.FAILED: FetchState.FAILED,
+    Becomes.AGAIN: FetchState.QUEUED,
+    Becomes.BACK: FetchState.QUEUED,
+    Becomes.WAITS: FetchState.QUEUED,
+    Becomes.ON: FetchState.QUEUED,
+    Becomes.CANCELLED: FetchState.CANCELLED,
 }
 SLOTS = {  # used, given back, passed on
     Slot.USED: (True, False, False),

@@ -14,7 +14,7 @@ from tests.integration.fetching import fetch_until, fetched
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,7 +48,7 @@ def test_a_slow_name_server_costs_no_attempt(
     monkeypatch.setattr(socket, "getaddrinfo", slowly)
     site_settings.set_rate(f"slow.example:{running_sites.port}", "2/s")
     fetch = fetched(request_fetch(f"http://slow.example:{running_sites.port}/ok", max_attempts=1), fetcher)
-    assert (fetch.state, fetch.attempts) == (State.DONE, 1), fetch.error
+    assert (fetch.state, fetch.attempts) == (FetchState.DONE, 1), fetch.error
 
 
 def test_a_message_does_not_wait_for_a_host_that_does_not_answer(settings: Settings, eventually: Eventually) -> None:
@@ -60,9 +60,9 @@ def test_a_message_does_not_wait_for_a_host_that_does_not_answer(settings: Setti
         with port_that_never_answers() as port:
             site_settings.set_rate(f"{UNANSWERED}:{port}", "10/s")
             fetch = request_fetch(f"http://{UNANSWERED}:{port}/", max_attempts=1)
-            running = Fetch.objects.filter(pk=fetch.pk, state=State.RUNNING)
+            running = Fetch.objects.filter(pk=fetch.pk, state=FetchState.RUNNING)
             fetch_until(fetcher, running.exists, "a message that has ended before its fetch")
-            eventually(Fetch.objects.filter(pk=fetch.pk, state=State.FAILED).exists, "the end of the fetch")
+            eventually(Fetch.objects.filter(pk=fetch.pk, state=FetchState.FAILED).exists, "the end of the fetch")
         assert "no connection within 1.5 s" in Fetch.objects.get(pk=fetch.pk).error
     finally:
         fetcher.close(1.0)

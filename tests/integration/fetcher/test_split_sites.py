@@ -27,7 +27,7 @@ from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -160,6 +160,6 @@ def test_a_fetch_that_is_committed_after_the_split_follows(
             eventually(lambda: not Site.objects.filter(has_strays=True).exists(), "sweep to have seen to all others")
         eventually(lambda: len(times(shop, A)) >= 4, "requests at the host's own rate")
     assert shortest_gap_s(times(shop, A), since_ns) >= 1.0
-    started = Fetch.objects.filter(pk__in=[fetch.pk for fetch in late], state=State.DONE)
+    started = Fetch.objects.filter(pk__in=[fetch.pk for fetch in late], state=FetchState.DONE)
     of_slots = Slot.objects.filter(pk__in=started.values("slot_id")).values_list("site__name", flat=True)
     assert set(of_slots) == {name_of(shop, A)}

@@ -32,15 +32,15 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.results import store as storing
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store, store_surely
-from weir.workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
+from weir.workers.fetches.jobs import Answer, Disallowed, Failure, FetchOutcome, Job, Snoozed
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile
 from weir.workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 
-def done(job: Job, **fields: Any) -> Outcome:
+def done(job: Job, **fields: Any) -> FetchOutcome:
     whole: dict[str, Any] = {
         "status_code": 200,
         "headers": '[["Server", "fake"]]',
@@ -50,15 +50,17 @@ def done(job: Job, **fields: Any) -> Outcome:
         "elapsed_ms": 20.0,
         "content": b"<html>",
     }
-    return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.DONE, **{**whole, **fields})
+    return FetchOutcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=FetchState.DONE, **{**whole, **fields})
 
 
-def queued(job: Job, **fields: Any) -> Outcome:
-    return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, **fields)
+def queued(job: Job, **fields: Any) -> FetchOutcome:
+    return FetchOutcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=FetchState.QUEUED, **fields)
 
 
-def failed(job: Job, **fields: Any) -> Outcome:
-    return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.FAILED, **{"error": "refused", **fields})
+def failed(job: Job, **fields: Any) -> FetchOutcome:
+    return FetchOutcome(
+        fetch_id=job.fetch_id, slot_id=job.slot_id, state=FetchState.FAILED, **{"error": "refused", **fields}
+    )
 
 
 def everything() -> list[Any]:
@@ -73,7 +75,7 @@ def test_a_result_is_stored_whole() -> None:
     [job] = running()
     store([done(job)])
     fetch, slot = Fetch.objects.select_related("body").get(), Slot.objects.get()
-    assert (fetch.state, fetch.attempts, fetch.status_code, fetch.error) == (State.DONE, 1, 200, "")
+    assert (fetch.state, fetch.attempts, fetch.status_code, fetch.error) == (FetchState.DONE, 1, 200, "")
     assert (fetch.headers, fetch.etag) == ([["Server", "fake"]], '"v1"')
     assert (fetch.lateness_ms, fetch.elapsed_ms) == (1.5, 20.0)
     assert fetch.started_at == slot.start_time + timedelta(milliseconds=1.5)
@@ -97,7 +99,7 @@ def test_a_failure_has_no_body() -> None:
     [job] = running()
     store([failed(job, slot_used=False)])
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.error, fetch.attempts) == (State.FAILED, "refused", 1)
+    assert (fetch.state, fetch.error, fetch.attempts) == (FetchState.FAILED, "refused", 1)
     assert fetch.finished_at is not None
     assert not FetchBody.objects.exists()
     assert not Slot.objects.filter(released_at=None).exists()
@@ -115,9 +117,9 @@ def test_what_came_of_a_broken_answer_is_kept_and_marked() -> None:
         ]
     )
     fetch = Fetch.objects.get(pk=broken.fetch_id)
-    assert (fetch.state, fetch.status_code, fetch.error, fetch.incomplete) == (State.FAILED, 200, cut, cut)
+    assert (fetch.state, fetch.status_code, fetch.error, fetch.incomplete) == (FetchState.FAILED, 200, cut, cut)
     assert (fetch.content, fetch.headers) == (b"<ht", [["Server", "fake"]])
-    assert dict(Fetch.objects.filter(state=State.DONE).values_list("pk", "incomplete")) == {
+    assert dict(Fetch.objects.filter(state=FetchState.DONE).values_list("pk", "incomplete")) == {
         odd.fetch_id: "taken as it came",
         whole.fetch_id: "",
     }
@@ -138,7 +140,7 @@ def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
     messages.clear()
     store([queued(job, delay_s=30.0, error="the site answered 503", status_code=503, lateness_ms=1.0)])
     fetch, now = Fetch.objects.get(), database_now()
-    assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 1, None, None)
+    assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (FetchState.QUEUED, 1, None, None)
     assert (fetch.error, fetch.status_code, fetch.finished_at) == ("the site answered 503", 503, None)
     assert timedelta(seconds=25) < fetch.not_before - now <= timedelta(seconds=30)
     assert Slot.objects.get().finished_at is not None
@@ -153,7 +155,7 @@ def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
     before = Fetch.objects.get()
     store([queued(job, attempted=False, slot_used=False)])
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, before.not_before)
+    assert (fetch.state, fetch.attempts, fetch.not_before) == (FetchState.QUEUED, 0, before.not_before)
     assert not Slot.objects.filter(released_at=None).exists()
 
 
@@ -165,14 +167,14 @@ def test_a_successor_in_a_slot_that_its_holder_gives_back_is_queued_again(event:
     let_go = judge(event(job=chosen), max_body=1, chance=0.0)
     assert cancel(chosen.fetch_id)
     successor.refresh_from_db()
-    assert (successor.state, successor.slot_id) == (State.RUNNING, chosen.slot_id)
+    assert (successor.state, successor.slot_id) == (FetchState.RUNNING, chosen.slot_id)
     Site.objects.update(has_backlog=False)
     store_surely([let_go])
     successor.refresh_from_db()
-    assert (successor.state, successor.slot_id, successor.lease_until) == (State.QUEUED, None, None)
+    assert (successor.state, successor.slot_id, successor.lease_until) == (FetchState.QUEUED, None, None)
     assert successor.attempts == 0
     assert Site.objects.get().has_backlog
-    assert Fetch.objects.get(pk=first.fetch_id).state == State.RUNNING
+    assert Fetch.objects.get(pk=first.fetch_id).state == FetchState.RUNNING
 
 
 def test_what_was_given_back_costs_a_slow_site_a_minute() -> None:
@@ -196,7 +198,7 @@ def test_what_was_claimed_since_it_was_found_lost_is_left_to_its_holder() -> Non
     [job] = running()
     found = replace(lost_with(was_running=False), fetch_id=job.fetch_id, slot_id=job.slot_id)
     assert store([found]) == set()
-    assert Fetch.objects.get().state == State.RUNNING
+    assert Fetch.objects.get().state == FetchState.RUNNING
     Fetch.objects.update(lease_until=database_now())
     assert store([found]) == {job.fetch_id}
 
@@ -210,7 +212,7 @@ def test_a_success_after_a_retry_clears_what_was_said_before() -> None:
     [again] = claim([job.fetch_id])
     store([done(again)])
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.attempts, fetch.error, fetch.status_code) == (State.DONE, 2, "", 200)
+    assert (fetch.state, fetch.attempts, fetch.error, fetch.status_code) == (FetchState.DONE, 2, "", 200)
 
 
 def test_a_redirect_is_queued_at_the_site_of_its_target(messages: list[Message]) -> None:
@@ -221,7 +223,7 @@ def test_a_redirect_is_queued_at_the_site_of_its_target(messages: list[Message])
     fetch = Fetch.objects.select_related("site").get()
     assert fetch.site is not None
     assert (fetch.site.name, fetch.hop_url, fetch.url) == ("new.example", "https://new.example/x", f"https://{SITE}/0")
-    assert (fetch.state, fetch.attempts, fetch.redirects) == (State.QUEUED, 0, 1)
+    assert (fetch.state, fetch.attempts, fetch.redirects) == (FetchState.QUEUED, 0, 1)
     assert fetch.site.has_backlog
     assert messages == [dispatch_message("new.example")]
     dispatch()
@@ -250,7 +252,9 @@ def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
             for number, job in enumerate(jobs[30:])
         ]
     )
-    states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.FAILED, State.QUEUED)]
+    states = [
+        Fetch.objects.filter(state=state).count() for state in (FetchState.DONE, FetchState.FAILED, FetchState.QUEUED)
+    ]
     assert states == [10, 10, 20]
     assert Site.objects.filter(has_backlog=True).count() == 10
     assert Site.objects.get(name=SITE).due_at is not None
@@ -276,7 +280,7 @@ def test_a_call_that_the_broker_did_not_take_is_not_noted(monkeypatch: pytest.Mo
     monkeypatch.setattr("weir.workers.fetches.on_done.call", lambda *_arguments: False)
     store([done(job)])
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.on_done_called_at) == (State.DONE, None)
+    assert (fetch.state, fetch.on_done_called_at) == (FetchState.DONE, None)
 
 
 # --- the fence ----------------------------------------------------------------------------------------------------
@@ -297,7 +301,7 @@ def test_the_late_result_of_a_fetch_that_was_taken_back_changes_nothing(late: An
     before = everything()
     store([late(job)])
     assert everything() == before
-    assert Fetch.objects.get().state == State.QUEUED
+    assert Fetch.objects.get().state == FetchState.QUEUED
 
 
 @pytest.mark.parametrize("late", [done, failed, queued])
@@ -313,7 +317,7 @@ def test_a_late_result_does_not_touch_the_new_holders_fetch(late: Any) -> None:
     store([late(job)])
     assert everything() == before
     store([done(new_job, content=b"new")])
-    assert Fetch.objects.get().state == State.DONE
+    assert Fetch.objects.get().state == FetchState.DONE
     assert bytes(FetchBody.objects.get().content) == b"new"
 
 
@@ -335,7 +339,7 @@ def test_two_that_store_the_same_fetch_change_it_once(in_threads: InThreads, mes
     messages.clear()
     in_threads(2, lambda number: store_surely([(done if number else failed)(job) for job in jobs]))
     assert Fetch.objects.filter(attempts=1).count() == 50
-    assert FetchBody.objects.count() == Fetch.objects.filter(state=State.DONE).count()
+    assert FetchBody.objects.count() == Fetch.objects.filter(state=FetchState.DONE).count()
     assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
 
 
@@ -363,10 +367,10 @@ def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any]
     outcomes[4] = replace(outcomes[4], **poison)
     store_surely(outcomes)
     refused = Fetch.objects.get(pk=jobs[4].fetch_id)
-    assert refused.state == State.FAILED
+    assert refused.state == FetchState.FAILED
     assert "refused the result" in refused.error
     others = Fetch.objects.exclude(pk=refused.pk)
-    assert set(others.values_list("state", "etag", "attempts")) == {(State.DONE, '"v1"', 1)}
+    assert set(others.values_list("state", "etag", "attempts")) == {(FetchState.DONE, '"v1"', 1)}
     assert FetchBody.objects.count() == 6
     assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
 
@@ -392,7 +396,7 @@ def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatc
     with psycopg.connect(**{**connection.get_connection_params(), "cursor_factory": psycopg.Cursor}) as killer:
         killer.execute("SELECT pg_terminate_backend(%s)", [pid])
     store_surely([done(job)])
-    assert Fetch.objects.get().state == State.DONE
+    assert Fetch.objects.get().state == FetchState.DONE
 
 
 def test_what_follows_from_a_result_is_never_taken_for_a_result_that_is_refused(
@@ -405,7 +409,7 @@ def test_what_follows_from_a_result_is_never_taken_for_a_result_that_is_refused(
         patched.setattr(storing, "call_on_done", lambda _ended: int("no number"))
         store_surely([done(job) for job in jobs])
     assert [line["event"] for line in logs if line["log_level"] == "error"] == ["what_follows_left_to_sweep"]
-    assert set(Fetch.objects.values_list("state", "error")) == {(State.DONE, "")}
+    assert set(Fetch.objects.values_list("state", "error")) == {(FetchState.DONE, "")}
     Fetch.objects.update(finished_at=F("finished_at") - timedelta(hours=1))
     sweep()
     assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
@@ -422,7 +426,7 @@ def test_a_redirect_to_a_site_that_is_locked_is_asked_again_later(monkeypatch: p
     monkeypatch.setattr(storing, "sites_of", locked)
     store_surely([queued(job, attempted=False, hop_url="https://new.example/", hop_host="new.example")])
     fetch = Fetch.objects.get(is_robots=False)
-    assert (fetch.state, fetch.due_since, fetch.error) == (State.QUEUED, None, "waits for a site of new.example")
+    assert (fetch.state, fetch.due_since, fetch.error) == (FetchState.QUEUED, None, "waits for a site of new.example")
     assert timedelta(seconds=4) < fetch.not_before - database_now() <= timedelta(seconds=storing.SITES_RETRY_S)
 
 

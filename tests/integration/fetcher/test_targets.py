@@ -11,7 +11,7 @@ from tests.unit.fetches.browsers import TEXTS
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -64,7 +64,7 @@ def asked_for(site: str, fetcher: Fetcher, *paths: str) -> list[str]:
     fetches = request_fetches([site + path for path in paths])
     fetch_until(fetcher, lambda: not Fetch.objects.unfinished().exists(), "the end of all")
     ended = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches])
-    assert set(ended.values_list("state", "error")) == {(State.DONE, "")}
+    assert set(ended.values_list("state", "error")) == {(FetchState.DONE, "")}
     return sorted(Picky.asked)
 
 
@@ -94,6 +94,6 @@ def test_a_site_that_redirects_back_is_not_asked_again(
 ) -> None:
     """Each redirect would take a slot, ten times."""
     fetch: Fetch = fetched(request_fetch(site + path), fetcher)
-    assert fetch.state == State.FAILED
+    assert fetch.state == FetchState.FAILED
     assert fetch.error.startswith(f"redirected {words}: asked again, the site would say the same.")
     assert len(Picky.asked) == times

@@ -15,7 +15,7 @@ from weir.ratelimit.pacing import NEVER
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.http import reachability
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports.forecast import forecast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +43,7 @@ def without_name_servers(monkeypatch: pytest.MonkeyPatch) -> BringBack:
 
 
 def wait_until_given_back(count: int, eventually: Eventually) -> list[Fetch]:
-    queued = Fetch.objects.filter(state=State.QUEUED)
+    queued = Fetch.objects.filter(state=FetchState.QUEUED)
     eventually(lambda: queued.count() == count, "the end of the attempts")
     return list(queued)
 
@@ -68,7 +68,7 @@ def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
     """Nothing else tells that our name servers are away."""
     monkeypatch.setattr(reachability, "EVIDENCE_S", 0.1)
     fetch = fetched(request_fetch("http://site.example/", max_attempts=1), fetcher)
-    assert fetch.state == State.FAILED
+    assert fetch.state == FetchState.FAILED
     assert "name resolution" in fetch.error
     assert fetcher._session._paused_until == NEVER
 
@@ -85,7 +85,7 @@ def test_a_fetch_that_has_an_answer_or_has_failed_meets_the_next_outage_as_its_f
     assert set(fetcher._session._outages) == {fetch.pk for fetch in fetches}
     without_name_servers(dict.fromkeys(names[1:], running_sites.hosts[0]))
     states = [fetched(fetch, fetcher).state for fetch in fetches]
-    assert states == [State.FAILED] + [State.DONE] * 3
+    assert states == [FetchState.FAILED] + [FetchState.DONE] * 3
     assert not fetcher._session._outages
     assert not fetcher._session._closed_on
 
@@ -104,7 +104,7 @@ def test_zones_that_cannot_be_looked_up_are_to_blame_where_others_can(
     known = [f"known-{number}.example" for number in range(2)]
     without_name_servers(dict.fromkeys(known, running_sites.hosts[0]))
     port = running_sites.port
-    assert fetched(request_fetch(f"http://{known[0]}:{port}/ok"), fetcher).state == State.DONE
+    assert fetched(request_fetch(f"http://{known[0]}:{port}/ok"), fetcher).state == FetchState.DONE
     answer = socket.getaddrinfo
 
     def answer_for_known(host: str, *arguments: object, **options: object) -> list[tuple[object, ...]]:
@@ -117,7 +117,7 @@ def test_zones_that_cannot_be_looked_up_are_to_blame_where_others_can(
         fetches = request_fetches([f"http://{name}/" for name in names], max_attempts=1)
         fetch_until(fetcher, lambda: not Fetch.objects.unfinished().exists(), "the end of all")
     after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches])
-    assert {(fetch.state, fetch.attempts) for fetch in after} == {(State.FAILED, 1)}
+    assert {(fetch.state, fetch.attempts) for fetch in after} == {(FetchState.FAILED, 1)}
     assert fetcher._session._paused_until == NEVER
 
 

@@ -17,8 +17,8 @@ from weir.workers.fetches.fetcher.results import writer as writing
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import take_in_hand
 from weir.workers.fetches.fetcher.results.writer import Writer
-from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, Outcome, Snoozed
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.jobs import Answer, Failure, FetchOutcome, Flaw, Job, Snoozed
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -37,7 +37,7 @@ def test_the_writer_stores_all_that_it_was_given_before_it_closes() -> None:
         writer.put(events[number % 3])
     assert writer.close(20)
     assert sum(counted) == 30
-    states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.QUEUED)]
+    states = [Fetch.objects.filter(state=state).count() for state in (FetchState.DONE, FetchState.QUEUED)]
     assert states == [10, 20]
 
 
@@ -53,7 +53,7 @@ def test_putting_never_waits_for_the_database(
     writer.put(answer(jobs[1]))
     other_connection.rollback()
     assert writer.close(20)
-    assert Fetch.objects.filter(state=State.DONE).count() == 2
+    assert Fetch.objects.filter(state=FetchState.DONE).count() == 2
 
 
 @pytest.mark.parametrize("by", ["web code", "somebody else"])
@@ -86,8 +86,10 @@ def test_a_new_site_in_an_open_transaction_holds_up_no_result(
     for job in others:
         writer.put(answer(job))
     try:
-        eventually(lambda: Fetch.objects.filter(state=State.DONE).count() == 20, "all other results", seconds=5)
-        eventually(lambda: Fetch.objects.get(pk=redirected.fetch_id).state == State.QUEUED, "the redirect", seconds=5)
+        eventually(lambda: Fetch.objects.filter(state=FetchState.DONE).count() == 20, "all other results", seconds=5)
+        eventually(
+            lambda: Fetch.objects.get(pk=redirected.fetch_id).state == FetchState.QUEUED, "the redirect", seconds=5
+        )
     finally:
         may_end.set()
         other_connection.rollback()
@@ -103,7 +105,7 @@ def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:
     [job] = running()
     writer = Writer(lambda _count, _reservations: None)
     writer.put(answer(job))
-    eventually(lambda: Fetch.objects.get().state == State.DONE, "the result", seconds=5)
+    eventually(lambda: Fetch.objects.get().state == FetchState.DONE, "the result", seconds=5)
     assert writer.close(20)
 
 
@@ -127,15 +129,15 @@ def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
     rows = {fetch.pk: fetch for fetch in Fetch.objects.all()}
     too_large = f"the body is larger than {weir_settings.WEIR_FETCH_MAX_BODY} bytes (WEIR_FETCH_MAX_BODY)"
     for job, state, mark in (
-        (cut, State.FAILED, "the connection was reset" * keep),
-        (large, State.FAILED, too_large * keep),
-        (retried, State.QUEUED, ""),
-        (missing, State.DONE, "the connection was reset"),
+        (cut, FetchState.FAILED, "the connection was reset" * keep),
+        (large, FetchState.FAILED, too_large * keep),
+        (retried, FetchState.QUEUED, ""),
+        (missing, FetchState.DONE, "the connection was reset"),
     ):
         fetch = rows[job.fetch_id]
         assert (fetch.state, fetch.incomplete) == (state, mark)
-        empty = b"" if state == State.DONE else None
-        assert fetch.content == (b"<html>" if keep and state != State.QUEUED else empty)
+        empty = b"" if state == FetchState.DONE else None
+        assert fetch.content == (b"<html>" if keep and state != FetchState.QUEUED else empty)
     assert rows[cut.fetch_id].error == "the connection was reset (attempt 5 of 5)"
     assert rows[cut.fetch_id].status_code == 200
     assert {arguments for _, arguments in messages} >= {(job.fetch_id,) for job in (cut, large, missing)}
@@ -146,7 +148,7 @@ def test_postgresql_knows_which_suspect_is_in_hand(monkeypatch: pytest.MonkeyPat
     jobs = running(4)
     seen: list[list[int]] = []
 
-    def looked(event: Any, **options: Any) -> Outcome:
+    def looked(event: Any, **options: Any) -> FetchOutcome:
         seen.append([*Fetch.objects.filter(in_hand=True).values_list("pk", flat=True)])
         return judge(event, **options)
 
@@ -156,7 +158,7 @@ def test_postgresql_knows_which_suspect_is_in_hand(monkeypatch: pytest.MonkeyPat
         writer.put(answer(replace(job, losses=writing.SUSPECT_LOSSES)))
     assert writer.close(20)
     assert seen == [[job.fetch_id] for job in jobs]
-    assert set(Fetch.objects.values_list("state", "in_hand", "losses")) == {(State.DONE, False, 0)}
+    assert set(Fetch.objects.values_list("state", "in_hand", "losses")) == {(FetchState.DONE, False, 0)}
 
 
 @pytest.mark.parametrize("taken_back", [True, False])
@@ -165,19 +167,19 @@ def test_what_was_taken_back_or_cancelled_is_not_taken_in_hand(taken_back: bool)
     if taken_back:
         Fetch.objects.update(slot_id=job.slot_id + 1)
     else:
-        Fetch.objects.update(state=State.CANCELLED, finished_at=database_now())
+        Fetch.objects.update(state=FetchState.CANCELLED, finished_at=database_now())
     assert not take_in_hand(fetch_id=job.fetch_id, slot_id=job.slot_id)
     assert not Fetch.objects.get().in_hand
 
 
-@pytest.mark.parametrize(("error", "state"), [(RuntimeError, State.FAILED), (MemoryError, State.QUEUED)])
+@pytest.mark.parametrize(("error", "state"), [(RuntimeError, FetchState.FAILED), (MemoryError, FetchState.QUEUED)])
 def test_an_event_that_cannot_be_judged_fails_alone(
-    error: type[Exception], state: State, monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], state: FetchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unexpected error fails one fetch; the writer goes on. Where memory was short, the fetch is tried again."""
     jobs = running(3)
 
-    def broken(event: Any, **options: Any) -> Outcome:
+    def broken(event: Any, **options: Any) -> FetchOutcome:
         if event.job is jobs[1]:
             raise error
         return judge(event, **options)
@@ -187,5 +189,5 @@ def test_an_event_that_cannot_be_judged_fails_alone(
     for job in jobs:
         writer.put(answer(job))
     assert writer.close(20)
-    assert [Fetch.objects.get(pk=job.fetch_id).state for job in jobs] == [State.DONE, state, State.DONE]
+    assert [Fetch.objects.get(pk=job.fetch_id).state for job in jobs] == [FetchState.DONE, state, FetchState.DONE]
     assert set(Fetch.objects.values_list("attempts", "in_hand", "losses")) == {(1, False, 0)}

@@ -11,7 +11,7 @@ from weir.postgres import short_paginator
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Site
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -60,7 +60,7 @@ def test_a_fetchs_page_shows_it_but_has_no_form(admin_client: Client) -> None:
     assert "http://a.example/page" in page(admin_client, f"{FETCHES}_change", fetch.pk)
     for view in ("change", "delete"):
         assert admin_client.post(reverse(f"{FETCHES}_{view}", args=[fetch.pk]), {"post": "yes"}).status_code == 403
-    assert Fetch.objects.get().state == State.QUEUED
+    assert Fetch.objects.get().state == FetchState.QUEUED
 
 
 def test_robots_files_are_listed_and_filtered_by_state(admin_client: Client) -> None:

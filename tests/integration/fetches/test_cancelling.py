@@ -17,7 +17,7 @@ from weir.ratelimit.models import Slot
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -30,7 +30,7 @@ def test_a_queued_fetch_is_cancelled(messages: list[Message]) -> None:
     messages.clear()
     assert cancel(fetch.pk)
     stored = Fetch.objects.get()
-    assert stored.state == State.CANCELLED
+    assert stored.state == FetchState.CANCELLED
     assert stored.finished_at is not None
     assert stored.on_done_called_at is not None
     assert messages == [("shop.tasks.arrived", (fetch.pk,))]
@@ -43,10 +43,10 @@ def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
     fetch = request_fetch(URL)
     assert dispatch() == 1
     assert cancel(fetch.pk)
-    assert Fetch.objects.get().state == State.CANCELLED
+    assert Fetch.objects.get().state == FetchState.CANCELLED
     assert Slot.objects.get().released_at is not None
     assert claim([fetch.pk]) == []
-    assert Fetch.objects.get().state == State.CANCELLED
+    assert Fetch.objects.get().state == FetchState.CANCELLED
 
 
 @pytest.mark.parametrize("successors", [0, 1])
@@ -76,9 +76,9 @@ def test_a_cancel_that_waits_for_a_reservation_sees_the_slot(
             eventually(lambda: waiters(other_connection) == 1, "the cancel to wait for the reservation")
         assert answer.result(20)
 
-    assert Fetch.objects.get(pk=chosen.pk).state == State.CANCELLED
+    assert Fetch.objects.get(pk=chosen.pk).state == FetchState.CANCELLED
     slot = Slot.objects.latest("start_time")
-    assert Fetch.objects.filter(slot_id=slot.pk, state=State.RESERVED).count() == successors
+    assert Fetch.objects.filter(slot_id=slot.pk, state=FetchState.RESERVED).count() == successors
     assert (slot.released_at is None) == (successors == 1)
 
 
@@ -88,7 +88,7 @@ def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
     dispatch()
     assert len(claim([fetch.pk])) == 1
     assert not cancel(fetch.pk)
-    assert Fetch.objects.get().state == State.RUNNING
+    assert Fetch.objects.get().state == FetchState.RUNNING
     assert Slot.objects.get().passed_on_at is None
 
 
@@ -103,8 +103,8 @@ def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: Se
         assert len(claim([chosen.pk])) == 1
     chosen.refresh_from_db()
     assert cancel(chosen.pk)
-    assert Fetch.objects.get(pk=chosen.pk).state == State.CANCELLED
-    assert Fetch.objects.get(pk=low.pk).state == State.QUEUED
+    assert Fetch.objects.get(pk=chosen.pk).state == FetchState.CANCELLED
+    assert Fetch.objects.get(pk=low.pk).state == FetchState.QUEUED
     high.refresh_from_db()
     assert (high.state, high.slot_id, high.lease_until) == (chosen.state, chosen.slot_id, chosen.lease_until)
     assert [recall.passed_on for recall in slots.recalls(60) if recall.passed_on] == [chosen.slot_id] * is_claimed
@@ -138,4 +138,4 @@ def test_cancel_refuses_to_run_inside_a_transaction() -> None:
     fetch = request_fetch(URL)
     with pytest.raises(TransactionManagementError), transaction.atomic():
         cancel(fetch.pk)
-    assert Fetch.objects.get().state == State.QUEUED
+    assert Fetch.objects.get().state == FetchState.QUEUED

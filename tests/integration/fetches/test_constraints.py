@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint
 
 from weir.ratelimit.models import Site, Slot
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 
 pytestmark = pytest.mark.django_db
 
@@ -40,17 +40,17 @@ SLOTS: list[tuple[str, dict[str, Any]]] = [
 FETCHES: list[tuple[str, dict[str, Any]]] = [
     ("weir_fetch_state_known", {"state": "lost"}),
     ("weir_fetch_state_known", {"state": ""}),
-    ("weir_fetch_final_has_finished_at", {"state": State.DONE, "status_code": 200}),
-    ("weir_fetch_final_has_finished_at", {"state": State.FAILED, "error": "because"}),
-    ("weir_fetch_final_has_finished_at", {"state": State.CANCELLED}),
-    ("weir_fetch_final_has_finished_at", {"state": State.QUEUED, "finished_at": NOW}),
-    ("weir_fetch_final_has_finished_at", {"state": State.RUNNING, "finished_at": NOW, **HELD}),
-    ("weir_fetch_held_has_slot_and_lease", {"state": State.RESERVED, "slot_id": 1}),
-    ("weir_fetch_held_has_slot_and_lease", {"state": State.RUNNING, "lease_until": NOW}),
-    ("weir_fetch_without_site_is_failed", {"state": State.QUEUED, "site": None}),
-    ("weir_fetch_without_site_is_failed", {"state": State.DONE, "status_code": 200, "site": None, **ENDED}),
-    ("weir_fetch_done_has_status", {"state": State.DONE, **ENDED}),
-    ("weir_fetch_failed_says_why", {"state": State.FAILED, "finished_at": NOW}),
+    ("weir_fetch_final_has_finished_at", {"state": FetchState.DONE, "status_code": 200}),
+    ("weir_fetch_final_has_finished_at", {"state": FetchState.FAILED, "error": "because"}),
+    ("weir_fetch_final_has_finished_at", {"state": FetchState.CANCELLED}),
+    ("weir_fetch_final_has_finished_at", {"state": FetchState.QUEUED, "finished_at": NOW}),
+    ("weir_fetch_final_has_finished_at", {"state": FetchState.RUNNING, "finished_at": NOW, **HELD}),
+    ("weir_fetch_held_has_slot_and_lease", {"state": FetchState.RESERVED, "slot_id": 1}),
+    ("weir_fetch_held_has_slot_and_lease", {"state": FetchState.RUNNING, "lease_until": NOW}),
+    ("weir_fetch_without_site_is_failed", {"state": FetchState.QUEUED, "site": None}),
+    ("weir_fetch_without_site_is_failed", {"state": FetchState.DONE, "status_code": 200, "site": None, **ENDED}),
+    ("weir_fetch_done_has_status", {"state": FetchState.DONE, **ENDED}),
+    ("weir_fetch_failed_says_why", {"state": FetchState.FAILED, "finished_at": NOW}),
     ("weir_fetch_max_attempts_positive", {"max_attempts": 0}),
 ]
 ROBOTS: list[tuple[str, dict[str, Any]]] = [
@@ -113,9 +113,15 @@ def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
     """Two unfinished fetches never share a key; one that has ended, or has no key, hinders no other."""
     whole = {"url": "https://site.example/", "site": site}
     key = {"dedupe_key": UUID(int=1)}
-    for fields in ({}, {}, {"state": State.FAILED, **ENDED, **key}, {"state": State.FAILED, **ENDED, **key}, key):
+    for fields in (
+        {},
+        {},
+        {"state": FetchState.FAILED, **ENDED, **key},
+        {"state": FetchState.FAILED, **ENDED, **key},
+        key,
+    ):
         Fetch.objects.create(**{**whole, **fields})
-    for state in ({}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
+    for state in ({}, {"state": FetchState.RESERVED, **HELD}, {"state": FetchState.RUNNING, **HELD}):
         assert refused_by(partial(Fetch.objects.create, **{**whole, **key, **state})) == "weir_fetch_unfinished_once"
 
 
@@ -131,23 +137,27 @@ def test_an_impossible_robots_file_is_refused(constraint: str, fields: dict[str,
 def test_a_robots_txt_is_asked_for_once_at_a_time(site: Site) -> None:
     """While one is queued, reserved or running there is no second; afterwards, and as a user's own, there is."""
     whole: dict[str, Any] = {"url": "https://site.example/robots.txt", "site": site}
-    for held in ({"state": State.QUEUED}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
+    for held in (
+        {"state": FetchState.QUEUED},
+        {"state": FetchState.RESERVED, **HELD},
+        {"state": FetchState.RUNNING, **HELD},
+    ):
         active = Fetch.objects.create(**whole, **held, is_robots=True)
         assert refused_by(lambda: Fetch.objects.create(**whole, is_robots=True)) == "weir_fetch_robots_once"
         Fetch.objects.create(**whole)
-        Fetch.objects.filter(pk=active.pk).update(state=State.FAILED, **ENDED)
+        Fetch.objects.filter(pk=active.pk).update(state=FetchState.FAILED, **ENDED)
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"state": State.QUEUED},
-        {"state": State.RESERVED, **HELD},
-        {"state": State.RUNNING, **HELD},
-        {"state": State.DONE, "finished_at": NOW, "status_code": 404},
-        {"state": State.FAILED, **ENDED},
-        {"state": State.FAILED, "site": None, **ENDED},
-        {"state": State.CANCELLED, "finished_at": NOW},
+        {"state": FetchState.QUEUED},
+        {"state": FetchState.RESERVED, **HELD},
+        {"state": FetchState.RUNNING, **HELD},
+        {"state": FetchState.DONE, "finished_at": NOW, "status_code": 404},
+        {"state": FetchState.FAILED, **ENDED},
+        {"state": FetchState.FAILED, "site": None, **ENDED},
+        {"state": FetchState.CANCELLED, "finished_at": NOW},
     ],
 )
 def test_every_state_has_a_row_that_is_possible(fields: dict[str, Any], site: Site) -> None:

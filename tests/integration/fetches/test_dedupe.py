@@ -24,8 +24,8 @@ from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.store import store
-from weir.workers.fetches.jobs import Outcome
-from weir.workers.fetches.models import ACTIVE, Fetch, State
+from weir.workers.fetches.jobs import FetchOutcome
+from weir.workers.fetches.models import ACTIVE, Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -126,7 +126,9 @@ def test_one_call_may_name_a_url_twice() -> None:
     assert len(set(ids)) == Fetch.objects.count() == 4
     stored = Fetch.objects.in_bulk(ids)
     assert [stored[pk].url for pk in ids] == [URL, "nonsense", other, URL, "nonsense", URL]
-    assert [stored[pk].state for pk in ids] == [State.FAILED if url == "nonsense" else State.QUEUED for url in urls]
+    assert [stored[pk].state for pk in ids] == [
+        FetchState.FAILED if url == "nonsense" else FetchState.QUEUED for url in urls
+    ]
 
 
 def test_the_new_ones_age_in_the_order_in_which_they_were_asked_for() -> None:
@@ -164,24 +166,24 @@ def test_a_fetch_is_found_from_the_queue_to_its_end() -> None:
         assert once(URL) == [fetch]
         return {"fetch_id": job.fetch_id, "slot_id": job.slot_id}
 
-    store([Outcome(**held(), state=State.QUEUED, hop_url="https://site.example/2", hop_host="site.example")])
+    store([FetchOutcome(**held(), state=FetchState.QUEUED, hop_url="https://site.example/2", hop_host="site.example")])
     assert once(URL) == [fetch]
-    store([Outcome(**held(), state=State.QUEUED, error="the site answered 503")])
+    store([FetchOutcome(**held(), state=FetchState.QUEUED, error="the site answered 503")])
     assert once(URL) == [fetch]
-    store([Outcome(**held(), state=State.DONE, status_code=200)])
+    store([FetchOutcome(**held(), state=FetchState.DONE, status_code=200)])
     assert once(URL) != [fetch]
 
 
-@pytest.mark.parametrize("end", [State.DONE, State.FAILED])
-def test_after_the_end_a_url_is_fetched_anew(end: State) -> None:
+@pytest.mark.parametrize("end", [FetchState.DONE, FetchState.FAILED])
+def test_after_the_end_a_url_is_fetched_anew(end: FetchState) -> None:
     """A fetch that has ended does not serve a new request."""
     site_settings.set_rate("site.example", "100/s")
     [fetch] = once(URL)
     assert dispatch() == 1
     [job] = claim([fetch])
-    store([Outcome(fetch_id=fetch, slot_id=job.slot_id, state=end, status_code=404, error="refused")])
+    store([FetchOutcome(fetch_id=fetch, slot_id=job.slot_id, state=end, status_code=404, error="refused")])
     [new] = once(URL)
-    assert (new != fetch, state_of(fetch), state_of(new)) == (True, end, State.QUEUED)
+    assert (new != fetch, state_of(fetch), state_of(new)) == (True, end, FetchState.QUEUED)
 
 
 def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
@@ -189,7 +191,7 @@ def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
     [fetch] = once(URL)
     assert cancel(fetch)
     [new] = once(URL)
-    assert (new != fetch, state_of(new)) == (True, State.QUEUED)
+    assert (new != fetch, state_of(new)) == (True, FetchState.QUEUED)
 
 
 # --- at once --------------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ def test_a_request_while_the_fetch_is_ending_gets_a_new_one(
         eventually(lambda: waiters(other_connection) == 1, "the request")
         other_connection.commit()
         [new] = asked.result(20)
-    assert (new != fetch, state_of(new)) == (True, State.QUEUED)
+    assert (new != fetch, state_of(new)) == (True, FetchState.QUEUED)
 
 
 def test_a_fetch_that_ends_before_it_is_looked_at_is_asked_for_anew(
@@ -288,7 +290,7 @@ def test_a_fetch_that_ends_before_it_is_looked_at_is_asked_for_anew(
         ids = once("https://site.example/new", URL, "https://site.example/goes-on", "nonsense")
     assert ids[1] != ending
     assert ids[2] == going_on
-    assert list(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)).count(State.QUEUED) == 3
+    assert list(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)).count(FetchState.QUEUED) == 3
     assert Fetch.objects.count() == 5
 
 
@@ -324,7 +326,7 @@ def test_an_unfinished_fetch_is_not_locked_by_a_request_for_it(other_connection:
         other_connection.execute("SET LOCAL lock_timeout = '2s'")
         other_connection.execute(END, [fetch])
         other_connection.commit()
-    assert state_of(fetch) == State.DONE
+    assert state_of(fetch) == FetchState.DONE
 
 
 def test_a_fetch_that_dispatch_has_locked_is_found_without_waiting(other_connection: psycopg.Connection[Any]) -> None:

@@ -22,7 +22,7 @@ from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches import strays
 from weir.workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.processes.models import Process
 from weir.workers.schedule import TRAVEL
 
@@ -47,7 +47,7 @@ def runs_sent(messages: list[Message]) -> list[list[int]]:
 
 def held() -> list[Fetch]:
     """Return the reserved fetches, in the order of their slots."""
-    return list(Fetch.objects.filter(state=State.RESERVED).order_by("slot_id"))
+    return list(Fetch.objects.filter(state=FetchState.RESERVED).order_by("slot_id"))
 
 
 # --- far from PostgreSQL ---
@@ -126,7 +126,7 @@ def test_the_best_go_first(messages: list[Message]) -> None:
     dispatch()
     assert runs_sent(messages) == [[ids[3], ids[1], ids[4], ids[0]]]
     assert [fetch.pk for fetch in held()] == [ids[3], ids[1], ids[4], ids[0]]
-    assert Fetch.objects.filter(state=State.QUEUED).count() == 4
+    assert Fetch.objects.filter(state=FetchState.QUEUED).count() == 4
 
 
 def test_what_is_not_due_yet_waits() -> None:
@@ -136,7 +136,7 @@ def test_what_is_not_due_yet_waits() -> None:
     now = request_fetch(URL)
     dispatch()
     assert [fetch.pk for fetch in held()] == [now.pk]
-    assert Fetch.objects.get(pk=later.pk).state == State.QUEUED
+    assert Fetch.objects.get(pk=later.pk).state == FetchState.QUEUED
     site = Site.objects.get()
     assert (site.has_backlog, site.due_at) == (False, later.not_before)
 
@@ -187,7 +187,7 @@ def test_a_burst_is_dispatched_at_once() -> None:
 def end(*fetch_ids: int) -> None:
     """Have these fetches end."""
     Fetch.objects.filter(pk__in=fetch_ids).update(
-        state=State.DONE, status_code=200, finished_at=database_now(), lease_until=None
+        state=FetchState.DONE, status_code=200, finished_at=database_now(), lease_until=None
     )
 
 
@@ -292,7 +292,7 @@ def test_a_late_dispatch_knows_of_a_split_that_it_cannot_see(
     assert strays.take_out(slot_ids) == 1
     late.refresh_from_db()
     assert late.site is not None
-    assert (late.site.name, late.state) == ("a.site.example", State.QUEUED)
+    assert (late.site.name, late.state) == ("a.site.example", FetchState.QUEUED)
 
 
 @pytest.mark.parametrize("minutes", [10, None])
@@ -347,7 +347,7 @@ def test_more_sites_than_one_statement_takes_are_all_dispatched(monkeypatch: pyt
     monkeypatch.setattr(dispatching, "SITES_A_STATEMENT", 7)
     request_fetches([f"https://site-{number}.example/" for number in range(30)])
     assert dispatch() == 30
-    assert not Fetch.objects.filter(state=State.QUEUED).exists()
+    assert not Fetch.objects.filter(state=FetchState.QUEUED).exists()
 
 
 def test_idle_sites_do_not_start_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,7 +400,7 @@ def test_a_site_that_another_transaction_has_locked_is_skipped(other_connection:
     other_connection.execute("SELECT 1 FROM weir_ratelimit_site WHERE name = 'site-1.example' FOR UPDATE")
     with waiting_for_nobody():
         assert dispatch() == 2
-    assert Fetch.objects.get(state=State.QUEUED).pk == fetches[1].pk
+    assert Fetch.objects.get(state=FetchState.QUEUED).pk == fetches[1].pk
     other_connection.rollback()
     assert dispatch() == 1
 
@@ -437,7 +437,7 @@ def test_nothing_is_reserved_while_fetchers_are_far_behind(
     fetch = request_fetch(URL)
     valkey.rpush("weir.fetch", *["{}"] * 3)
     assert dispatch() == 0
-    assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+    assert Fetch.objects.get(pk=fetch.pk).state == FetchState.QUEUED
     assert runs_sent(messages) == []
     valkey.lpop("weir.fetch")
     assert dispatch() == 1
@@ -448,7 +448,7 @@ def test_nothing_is_reserved_while_an_outage_of_the_broker_is_known(monkeypatch:
     monkeypatch.setattr(broker_link._outage, "over_at", math.inf)
     fetch = request_fetch(URL)
     assert dispatch() == 0
-    assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+    assert Fetch.objects.get(pk=fetch.pk).state == FetchState.QUEUED
 
 
 def test_a_broker_that_is_down_leaves_the_fetches_to_sweep(monkeypatch: pytest.MonkeyPatch) -> None:

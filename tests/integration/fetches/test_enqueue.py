@@ -26,7 +26,7 @@ from weir.workers.fetches import backlog
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -41,7 +41,7 @@ def test_a_url_is_queued_at_the_site_of_its_host() -> None:
     """The row that comes back is the row that is stored, with the database's times in it."""
     fetch = request_fetch("https://Site.example:443/page#part")
     stored = Fetch.objects.select_related("site").get()
-    assert (stored.state, stored.url, stored.hop_url) == (State.QUEUED, "https://Site.example:443/page#part", URL)
+    assert (stored.state, stored.url, stored.hop_url) == (FetchState.QUEUED, "https://Site.example:443/page#part", URL)
     assert stored.site is not None
     assert (stored.site.name, stored.site.has_backlog) == ("site.example", True)
     for field in Fetch._meta.concrete_fields:
@@ -102,11 +102,11 @@ def test_what_is_no_url_is_stored_as_a_failure_that_says_why(text: str, reason: 
     """A bad text is accepted, ends at once, and hinders no other."""
     before, bad, after = request_fetches([URL, text, URL], on_done="shop.tasks.arrived")
     stored = Fetch.objects.get(pk=bad.pk)
-    assert (stored.state, stored.site_id, bad.state) == (State.FAILED, None, State.FAILED)
+    assert (stored.state, stored.site_id, bad.state) == (FetchState.FAILED, None, FetchState.FAILED)
     assert reason in stored.error == bad.error
     assert stored.finished_at is not None
     assert len(stored.url) <= 16_000
-    assert {fetch.state for fetch in Fetch.objects.filter(pk__in=[before.pk, after.pk])} == {State.QUEUED}
+    assert {fetch.state for fetch in Fetch.objects.filter(pk__in=[before.pk, after.pk])} == {FetchState.QUEUED}
     assert ("shop.tasks.arrived", (bad.pk,)) in messages
     assert len([message for message in messages if message[0] == "shop.tasks.arrived"]) == 1
     assert stored.on_done_called_at is not None
@@ -227,7 +227,7 @@ def test_an_error_after_the_commit_does_not_reach_the_caller(monkeypatch: pytest
     with transaction.atomic():
         request_fetch(URL)
     request_fetch("https://other.example/")
-    assert Fetch.objects.filter(state=State.QUEUED).count() == 2
+    assert Fetch.objects.filter(state=FetchState.QUEUED).count() == 2
 
 
 def test_a_commit_wakes_dispatch_once_for_idle_sites(messages: list[Message]) -> None:
@@ -311,8 +311,8 @@ def test_not_before_is_kept() -> None:
     assert Fetch.objects.get(pk=later.pk).not_before == tomorrow
     assert [fetch.pk for fetch in Fetch.objects.due()] == [now.pk]
     dispatch()
-    assert Fetch.objects.get(pk=later.pk).state == State.QUEUED
-    assert Fetch.objects.get(pk=now.pk).state == State.RESERVED
+    assert Fetch.objects.get(pk=later.pk).state == FetchState.QUEUED
+    assert Fetch.objects.get(pk=now.pk).state == FetchState.RESERVED
 
 
 def test_priority_goes_first_then_age(messages: list[Message]) -> None:

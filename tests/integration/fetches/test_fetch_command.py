@@ -19,7 +19,7 @@ from weir.ratelimit.models import Site
 from weir.workers import consumers, heartbeats
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.commands import fetch as command
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports.progress import FetchIds, Progress, progress
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -41,9 +41,9 @@ def urls() -> list[str]:
     return list(Fetch.objects.order_by("pk").values_list("url", flat=True))
 
 
-def end(number: int, state: State, **fields: Any) -> None:
+def end(number: int, state: FetchState, **fields: Any) -> None:
     """Let so many of the waiting fetches end, the oldest first."""
-    chosen = Fetch.objects.filter(state=State.QUEUED).order_by("pk")[:number]
+    chosen = Fetch.objects.filter(state=FetchState.QUEUED).order_by("pk")[:number]
     Fetch.objects.filter(pk__in=list(chosen.values_list("pk", flat=True))).update(
         state=state, finished_at=Now(), **fields
     )
@@ -225,8 +225,8 @@ def test_it_waits_for_the_end_and_tells_how_it_was(between_looks: Callable[[Call
     """The command looks until all have ended, and sums up states, status codes and failures."""
 
     def go_on() -> None:
-        end(2, State.DONE, status_code=200)
-        end(1, State.FAILED, status_code=503, error="the site answered 503 (attempt 1 of 1)")
+        end(2, FetchState.DONE, status_code=200)
+        end(1, FetchState.FAILED, status_code=503, error="the site answered 503 (attempt 1 of 1)")
 
     between_looks(go_on)
     status, output, _ = fetch(*(f"http://a.example/{number}" for number in range(6)))
@@ -244,7 +244,7 @@ def test_one_fetch_comes_with_its_id_and_the_next_command(
     between_looks: Callable[[Callable[[], None]], None],
 ) -> None:
     """A new user who fetched one page wants to see it."""
-    between_looks(lambda: end(1, State.DONE, status_code=200))
+    between_looks(lambda: end(1, FetchState.DONE, status_code=200))
     _, output, _ = fetch("http://a.example/")
     pk = Fetch.objects.get().pk
     assert output.splitlines()[0].endswith(f": id {pk}")
@@ -253,14 +253,14 @@ def test_one_fetch_comes_with_its_id_and_the_next_command(
 
 def test_what_was_not_tried_is_not_told_as_unanswered(between_looks: Callable[[Callable[[], None]], None]) -> None:
     """A text that is no URL, and a site that did not answer, are two things."""
-    between_looks(lambda: end(1, State.FAILED, error="no complete answer within 30 s", attempts=5))
+    between_looks(lambda: end(1, FetchState.FAILED, error="no complete answer within 30 s", attempts=5))
     _, output, _ = fetch("ftp://a.example/", "not a URL", "http://a.example/")
     assert output.splitlines()[1].split(maxsplit=2) == ["3", "failed", "not tried x 2, no answer x 1"]
 
 
 def test_success_is_status_0_and_one_json_object(between_looks: Callable[[Callable[[], None]], None]) -> None:
     """With `--json`, stdout is one object with the figures, and nothing else."""
-    between_looks(lambda: end(5, State.DONE, status_code=404))
+    between_looks(lambda: end(5, FetchState.DONE, status_code=404))
     status, output, errors = fetch("http://a.example/1", "http://a.example/2", "--json")
     told = json.loads(output)
     assert told.pop("seconds") > 0
@@ -292,7 +292,7 @@ def test_what_sites_wrote_cannot_steer_the_terminal() -> None:
 def test_after_the_timeout_the_fetches_go_on() -> None:
     """`--timeout` ends the watching with status 124; the fetches stay queued, and that is said."""
     status, _, errors = fetch("http://a.example/", "--timeout", "0.001")
-    assert (status, Fetch.objects.get().state) == (command.TIMED_OUT, State.QUEUED)
+    assert (status, Fetch.objects.get().state) == (command.TIMED_OUT, FetchState.QUEUED)
     assert errors.strip() == "Stopped watching. Still going on: 1 fetch."
 
 
@@ -300,13 +300,13 @@ def test_ctrl_c_stops_the_watching_only(between_looks: Callable[[Callable[[], No
     """Ctrl-C ends the command with status 130, even when something failed; the fetches stay queued."""
 
     def interrupt() -> None:
-        end(1, State.FAILED, error="refused")
+        end(1, FetchState.FAILED, error="refused")
         raise KeyboardInterrupt
 
     between_looks(interrupt)
     status, _, errors = fetch("http://a.example/1", "http://a.example/2")
     assert (status, "going on: 1 fetch" in errors) == (command.INTERRUPTED, True)
-    assert Fetch.objects.filter(state=State.QUEUED).count() == 1
+    assert Fetch.objects.filter(state=FetchState.QUEUED).count() == 1
 
 
 def test_ctrl_c_before_anything_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +326,7 @@ def test_when_nothing_moves_and_no_heartbeat_comes_it_asks_for_beat_once(
 ) -> None:
     """Workers without beat start the first few fetches only: after a while the command says so, once."""
     looks = iter([0, 0, 1])  # how many end before the next
-    between_looks(lambda: end(next(looks), State.DONE, status_code=200))
+    between_looks(lambda: end(next(looks), FetchState.DONE, status_code=200))
     monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
     _, _, errors = fetch("http://a.example/")
     assert errors.count("does beat run?") == 1
@@ -379,7 +379,7 @@ def test_the_watcher_says_why_a_site_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Once, after a while without an end: the last error, also that of the robots.txt that is asked for first."""
-    rounds: Iterator[Callable[[], None]] = iter([happened, nothing, lambda: end(2, State.DONE, status_code=200)])
+    rounds: Iterator[Callable[[], None]] = iter([happened, nothing, lambda: end(2, FetchState.DONE, status_code=200)])
     monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
     monkeypatch.setattr(heartbeats, "silent_queues", list)
     watched: list[Progress] = []

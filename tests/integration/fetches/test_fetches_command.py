@@ -13,7 +13,7 @@ from pytest_django import Settings
 from tests.integration.conftest import database_now
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -37,12 +37,12 @@ def failed() -> list[int]:
     ids = [fetch.pk for fetch in request_fetches([f"http://{site}/{number}" for number, (site, *_) in enumerate(why)])]
     for pk, (_, code, error), age in zip(ids, why, (181, 121, 61, 1), strict=True):
         ended = database_now() - timedelta(minutes=age)
-        Fetch.objects.filter(pk=pk).update(state=State.FAILED, status_code=code, error=error, finished_at=ended)
+        Fetch.objects.filter(pk=pk).update(state=FetchState.FAILED, status_code=code, error=error, finished_at=ended)
     return ids
 
 
 def queued() -> list[int]:
-    return list(Fetch.objects.filter(state=State.QUEUED).order_by("pk").values_list("pk", flat=True))
+    return list(Fetch.objects.filter(state=FetchState.QUEUED).order_by("pk").values_list("pk", flat=True))
 
 
 # --- retry ----------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_what_stays_failed_is_told_with_its_reason() -> None:
     """What is no URL, and what is unfinished again, is counted apart."""
     request_fetches(["nonsense", "ftp://a.example/"])
     first = request_fetch("http://a.example/", dedupe=True)
-    Fetch.objects.filter(pk=first.pk).update(state=State.FAILED, error="lost", finished_at=database_now())
+    Fetch.objects.filter(pk=first.pk).update(state=FetchState.FAILED, error="lost", finished_at=database_now())
     request_fetch("http://a.example/", dedupe=True)
     assert fetches("retry", "--all").splitlines() == [
         "0 fetches queued again.",
@@ -108,13 +108,13 @@ def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: Setti
     settings.WEIR_OBEY_ROBOTS = True
     request_fetch("http://a.example/")
     robots = Fetch.objects.get(is_robots=True)
-    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=database_now())
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=database_now())
     sentence = "1 stays failed: robots.txt, which Weir asks for again when a fetch needs it."
     if named:
         assert fetches("retry", robots.pk).splitlines() == ["0 fetches queued again.", sentence]
     else:
         assert fetches("retry", "--all").splitlines() == ["1 fetch queued again.", sentence]
-    assert Fetch.objects.get(pk=robots.pk).state == State.FAILED
+    assert Fetch.objects.get(pk=robots.pk).state == FetchState.FAILED
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_cannot_be_cancelled_is_said_in_the_end(failed: list[int]) -> None:
     """The rest is cancelled; each that is not has its reason."""
     site_settings.set_rate("a.example", "1/s")
     waiting, held = (fetch.pk for fetch in request_fetches(["http://a.example/1", "http://a.example/2"]))
-    Fetch.objects.filter(pk=held).update(state=State.RUNNING, slot_id=1, lease_until=F("created_at"))
+    Fetch.objects.filter(pk=held).update(state=FetchState.RUNNING, slot_id=1, lease_until=F("created_at"))
     named = [held, waiting, failed[0], held + 1]
     with pytest.raises(CommandError) as refusal:
         fetches("cancel", *named)
@@ -184,7 +184,7 @@ def test_what_cannot_be_cancelled_is_said_in_the_end(failed: list[int]) -> None:
         f"Fetch {failed[0]} had ended already: failed.",
         f"There is no fetch {held + 1}.",
     ]
-    assert Fetch.objects.get(pk=waiting).state == State.CANCELLED
+    assert Fetch.objects.get(pk=waiting).state == FetchState.CANCELLED
 
 
 def test_the_answer_for_machines_has_all_ids(failed: list[int], capsys: pytest.CaptureFixture[str]) -> None:

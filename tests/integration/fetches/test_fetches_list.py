@@ -18,7 +18,7 @@ from tests.integration.plans import rows_read_by
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.listing import LISTED
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_list
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -36,7 +36,7 @@ def listed(*arguments: object) -> list[int]:
     return [fetch["id"] for fetch in json.loads(told("--json", *arguments))["fetches"]]
 
 
-def end(fetch_id: int, state: State, minutes_ago: float = 1, **fields: Any) -> None:
+def end(fetch_id: int, state: FetchState, minutes_ago: float = 1, **fields: Any) -> None:
     ended = database_now() - timedelta(minutes=minutes_ago)
     Fetch.objects.filter(pk=fetch_id).update(state=state, finished_at=ended, **fields)
 
@@ -46,10 +46,10 @@ def five() -> list[int]:
     """Have one done and two failed fetches of a.example, a failed one of b.example, and one that waits."""
     hosts = ("a.example", "a.example", "a.example", "b.example", "b.example")
     ids = [fetch.pk for fetch in request_fetches([f"http://{host}/{n}" for n, host in enumerate(hosts)])]
-    end(ids[0], State.DONE, 181, status_code=200)
-    end(ids[1], State.FAILED, 121, status_code=503, error="the site answered 503 (attempt 5 of 5)")
-    end(ids[2], State.FAILED, 61, error="Connection refused (attempt 5 of 5)")
-    end(ids[3], State.FAILED, 1, status_code=503, error="the site answered 503 (attempt 1 of 1)")
+    end(ids[0], FetchState.DONE, 181, status_code=200)
+    end(ids[1], FetchState.FAILED, 121, status_code=503, error="the site answered 503 (attempt 5 of 5)")
+    end(ids[2], FetchState.FAILED, 61, error="Connection refused (attempt 5 of 5)")
+    end(ids[3], FetchState.FAILED, 1, status_code=503, error="the site answered 503 (attempt 1 of 1)")
     return ids
 
 
@@ -99,7 +99,9 @@ def test_what_is_listed_as_failed_is_what_a_retry_queues(five: list[int]) -> Non
     filters = ("--status", "503", "--site", "b.example")
     chosen = listed("--state", "failed", *filters)
     call_command("fetches", "retry", *filters, stdout=StringIO())
-    assert list(Fetch.objects.filter(state=State.QUEUED).exclude(pk=five[4]).values_list("pk", flat=True)) == chosen
+    assert (
+        list(Fetch.objects.filter(state=FetchState.QUEUED).exclude(pk=five[4]).values_list("pk", flat=True)) == chosen
+    )
 
 
 def test_that_there_are_more_is_said(five: list[int]) -> None:
@@ -181,8 +183,8 @@ def rare() -> list[int]:
     ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
     running, waiting, ended = ids[:FEW], ids[FEW : 2 * FEW], ids[2 * FEW : 3 * FEW]
     long_ago = database_now() - timedelta(days=3)
-    Fetch.objects.filter(pk__in=running).update(state=State.RUNNING, slot_id=F("pk"), lease_until=F("created_at"))
-    Fetch.objects.exclude(pk__in=running + waiting).update(state=State.DONE, status_code=200, finished_at=long_ago)
+    Fetch.objects.filter(pk__in=running).update(state=FetchState.RUNNING, slot_id=F("pk"), lease_until=F("created_at"))
+    Fetch.objects.exclude(pk__in=running + waiting).update(state=FetchState.DONE, status_code=200, finished_at=long_ago)
     Fetch.objects.filter(pk__in=ended).update(finished_at=database_now())
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE weir_fetches_fetch")

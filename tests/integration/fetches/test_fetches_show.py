@@ -16,7 +16,7 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Answer
-from weir.workers.fetches.models import Fetch, FetchBody, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState
 from weir.workers.fetches.reports.fetch_filters import Filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
 
@@ -38,7 +38,7 @@ def done() -> int:
     fetch = request_fetch("http://a.example/", priority=7)
     now = database_now()
     Fetch.objects.filter(pk=fetch.pk).update(
-        state=State.DONE,
+        state=FetchState.DONE,
         hop_url="http://a.example/home",
         redirects=1,
         attempts=1,

@@ -12,7 +12,7 @@ from weir.ratelimit.models import Site
 from weir.workers.fetches import backlog
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -26,7 +26,7 @@ def in_hours(hours: float) -> datetime:
 
 def pass_time(hours: float) -> None:
     """Have everything that becomes due do so earlier by these hours."""
-    for fetch in Fetch.objects.filter(state=State.QUEUED):
+    for fetch in Fetch.objects.filter(state=FetchState.QUEUED):
         Fetch.objects.filter(pk=fetch.pk).update(not_before=fetch.not_before - hours * HOUR)
     for site in Site.objects.filter(due_at__isnull=False):
         Site.objects.filter(pk=site.pk).update(due_at=(site.due_at or site.next_start) - hours * HOUR)
@@ -59,7 +59,7 @@ def test_the_first_tick_after_that_time_dispatches_it() -> None:
     assert dispatch([]) == 0, "a message that names sites is none of the ticks"
     assert dispatch() == 1
     fetch.refresh_from_db()
-    assert fetch.state == State.RESERVED
+    assert fetch.state == FetchState.RESERVED
     site = Site.objects.get()
     assert (site.has_backlog, site.due_at) == (False, None)
 

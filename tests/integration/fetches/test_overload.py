@@ -13,7 +13,7 @@ from weir.workers import task_names
 from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches.dispatch import ANY_NUMBER, FEWEST, GROWTH, LEAST_AHEAD, InHand, Overload, dispatch
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 SITES = 30
 
@@ -37,19 +37,19 @@ def ask(fetches: int) -> None:
 
 def miss(fetches: int) -> None:
     """Let the slots of so many reserved fetches pass before a fetcher takes them, and those of no others."""
-    Fetch.objects.filter(state=State.RESERVED).update(lease_until=Now() + timedelta(hours=1))
-    missed = Fetch.objects.filter(state=State.RESERVED).order_by("pk")[:fetches].values_list("pk", flat=True)
+    Fetch.objects.filter(state=FetchState.RESERVED).update(lease_until=Now() + timedelta(hours=1))
+    missed = Fetch.objects.filter(state=FetchState.RESERVED).order_by("pk")[:fetches].values_list("pk", flat=True)
     Fetch.objects.filter(pk__in=list(missed)).update(lease_until=Now())
 
 
 def sites_served() -> set[int]:
     """Return the sites of which fetches are reserved."""
-    return set(Fetch.objects.filter(state=State.RESERVED).values_list("site_id", flat=True))
+    return set(Fetch.objects.filter(state=FetchState.RESERVED).values_list("site_id", flat=True))
 
 
 def give_back() -> None:
     """Let the fetchers have given back all that they had in hand, and all sites be due."""
-    Fetch.objects.filter(state=State.RESERVED).update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Fetch.objects.filter(state=FetchState.RESERVED).update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     Site.objects.update(next_start=Now(), has_backlog=True, due_at=None)
 
 
@@ -78,7 +78,7 @@ def test_afterwards_the_sites_share_what_fetchers_can_do(overload: Overload) -> 
     ask(1_800)
     overload.begin()
     assert dispatch() == LEAST_AHEAD
-    reserved = Fetch.objects.filter(state=State.RESERVED).values("site").annotate(fetches=Count("pk"))
+    reserved = Fetch.objects.filter(state=FetchState.RESERVED).values("site").annotate(fetches=Count("pk"))
     assert {row["fetches"] for row in reserved} == {LEAST_AHEAD // SITES}
     assert dispatch() == 0  # there is no room
 
@@ -135,8 +135,8 @@ def test_what_fetchers_do_is_what_they_send() -> None:
     used = Slot.objects.order_by("pk").values_list("pk", flat=True)
     Slot.objects.filter(pk__in=list(used[:30])).update(finished_at=Now())
     Slot.objects.filter(pk__in=list(used[30:60])).update(finished_at=Now() - timedelta(seconds=3))
-    Fetch.objects.filter(state=State.RESERVED).update(
-        state=State.CANCELLED, finished_at=Now(), slot_id=None, lease_until=None
+    Fetch.objects.filter(state=FetchState.RESERVED).update(
+        state=FetchState.CANCELLED, finished_at=Now(), slot_id=None, lease_until=None
     )
     assert dispatching.used_per_s() == 15.0
 

@@ -29,8 +29,8 @@ from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.store import store
-from weir.workers.fetches.jobs import Outcome
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.jobs import FetchOutcome
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.retrying import Retried, retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -56,14 +56,14 @@ def failed(count: int = 1, **options: Any) -> list[int]:
     for site in (SITE, "cdn.example"):
         site_settings.set_rate(site, "1000/s", grace=timedelta(seconds=0.3))  # a claim may come late
     ids = [fetch.pk for fetch in request_fetches([f"{URL}/{number}" for number in range(count)], **options)]
-    hop = {"state": State.QUEUED, "hop_url": "https://cdn.example/", "hop_host": "cdn.example", "attempted": False}
+    hop = {"state": FetchState.QUEUED, "hop_url": "https://cdn.example/", "hop_host": "cdn.example", "attempted": False}
     seen = {"status_code": 503, "headers": '[["Server", "fake"]]', "lateness_ms": 1.5, "elapsed_ms": 20.0}
     seen |= {"content": b"<ht", "incomplete": "cut"}  # as with WEIR_FETCH_KEEP_INCOMPLETE
-    for outcome in (hop, {"state": State.FAILED, "error": "the site answered 503 (attempt 1 of 1)", **seen}):
+    for outcome in (hop, {"state": FetchState.FAILED, "error": "the site answered 503 (attempt 1 of 1)", **seen}):
         assert dispatch() == len(ids)
-        store([Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, **outcome) for job in claim(ids)])  # type: ignore[arg-type]  # the fields are of many types
+        store([FetchOutcome(fetch_id=job.fetch_id, slot_id=job.slot_id, **outcome) for job in claim(ids)])  # type: ignore[arg-type]  # the fields are of many types
     Fetch.objects.update(losses=3)
-    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)) == {State.FAILED}
+    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)) == {FetchState.FAILED}
     return ids
 
 
@@ -114,8 +114,8 @@ def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) 
     assert dispatch() == 1
     [job] = claim([fetch])
     assert job.url == f"{URL}/0"
-    store([Outcome(fetch_id=fetch, slot_id=job.slot_id, state=State.DONE, status_code=200, content=b"page")])
-    assert Fetch.objects.get().state == State.DONE
+    store([FetchOutcome(fetch_id=fetch, slot_id=job.slot_id, state=FetchState.DONE, status_code=200, content=b"page")])
+    assert Fetch.objects.get().state == FetchState.DONE
     assert messages[-1] == (ARRIVED, (fetch,))
 
 
@@ -126,8 +126,8 @@ def test_a_call_of_its_first_end_is_not_taken_for_that_of_the_second(monkeypatch
     site_settings.set_rate(SITE, "1000/s")
     dispatch()
     [job] = claim([fetch])
-    store([Outcome(fetch_id=fetch, slot_id=job.slot_id, state=State.FAILED, error="refused")])
-    assert states(fetch) == [State.QUEUED]
+    store([FetchOutcome(fetch_id=fetch, slot_id=job.slot_id, state=FetchState.FAILED, error="refused")])
+    assert states(fetch) == [FetchState.QUEUED]
     assert Fetch.objects.get().on_done_called_at is None
 
 
@@ -150,12 +150,12 @@ def test_only_what_failed_is_retried() -> None:
     [gone_wrong] = failed()
     queued, cancelled, held = (request_fetch(f"{URL}/{name}").pk for name in ("queued", "cancelled", "held"))
     assert cancel(cancelled)
-    Fetch.objects.filter(pk=held).update(state=State.RUNNING, slot_id=1, lease_until=database_now())
+    Fetch.objects.filter(pk=held).update(state=FetchState.RUNNING, slot_id=1, lease_until=database_now())
     others = Fetch.objects.exclude(pk=gone_wrong).order_by("pk")
     before = list(others.values())
     assert retry_failed(Fetch.objects.all()) == Retried(queued=1)
     assert list(others.values()) == before
-    assert states(gone_wrong, queued) == [State.QUEUED, State.QUEUED]
+    assert states(gone_wrong, queued) == [FetchState.QUEUED, FetchState.QUEUED]
     assert retry_failed(Fetch.objects.all()) == Retried()
 
 
@@ -163,14 +163,14 @@ def test_a_choice_is_any_queryset() -> None:
     """Those outside it are left alone."""
     first, second, third = failed(3)
     assert retry_failed(Fetch.objects.failed().filter(pk__in=[first, third])) == Retried(queued=2)
-    assert states(first, second, third) == [State.QUEUED, State.FAILED, State.QUEUED]
+    assert states(first, second, third) == [FetchState.QUEUED, FetchState.FAILED, FetchState.QUEUED]
 
 
 def test_the_oldest_are_retried_up_to_a_limit() -> None:
     """A few first, to see how they fare."""
     ids = failed(5)
     assert retry_failed(Fetch.objects.order_by("-pk"), limit=2) == Retried(queued=2)
-    assert states(*ids) == [State.QUEUED] * 2 + [State.FAILED] * 3
+    assert states(*ids) == [FetchState.QUEUED] * 2 + [FetchState.FAILED] * 3
 
 
 @pytest.mark.parametrize("text", ["nonsense", "https://site.example/\0", "https://site.example/" + "x" * 20_000])
@@ -180,7 +180,7 @@ def test_what_never_was_a_url_stays_failed(text: str) -> None:
     [good] = failed()
     error = bad.error
     assert retry_failed(Fetch.objects.all(), limit=1) == Retried(queued=1, not_urls=1)
-    assert states(bad.pk, good) == [State.FAILED, State.QUEUED]
+    assert states(bad.pk, good) == [FetchState.FAILED, FetchState.QUEUED]
     assert Fetch.objects.get(pk=bad.pk).error == error
 
 
@@ -190,13 +190,13 @@ def test_a_robots_txt_is_left_alone() -> None:
     robots = Fetch.objects.create(
         url=f"https://{SITE}/robots.txt",
         site=Site.objects.get(name=SITE),
-        state=State.FAILED,
+        state=FetchState.FAILED,
         error="refused",
         finished_at=database_now(),
         is_robots=True,
     )
     assert retry_failed(Fetch.objects.all()) == Retried(queued=1, robots_files=1)
-    assert states(fetch, robots.pk) == [State.QUEUED, State.FAILED]
+    assert states(fetch, robots.pk) == [FetchState.QUEUED, FetchState.FAILED]
 
 
 def test_the_robots_txt_of_its_origin_is_asked_for_as_that_of_a_new_one(settings: Settings) -> None:
@@ -212,7 +212,7 @@ def test_what_is_no_url_any_more_stays_failed() -> None:
     ids = failed(2)
     Fetch.objects.filter(pk=ids[0]).update(url="http://user:secret@site.example/")
     assert retry_failed(Fetch.objects.all()) == Retried(queued=1, not_urls=1)
-    assert states(*ids) == [State.FAILED, State.QUEUED]
+    assert states(*ids) == [FetchState.FAILED, FetchState.QUEUED]
 
 
 @pytest.mark.usefixtures("_in_batches_only")
@@ -221,7 +221,7 @@ def test_many_are_retried_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = failed(250)
     monkeypatch.setattr(retrying, "BATCH", 100)
     assert retry_failed(Fetch.objects.all()) == Retried(queued=250)
-    assert set(states(*ids)) == {State.QUEUED}
+    assert set(states(*ids)) == {FetchState.QUEUED}
 
 
 def test_inside_a_transaction_it_refuses_to_run() -> None:
@@ -254,7 +254,7 @@ def test_a_url_with_an_unfinished_fetch_is_not_doubled() -> None:
     new = request_fetch(f"{URL}/0", dedupe=True)
     assert new.pk != old
     assert retry_failed(Fetch.objects.all()) == Retried(queued=1, already_unfinished=1)
-    assert states(old, free) == [State.FAILED, State.QUEUED]
+    assert states(old, free) == [FetchState.FAILED, FetchState.QUEUED]
     assert cancel(new.pk)
     assert retry_failed(Fetch.objects.all()) == Retried(queued=1)
     assert request_fetch(f"{URL}/0", dedupe=True).pk == old
@@ -267,7 +267,12 @@ def test_of_several_that_failed_with_one_key_the_oldest_is_retried() -> None:
     [second] = failed(dedupe=True)
     without = failed(2)
     assert retry_failed(Fetch.objects.all()) == Retried(queued=3, already_unfinished=1)
-    assert states(first, second, *without) == [State.QUEUED, State.FAILED, State.QUEUED, State.QUEUED]
+    assert states(first, second, *without) == [
+        FetchState.QUEUED,
+        FetchState.FAILED,
+        FetchState.QUEUED,
+        FetchState.QUEUED,
+    ]
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -284,7 +289,7 @@ def test_a_transaction_that_asks_for_the_same_url_is_waited_for(
         (other_connection.commit if committed else other_connection.rollback)()
         expected = Retried(queued=1, already_unfinished=1) if committed else Retried(queued=2)
         assert retried.result(20) == expected
-    assert states(free) == [State.QUEUED]
+    assert states(free) == [FetchState.QUEUED]
     assert (
         Fetch.objects.unfinished().filter(dedupe_key=dedupe_key(f"{URL}/0", on_done="", revalidate=False)).count() == 1
     )
@@ -299,7 +304,7 @@ def test_it_holds_no_key_for_which_others_have_to_wait_long(
 
     with ThreadPoolExecutor(1) as pool:
         retried = pool.submit(retry_all)
-        eventually(lambda: states(ids[0]) == [State.QUEUED], "the first to be retried by itself")
+        eventually(lambda: states(ids[0]) == [FetchState.QUEUED], "the first to be retried by itself")
         other_connection.execute("SET LOCAL lock_timeout = '2s'")
         other_connection.execute(ASK_AGAIN, [ids[0]])
         other_connection.commit()

@@ -21,7 +21,7 @@ from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -89,7 +89,7 @@ def test_a_site_is_seen_to_again_until_nothing_is_held_from_before_the_split(mes
     site_settings.set_rate(A, "10/s")
     strays.follow_all(0)
     assert site(SHOP).has_strays
-    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Fetch.objects.update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     assert strays.follow_all(0) == 1
     fetch.refresh_from_db()
     assert (fetch.site, site(SHOP).has_strays) == (site(A), False)
@@ -104,8 +104,8 @@ def test_a_stray_that_is_reserved_is_taken_out_before_a_fetcher_hears_of_it(mess
     dispatch([site(SHOP).pk])
     late.refresh_from_db()
     own.refresh_from_db()
-    assert (late.state, late.site, late.slot_id, late.lease_until) == (State.QUEUED, site(A), None, None)
-    assert own.state == State.RESERVED
+    assert (late.state, late.site, late.slot_id, late.lease_until) == (FetchState.QUEUED, site(A), None, None)
+    assert own.state == FetchState.RESERVED
     assert own.slot_id in slots_sent(messages)
     assert Slot.objects.filter(site=site(SHOP), released_at__isnull=False).count() == 1
     assert site(A).has_backlog
@@ -132,7 +132,7 @@ def test_a_stray_succeeds_nobody(messages: list[Message]) -> None:
     late = stray()
     assert cancel(own.pk)
     late.refresh_from_db()
-    assert (late.state, late.slot_id) == (State.QUEUED, None)
+    assert (late.state, late.slot_id) == (FetchState.QUEUED, None)
     assert messages
 
 
@@ -202,7 +202,7 @@ def test_strays_that_wait_for_a_site_hold_up_no_other_site(
         other_connection.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
     late.refresh_from_db()
     other.refresh_from_db()
-    assert other.state == State.RESERVED
+    assert other.state == FetchState.RESERVED
     assert slots_sent(messages) == {other.slot_id}
 
 

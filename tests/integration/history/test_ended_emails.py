@@ -17,15 +17,15 @@ from weir.workers.history.models import Minute
 from weir.workers.history.reports import totals
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, outcomes
-from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.transports.base import Accepted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("note_kind", "messages")]
 __all__ = ["note_kind"]
 
-UNKNOWN = Outcome(state=State.UNKNOWN, phase=Phase.AFTER_DOT, last_reply="no reply came", attempts=1)
+UNKNOWN = EmailOutcome(state=EmailState.UNKNOWN, phase=Phase.AFTER_DOT, last_reply="no reply came", attempts=1)
 
 
 def begun() -> Email:
@@ -35,7 +35,7 @@ def begun() -> Email:
     return email
 
 
-def recorded(outcome: Outcome) -> Email:
+def recorded(outcome: EmailOutcome) -> Email:
     """Have an attempt end so, and write that its end was an hour ago."""
     email = begun()
     assert leases.record(email, outcome)

@@ -12,7 +12,7 @@ from tests.integration.admin_pages import page
 from weir.postgres import short_paginator
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -39,11 +39,11 @@ def shipped(number: str, **fields: Any) -> Email:
 def unknown(number: str) -> Email:
     """Return an e-mail of which nobody knows what became."""
     known = {"phase": Phase.AFTER_DOT, "last_reply": REPLY, "claimed_by": "mail-1:77"}
-    return shipped(number, state=State.UNKNOWN, claim_token=uuid4(), sending_since=Now(), **known)
+    return shipped(number, state=EmailState.UNKNOWN, claim_token=uuid4(), sending_since=Now(), **known)
 
 
 def failed(number: str) -> Email:
-    return shipped(number, state=State.FAILED, phase=Phase.NOT_BEGUN, last_reply="550 no such recipient")
+    return shipped(number, state=EmailState.FAILED, phase=Phase.NOT_BEGUN, last_reply="550 no such recipient")
 
 
 def test_emails_are_listed_newest_first_and_filtered_by_state(admin_client: Client) -> None:

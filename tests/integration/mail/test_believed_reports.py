@@ -13,7 +13,7 @@ from weir.workers.mail.bounces import handling, reports
 from weir.workers.mail.bounces.handling import Handled
 from weir.workers.mail.checks import envelope_sender_is_an_address
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import outcomes, runner
 from weir.workers.mail.transports.base import Accepted
 
@@ -30,7 +30,7 @@ def email() -> Email:
 
 def sent(**fields: Any) -> Email:
     shipped = shipments.ship()
-    Email.objects.filter(pk=shipped.pk).update(state=State.SENT, sent_at=shipped.created_at, **fields)
+    Email.objects.filter(pk=shipped.pk).update(state=EmailState.SENT, sent_at=shipped.created_at, **fields)
     shipped.refresh_from_db()
     return shipped
 
@@ -177,7 +177,7 @@ def test_who_complains_is_not_written_to_any_more(email: Email, kind: str) -> No
     for _ in range(2):
         assert handled(complaint(email, kind)).believed
     assert "complained" in suppression.reasons([email.recipient])[email.recipient]
-    assert shipments.state(email)[0] == State.SENT
+    assert shipments.state(email)[0] == EmailState.SENT
 
 
 def test_a_complaint_of_somebody_else_suppresses_nobody(email: Email) -> None:
@@ -249,7 +249,7 @@ class TestEnvelopeSender:
             settings.SECRET_KEY = "another"  # noqa: S105  of this test
         assert not handled(report(victim, headers=f"To: {own}\n")).believed
         assert not suppression.reasons([victim.recipient])
-        assert shipments.state(victim)[0] == State.SENT
+        assert shipments.state(victim)[0] == EmailState.SENT
 
     def test_a_key_that_was_replaced_counts_for_what_was_sent_before(self, email: Email, settings: Settings) -> None:
         """Reports come days later."""
@@ -281,4 +281,4 @@ class TestEnvelopeSender:
         assert [message.id for message in envelope_sender_is_an_address()] == ["weir.E019"]
         waiting = shipments.ship()
         assert "WEIR_MAIL_ENVELOPE_SENDER is no good" in runner.send_due().stopped_because
-        assert shipments.state(waiting)[0] == State.PENDING
+        assert shipments.state(waiting)[0] == EmailState.PENDING

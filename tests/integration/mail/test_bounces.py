@@ -23,7 +23,7 @@ from tests.unit.mail.bounces import written
 from weir.workers.mail import resolving, suppression
 from weir.workers.mail.bounces import handling
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.signals import email_bounced
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
@@ -31,16 +31,16 @@ pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 Heard = list[tuple[int, str, str]]
 
 
-def came_to(state: State) -> Email:
+def came_to(state: EmailState) -> Email:
     """Return an e-mail in this state."""
     email = shipments.ship()
     fields: dict[str, Any] = {"state": state, "relay": "mx1:25"}
-    if state == State.SENT:
+    if state == EmailState.SENT:
         fields["sent_at"] = timezone.now()
-    elif state == State.UNKNOWN:
+    elif state == EmailState.UNKNOWN:
         known = {"phase": Phase.AFTER_DOT, "last_reply": "gone"}
         fields |= {"claim_token": uuid4(), "sending_since": timezone.now(), **known}
-    elif state == State.FAILED:
+    elif state == EmailState.FAILED:
         fields["last_reply"] = "550 no"
     Email.objects.filter(pk=email.pk).update(**fields)
     email.refresh_from_db()
@@ -82,18 +82,18 @@ def told(*arguments: str) -> str:
     return output.getvalue()
 
 
-@pytest.mark.parametrize("state", [State.SENT, State.UNKNOWN])
+@pytest.mark.parametrize("state", [EmailState.SENT, EmailState.UNKNOWN])
 def test_what_came_back_is_bounced_the_application_hears_it_and_the_address_is_suppressed(
-    piped: Callable[..., str], heard: Heard, state: State
+    piped: Callable[..., str], heard: Heard, state: EmailState
 ) -> None:
     """Status and reason are kept, without the address."""
     email = came_to(state)
     text = piped(report(email))
-    assert shipments.state(email)[0] == State.BOUNCED
+    assert shipments.state(email)[0] == EmailState.BOUNCED
     assert email.last_reply == "5.1.1 550 5.1.1 <<recipient>>: User unknown"
     resolution = Resolution.objects.get()
     assert (resolution.act, resolution.who, resolution.state) == (Act.BOUNCED, handling.WHO, state)
-    assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
+    assert heard == [(email.pk, EmailState.BOUNCED, "5.1.1")]
     assert suppression.reasons([email.recipient])
     assert f"-: E-mail {email.pk}: failed. 5.1.1" in text
     assert "Read: 1. Bounced: 1." in text
@@ -101,7 +101,7 @@ def test_what_came_back_is_bounced_the_application_hears_it_and_the_address_is_s
 
 def test_a_report_that_comes_again_changes_nothing(piped: Callable[..., str], heard: Heard) -> None:
     """Mail servers repeat themselves, and so does a reader that was killed before it marked the report."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     piped(report(email))
     text = piped(report(email))
     assert "Nothing was changed." in text
@@ -112,37 +112,37 @@ def test_a_report_that_comes_again_changes_nothing(piped: Callable[..., str], he
 @pytest.mark.parametrize(
     ("said", "arrived", "becomes"),
     [
-        ("Arrival-Date", timedelta(hours=-1), State.SENT),
-        ("Arrival-Date", timedelta(minutes=-4), State.BOUNCED),  # its clock may be slow
-        ("Arrival-Date", timedelta(0), State.BOUNCED),
-        ("Date", timedelta(hours=-1), State.SENT),
-        ("Date", timedelta(0), State.BOUNCED),
-        ("Subject", timedelta(hours=-1), State.BOUNCED),  # no time
+        ("Arrival-Date", timedelta(hours=-1), EmailState.SENT),
+        ("Arrival-Date", timedelta(minutes=-4), EmailState.BOUNCED),  # its clock may be slow
+        ("Arrival-Date", timedelta(0), EmailState.BOUNCED),
+        ("Date", timedelta(hours=-1), EmailState.SENT),
+        ("Date", timedelta(0), EmailState.BOUNCED),
+        ("Subject", timedelta(hours=-1), EmailState.BOUNCED),  # no time
     ],
 )
 def test_a_report_about_an_earlier_sending_says_nothing_of_the_one_that_was_ordered_since(
-    piped: Callable[..., str], said: str, arrived: timedelta, becomes: State, act: Act
+    piped: Callable[..., str], said: str, arrived: timedelta, becomes: EmailState, act: Act
 ) -> None:
     """One that comes late, or again: the Message-ID is the same, the time is not."""
-    email = came_to(State.FAILED)
+    email = came_to(EmailState.FAILED)
     resolving.resolve(email.pk, act, "Ada", "The mailbox works again")
     line = f"{said}: {format_datetime(timezone.now() + arrived)}\n"
-    Email.objects.filter(pk=email.pk).update(state=State.SENT, sent_at=timezone.now())
+    Email.objects.filter(pk=email.pk).update(state=EmailState.SENT, sent_at=timezone.now())
     text = piped(report(email, **{"fields" if said == "Arrival-Date" else "headers": line}))
     assert shipments.state(email)[0] == becomes
-    assert ("Nothing was changed. It is about what was sent before" in text) == (becomes == State.SENT)
-    assert bool(suppression.reasons([email.recipient])) == (becomes == State.BOUNCED)
+    assert ("Nothing was changed. It is about what was sent before" in text) == (becomes == EmailState.SENT)
+    assert bool(suppression.reasons([email.recipient])) == (becomes == EmailState.BOUNCED)
 
 
 def test_a_servers_clock_that_is_wrong_hides_no_report_of_what_was_sent_once(piped: Callable[..., str]) -> None:
     """There is nothing else that it could be about."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     piped(report(email, fields="Arrival-Date: Thu, 1 Jan 1970 00:00:00 +0000\n"))
-    assert shipments.state(email)[0] == State.BOUNCED
+    assert shipments.state(email)[0] == EmailState.BOUNCED
 
 
-@pytest.mark.parametrize("state", [State.PENDING, State.FAILED])
-def test_what_no_mail_server_has_cannot_come_back(piped: Callable[..., str], state: State) -> None:
+@pytest.mark.parametrize("state", [EmailState.PENDING, EmailState.FAILED])
+def test_what_no_mail_server_has_cannot_come_back(piped: Callable[..., str], state: EmailState) -> None:
     """An e-mail that waits goes out all the same."""
     email = came_to(state)
     assert "Nothing was changed." in piped(report(email))
@@ -152,17 +152,17 @@ def test_what_no_mail_server_has_cannot_come_back(piped: Callable[..., str], sta
 @pytest.mark.parametrize("action", ["delayed", "delivered", "relayed", "expanded"])
 def test_what_is_no_failure_is_only_told(piped: Callable[..., str], heard: Heard, action: str) -> None:
     """The e-mail stays sent."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     assert f"E-mail {email.pk}: {action}." in piped(report(email, action=action, status="4.4.1"))
-    assert shipments.state(email)[0] == State.SENT
+    assert shipments.state(email)[0] == EmailState.SENT
     assert heard == []
 
 
 def test_only_an_address_that_does_not_exist_is_suppressed(piped: Callable[..., str]) -> None:
     """A full mailbox may have room tomorrow."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     piped(report(email, status="5.2.2"))
-    assert shipments.state(email)[0] == State.BOUNCED
+    assert shipments.state(email)[0] == EmailState.BOUNCED
     assert not suppression.reasons([email.recipient])
 
 
@@ -178,17 +178,17 @@ def test_a_report_is_believed_only_with_a_message_id_of_ours_and_the_recipients_
     piped: Callable[..., str], heard: Heard, forged: dict[str, str], words: str
 ) -> None:
     """Anybody can write one; only who got the e-mail knows the random part."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     assert words in piped(report(email, **forged))
-    assert shipments.state(email)[0] == State.SENT
+    assert shipments.state(email)[0] == EmailState.SENT
     assert heard == []
 
 
 def test_the_address_is_recognised_in_any_case_of_letters(piped: Callable[..., str]) -> None:
     """Mail servers on the way may change it."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     piped(report(email, to=email.recipient.upper()))
-    assert shipments.state(email)[0] == State.BOUNCED
+    assert shipments.state(email)[0] == EmailState.BOUNCED
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_maildir_is_read_to_its_end_and_people_find_what_is_no_report(folder: Path) -> None:
     """What was handled is seen; what is not believed, or is an answer of a customer, is flagged."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     (folder / "new" / "1.a").write_bytes(report(email))
     (folder / "new" / "2.a").write_bytes(b"Subject: Where is my order?\n\nDear shop,\n")
     (folder / "cur" / "3.a:2,").write_bytes(report(email, about="<x@y>"))
@@ -216,7 +216,7 @@ def test_what_could_not_be_handled_is_read_again(
     folder: Path, piped: Callable[..., str], heard: Heard, error: Exception
 ) -> None:
     """Nothing is written then, the report stays new, and a pipe asks the mail server to try again later."""
-    email = came_to(State.SENT)
+    email = came_to(EmailState.SENT)
     (folder / "new" / "1.a").write_bytes(report(email))
 
     def fail(**_arguments: Any) -> None:
@@ -231,18 +231,18 @@ def test_what_could_not_be_handled_is_read_again(
         assert of_maildir.value.code == of_pipe.value.code == 75
     finally:
         email_bounced.disconnect(fail)
-    assert shipments.state(email)[0] == State.SENT
+    assert shipments.state(email)[0] == EmailState.SENT
     assert not Resolution.objects.exists()
     assert not suppression.reasons([email.recipient])
     heard.clear()
     told("--maildir", str(folder))
-    assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
+    assert heard == [(email.pk, EmailState.BOUNCED, "5.1.1")]
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"state": State.SENDING, "claim_token": uuid4(), "sending_since": timezone.now()},
+        {"state": EmailState.SENDING, "claim_token": uuid4(), "sending_since": timezone.now()},
         {"ask_until": timezone.now()},
     ],
     ids=["sending", "asked"],
@@ -251,7 +251,7 @@ def test_a_report_that_is_faster_than_the_mailer_is_handled_later(
     folder: Path, piped: Callable[..., str], heard: Heard, fields: dict[str, Any]
 ) -> None:
     """Also where the mailer has died: the e-mail is unknown in the end, and the report says what became of it."""
-    email = came_to(State.PENDING)
+    email = came_to(EmailState.PENDING)
     Email.objects.filter(pk=email.pk).update(**fields)
     (folder / "new" / "1.a").write_bytes(report(email))
     with pytest.raises(SystemExit) as of_maildir:
@@ -260,9 +260,9 @@ def test_a_report_that_is_faster_than_the_mailer_is_handled_later(
         piped(report(email))
     assert of_maildir.value.code == of_pipe.value.code == 75
     unknown = {"claim_token": uuid4(), "sending_since": timezone.now(), "phase": Phase.BEGUN, "last_reply": "gone"}
-    Email.objects.filter(pk=email.pk).update(state=State.UNKNOWN, ask_until=None, **unknown)
+    Email.objects.filter(pk=email.pk).update(state=EmailState.UNKNOWN, ask_until=None, **unknown)
     told("--maildir", str(folder))
-    assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
+    assert heard == [(email.pk, EmailState.BOUNCED, "5.1.1")]
 
 
 @pytest.mark.parametrize("arguments", [(), ("-", "--maildir", "/nowhere"), ("--maildir", "/nowhere"), ("/nowhere",)])

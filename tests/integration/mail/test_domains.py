@@ -17,7 +17,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import domains, runner
 from weir.workers.mail.transports.base import Accepted, Refused
 
@@ -50,10 +50,10 @@ def test_a_domain_that_takes_no_more_is_left_alone_and_others_are_not(monkeypatc
     later, another = shipped_to("busy.example", "other.example")
     runner.send_due()
     assert asked.count("busy.example") == 1
-    assert (state(first), state(later)) == ((State.PENDING, 1), (State.PENDING, 0))
+    assert (state(first), state(later)) == ((EmailState.PENDING, 1), (EmailState.PENDING, 0))
     assert "busy.example:25 is" in later.last_reply
     assert later.next_attempt_at > first.created_at
-    assert {state(email) for email in (*others, another)} == {(State.SENT, 1)}
+    assert {state(email) for email in (*others, another)} == {(EmailState.SENT, 1)}
     assert Site.objects.get(name="busy.example:25").backed_off_until is not None
 
 
@@ -74,7 +74,10 @@ def test_of_a_batch_one_email_is_refused_and_the_others_wait(monkeypatch: pytest
     emails = shipped_to(*["busy.example"] * 5, "other.example")
     runner.send_due()
     assert asked == ["busy.example", "other.example"]
-    assert sorted(state(email) for email in emails) == [(State.PENDING, 0)] * 4 + [(State.PENDING, 1), (State.SENT, 1)]
+    assert sorted(state(email) for email in emails) == [(EmailState.PENDING, 0)] * 4 + [
+        (EmailState.PENDING, 1),
+        (EmailState.SENT, 1),
+    ]
 
 
 def test_a_domain_recovers_by_itself() -> None:
@@ -100,8 +103,8 @@ def test_a_domain_gets_no_more_than_its_rate(mail: MailServer, settings: Setting
     settings.WEIR_MAIL_DOMAIN_RATE = "10/s"
     emails = shipped_to(*["slow.example"] * 5)
     before = len(mail.events())
-    while any(state(email)[0] != State.SENT for email in emails):
-        Email.objects.filter(state=State.PENDING).update(next_attempt_at=emails[0].created_at)
+    while any(state(email)[0] != EmailState.SENT for email in emails):
+        Email.objects.filter(state=EmailState.PENDING).update(next_attempt_at=emails[0].created_at)
         runner.send_due()
     began = [event.at_ns for event in mail.events()[before:] if event.event == "began"]
     assert len(began) == len(emails)
@@ -116,7 +119,7 @@ def test_a_domain_can_be_paused_by_hand(domain: str) -> None:
     site_settings.pause("quiet.example:25")
     quiet, other = shipped_to(domain, "loud.example")
     assert runner.send_due().sent == 1
-    assert (state(quiet), state(other)) == ((State.PENDING, 0), (State.SENT, 1))
+    assert (state(quiet), state(other)) == ((EmailState.PENDING, 0), (EmailState.SENT, 1))
     assert "paused" in quiet.last_reply
 
 
@@ -173,4 +176,4 @@ def test_an_address_whose_domain_cannot_be_a_site_is_not_paced(settings: Setting
     assert not Site.objects.exists()
     (email,) = shipped_to("[IPv6:::1]")
     assert runner.send_due().sent == 1
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)

@@ -17,7 +17,7 @@ from tests.waiting import wait_for
 from weir.workers.mail import kinds, resolving
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Act, Email, RelayHold
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import refusals, runner, source
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.base import Accepted, RelayRefuses, Transport, Unreachable
@@ -81,12 +81,12 @@ def test_one_odd_email_fails_when_it_is_refused_again_and_holds_up_nobody(
     with scripted_server(settings, [*HELLO, *refused, *GO_AHEAD, OK, BYE], [*HELLO, *refused, BYE]):
         report = runner.send_due()
         assert (report.sent, report.failed, report.stopped_because) == (1, 0, "")
-        assert [state(bad), state(other)] == [(State.PENDING, 1), (State.SENT, 1)]
+        assert [state(bad), state(other)] == [(EmailState.PENDING, 1), (EmailState.SENT, 1)]
         assert 50 < (bad.next_attempt_at - timezone.now()).total_seconds() <= 120
         Email.objects.filter(pk=bad.pk).update(next_attempt_at=Now())
         report = runner.send_due()
     assert (report.failed, report.stopped_because) == (1, "")
-    assert state(bad) == (State.FAILED, 2)
+    assert state(bad) == (EmailState.FAILED, 2)
     assert bad.last_reply == "550 5.0.0 The moon is not full"
     assert bad.phase == (Phase.AFTER_DOT if step is GO_AHEAD else Phase.NOT_BEGUN)
     assert not RelayHold.objects.exists()
@@ -95,7 +95,7 @@ def test_one_odd_email_fails_when_it_is_refused_again_and_holds_up_nobody(
 def all_are_sent() -> bool:
     """Send all that waits, and tell whether nothing is left."""
     send(1)
-    return {state for state, _ in states()} == {State.SENT}
+    return {state for state, _ in states()} == {EmailState.SENT}
 
 
 @pytest.mark.usefixtures("asked")
@@ -111,7 +111,7 @@ def test_a_relay_that_refuses_all_in_odd_words_costs_no_email(
     monkeypatch.setattr(Odd, "after_dot", after_dot)
     shipped([recipient.format(each, each) for each in range(number)])
     send(4)
-    assert {state for state, _ in states()} == {State.PENDING}
+    assert {state for state, _ in states()} == {EmailState.PENDING}
     assert Email.objects.filter(attempts__gt=0).count() <= refusals.FEW - 1
     assert RelayHold.objects.get().reason == "It refuses us, or these e-mails: 550 The moon is not full"
     monkeypatch.setattr(Odd, "bad", ("nobody",))
@@ -130,11 +130,11 @@ def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: 
         goods.append(ship())
         Email.objects.filter(pk=goods[-1].pk).update(recipient=f"good{len(goods)}@in.example", priority=9)
         send(1)
-        assert state(goods[-1])[0] == State.SENT, goods[-1].last_reply
-        return not Email.objects.filter(state=State.PENDING).exists()
+        assert state(goods[-1])[0] == EmailState.SENT, goods[-1].last_reply
+        return not Email.objects.filter(state=EmailState.PENDING).exists()
 
     wait_for(have_ended, 60, "the end of all")
-    assert Email.objects.filter(state=State.FAILED).count() == 8
+    assert Email.objects.filter(state=EmailState.FAILED).count() == 8
     assert len([recipient for recipient in asked if recipient.startswith("bad")]) <= 3 * 8 + refusals.FEW
 
 
@@ -145,7 +145,7 @@ def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest
     def has_failed() -> bool:
         ship()
         send(1)
-        return state(bad)[0] == State.FAILED
+        return state(bad)[0] == EmailState.FAILED
 
     wait_for(has_failed, 60, "the end of the odd one")
     del asked[:]
@@ -156,10 +156,10 @@ def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest
         return bool(asked)
 
     wait_for(is_asked_again, 60, "another attempt")
-    assert state(bad) == (State.PENDING, 1)
+    assert state(bad) == (EmailState.PENDING, 1)
     monkeypatch.setattr(Odd, "bad", ("nobody",))
     wait_for(all_are_sent, 60, "all e-mails")
-    assert state(bad) == (State.SENT, 2)
+    assert state(bad) == (EmailState.SENT, 2)
     assert asked.count("bad@in.example") == 2
 
 
@@ -171,10 +171,10 @@ def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: Se
     def has_failed() -> bool:
         due_again()
         assert runner.send_due(at_most_s=2.0).stopped_because == ""
-        return state(bad)[0] == State.FAILED
+        return state(bad)[0] == EmailState.FAILED
 
     wait_for(has_failed, 60, "the end")
-    assert (state(bad), len(asked)) == ((State.FAILED, 4), 4)
+    assert (state(bad), len(asked)) == ((EmailState.FAILED, 4), 4)
     assert bad.last_reply == "Given up after 4 attempts: 550 The moon is not full"
 
 
@@ -185,7 +185,7 @@ def test_a_team_that_sends_one_email_an_hour_loses_none(monkeypatch: pytest.Monk
     for _ in range(8):
         ship()
         send(7)  # after a minute each, and then longer and longer
-    assert {state for state, _ in states()} == {State.PENDING}
+    assert {state for state, _ in states()} == {EmailState.PENDING}
     assert RelayHold.objects.exists()
     monkeypatch.setattr(Odd, "bad", ("nobody",))
     wait_for(all_are_sent, 120, "all e-mails")
@@ -239,12 +239,12 @@ def test_what_both_relays_refuse_fails_when_both_have_accepted_another(monkeypat
         return state(bad)[1] == 2
 
     wait_for(was_asked_twice, 60, "the second attempt")
-    assert bad.state == State.PENDING  # the second has not accepted another
+    assert bad.state == EmailState.PENDING  # the second has not accepted another
     Email.objects.filter(pk=ship("second").pk).update(recipient="second@in.example")
 
     def has_failed() -> bool:
         send(1)
-        return state(bad)[0] == State.FAILED
+        return state(bad)[0] == EmailState.FAILED
 
     wait_for(has_failed, 60, "the end")
     assert bad.attempts <= 5
@@ -259,7 +259,7 @@ def test_what_both_relays_refuse_is_not_asked_about_for_ever(monkeypatch: pytest
 
     def has_failed() -> bool:
         send(1)
-        return state(bad)[0] == State.FAILED
+        return state(bad)[0] == EmailState.FAILED
 
     wait_for(has_failed, 120, "the end")
     assert bad.last_reply.endswith("550 The moon is not full")
@@ -288,7 +288,7 @@ def test_what_one_relay_refuses_and_another_may_take_is_not_asked_about_each_sec
     for _ in range(3):
         send(1)
         ship()
-    assert state(bad) == (State.PENDING, 0)
+    assert state(bad) == (EmailState.PENDING, 0)
     assert (bad.next_attempt_at - timezone.now()).total_seconds() > 50
 
 
@@ -315,7 +315,7 @@ def test_an_email_is_to_blame_also_where_another_was_accepted_before_it_was_due_
     assert runner.send_due().sent == 1
     due_again()
     runner.send_due()
-    assert state(bad) == (State.PENDING, 1)
+    assert state(bad) == (EmailState.PENDING, 1)
 
 
 @pytest.mark.usefixtures("asked")
@@ -333,6 +333,6 @@ def test_operators_see_a_kind_whose_sender_is_refused_though_others_are_sent(mon
     monkeypatch.setitem(kinds._kinds, "another", kinds.get(good.kind))
     Email.objects.filter(pk=good.pk).update(kind="another")
     runner.send_due()
-    assert [state(bad)[0], state(good)[0]] == [State.PENDING, State.SENT]
+    assert [state(bad)[0], state(good)[0]] == [EmailState.PENDING, EmailState.SENT]
     said = "It refuses e-mails of the kind order.shipped: 553 5.7.1 Sender address rejected"
     assert RelayHold.objects.get().reason == said

@@ -19,7 +19,7 @@ from demo.fakes import mail_server
 from tests.integration.conftest import Message
 from weir.workers import task_names
 from weir.workers.mail.models import Act, Email, RelayHold, Resolution
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.reports import counts
 from weir.workers.mail.sending import runner
 from weir.workers.orders import shipping
@@ -44,11 +44,11 @@ def unknown(number: str, minutes: int = 0, **fields: Any) -> Email:
     """Return an e-mail whose transmission began so long ago, and of which nobody knows what became."""
     known = {"phase": Phase.AFTER_DOT, "last_reply": REPLY, "claimed_by": "mail-1:77", "attempts": 1}
     since = Now() - timedelta(minutes=minutes)
-    return shipped(number, state=State.UNKNOWN, claim_token=uuid4(), sending_since=since, **{**known, **fields})
+    return shipped(number, state=EmailState.UNKNOWN, claim_token=uuid4(), sending_since=since, **{**known, **fields})
 
 
 def failed(number: str) -> Email:
-    return shipped(number, state=State.FAILED, phase=Phase.NOT_BEGUN, last_reply="550 There is no such recipient")
+    return shipped(number, state=EmailState.FAILED, phase=Phase.NOT_BEGUN, last_reply="550 There is no such recipient")
 
 
 def told(*arguments: object) -> str:
@@ -68,7 +68,7 @@ def refused(*arguments: object) -> str:
 # --- the list -----------------------------------------------------------------------------------------
 
 
-COUNTED = [state.value for state in State if state != State.SENT]
+COUNTED = [state.value for state in EmailState if state != EmailState.SENT]
 
 
 SENT = {(number, "sent", "in", "the", "last", period) for number, period in (("1", "hour"), ("2", "day"))}
@@ -82,7 +82,7 @@ def test_every_state_is_counted_and_what_was_sent_lately() -> None:
     failed("A-3")
     for number, hours in enumerate((0, 2, 25)):
         ended = Now() - timedelta(hours=hours)
-        shipped(f"A-4{number}", state=State.SENT, sent_at=ended, ended_at=ended)
+        shipped(f"A-4{number}", state=EmailState.SENT, sent_at=ended, ended_at=ended)
     lines = {tuple(line.split()) for line in told().splitlines()}
     assert lines == {("0", state) for state in COUNTED} - {("0", "pending"), ("0", "failed")} | {
         ("2", "pending"), ("1", "failed"), *SENT,
@@ -269,7 +269,7 @@ def test_what_others_wrote_cannot_steer_the_terminal_or_hide_a_column() -> None:
     order = Order.objects.create(number="[red]A-1", customer_email=f"{'x' * 60}@example.com")
     shipping.ship(order.pk)
     Email.objects.update(
-        state=State.UNKNOWN, claim_token=uuid4(), sending_since=Now() - timedelta(days=2), phase=Phase.AFTER_DOT,
+        state=EmailState.UNKNOWN, claim_token=uuid4(), sending_since=Now() - timedelta(days=2), phase=Phase.AFTER_DOT,
         last_reply="\x1b[31m" + "long " * 200, claimed_by="mail.example:77",
     )  # fmt: skip
     listed = told()
@@ -288,7 +288,7 @@ def test_what_arrived_is_sent_and_who_said_so_and_why_is_kept() -> None:
     email = unknown("A-1")
     printed = told("resolve", email.pk, "--arrived", "--why", "The customer has it", "--who", "Ada")
     assert printed == f"E-mail {email.pk}: it arrived.\n"
-    assert Email.objects.get().state == State.SENT
+    assert Email.objects.get().state == EmailState.SENT
     resolution = Resolution.objects.get()
     assert (resolution.done, resolution.who, resolution.why) == (Act.ARRIVED, "Ada", "The customer has it")
     assert (resolution.phase, resolution.last_reply) == (Phase.AFTER_DOT, REPLY)
@@ -300,7 +300,7 @@ def test_what_is_to_be_sent_again_is_pending_and_a_worker_hears_of_it(messages: 
     messages.clear()
     printed = told("resolve", *(email.pk for email in emails), "--resend", "--why", "The mail server lost it")
     assert printed.splitlines() == [f"E-mail {email.pk}: it is sent again." for email in emails]
-    assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
+    assert set(Email.objects.values_list("state", "attempts")) == {(EmailState.PENDING, 0)}
     assert set(Resolution.objects.values_list("who", "why")) == {(getpass.getuser(), "The mail server lost it")}
     assert set(messages) == {(task_names.SEND_EMAILS, ())}
 
@@ -319,7 +319,7 @@ def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -
     ]
     assert output.getvalue().splitlines() == [f"E-mail {key}: it arrived." for key in (first.pk, last.pk)]
     states = dict(Email.objects.values_list("pk", "state"))
-    assert states == {first.pk: State.SENT, waiting.pk: State.PENDING, last.pk: State.SENT}
+    assert states == {first.pk: EmailState.SENT, waiting.pk: EmailState.PENDING, last.pk: EmailState.SENT}
     assert Resolution.objects.count() == 2
 
 
@@ -338,7 +338,7 @@ def test_bad_input_is_refused_and_changes_nothing(arguments: list[str], sentence
     """Who says something says what, and why; nothing is guessed."""
     email = unknown("A-1")
     assert sentence in refused("resolve", email.pk, *arguments)
-    assert Email.objects.get().state == State.UNKNOWN
+    assert Email.objects.get().state == EmailState.UNKNOWN
     assert not Resolution.objects.exists()
 
 
@@ -348,15 +348,15 @@ def test_an_unknown_one_can_be_given_up() -> None:
     assert told("resolve", email.pk, "--give-up", "--why", "The customer was called") == (
         f"E-mail {email.pk}: it stays unsent.\n"
     )
-    assert Email.objects.get().state == State.FAILED
+    assert Email.objects.get().state == EmailState.FAILED
 
 
 def test_what_waits_is_cancelled_and_what_was_sent_is_not() -> None:
     """With who did it, and why; the others are named."""
-    waiting, sent = shipped("A-1"), shipped("A-2", state=State.SENT, sent_at=Now())
+    waiting, sent = shipped("A-1"), shipped("A-2", state=EmailState.SENT, sent_at=Now())
     sentence = f"E-mail {sent.pk} is sent: only pending or claimed ones can be cancelled."
     assert refused("cancel", waiting.pk, sent.pk, "--why", "The order was cancelled", "--who", "Ada") == sentence
-    assert Email.objects.get(pk=waiting.pk).state == State.CANCELLED
+    assert Email.objects.get(pk=waiting.pk).state == EmailState.CANCELLED
     said = Resolution.objects.get()
     assert (said.email_id, said.done, said.who) == (waiting.pk, Act.CANCEL, "Ada")
 
@@ -366,11 +366,11 @@ def test_one_that_was_not_accepted_is_rendered_anew_to_another_address() -> None
     email = failed("A-1")
     Order.objects.update(number="B-1")
     assert refused("correct", email.pk, "--to", "no address", "--why", "x") == "'no address' is no e-mail address."
-    assert Email.objects.get().state == State.FAILED
+    assert Email.objects.get().state == EmailState.FAILED
     printed = told("correct", email.pk, "--to", "Kim <kim@example.com>", "--why", "A typing mistake")
     assert printed == f"E-mail {email.pk}: it is rendered anew, and sent.\n"
     assert Email.objects.values_list("state", "recipient", "recipient_name").get() == (
-        State.PENDING, "kim@example.com", "Kim",
+        EmailState.PENDING, "kim@example.com", "Kim",
     )  # fmt: skip
     assert "Your order B-1 is on its way" in told("preview", email.pk)
 

@@ -19,12 +19,12 @@ from pytest_django import Settings
 from tests.integration.mail import shipments
 from weir.workers.mail import resolving
 from weir.workers.mail.evidence import settling, verdicts
-from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
+from weir.workers.mail.evidence.verdicts import LoggedAttempt, LogOutcome, LogVerdict, Vouched
 from weir.workers.mail.management.evidence import WHO
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases
-from weir.workers.mail.sending.outcomes import Outcome as Sent
+from weir.workers.mail.sending.outcomes import EmailOutcome as Sent
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 
@@ -50,7 +50,7 @@ def unknown(since: datetime = SINCE, relay: str = "") -> Email:
     email = shipments.ship()
     known = {"phase": Phase.AFTER_DOT, "last_reply": "gone", "claimed_by": "mail-1:77", "relay": relay}
     Email.objects.filter(pk=email.pk).update(
-        state=State.UNKNOWN, claim_token=uuid4(), sending_since=since, attempts=1, **known
+        state=EmailState.UNKNOWN, claim_token=uuid4(), sending_since=since, attempts=1, **known
     )
     email.refresh_from_db()
     return email
@@ -107,7 +107,11 @@ def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> Non
     arrived, lost, late = unknown(), unknown(), unknown(SINCE + timedelta(hours=1))
     proof = accept(log, arrived)
     text = told(log, *COMPLETE, "--apply", "--who", "Ada")
-    assert [shipments.state(each)[0] for each in (arrived, lost, late)] == [State.SENT, State.PENDING, State.UNKNOWN]
+    assert [shipments.state(each)[0] for each in (arrived, lost, late)] == [
+        EmailState.SENT,
+        EmailState.PENDING,
+        EmailState.UNKNOWN,
+    ]
     assert arrived.sent_at == SINCE
     said = {each.email_id: (each.act, each.who, each.why) for each in Resolution.objects.all()}
     assert said.keys() == {arrived.pk, lost.pk}
@@ -126,7 +130,7 @@ def test_what_certainly_was_not_accepted_expires_if_its_time_is_over(log: Path) 
     Email.objects.filter(pk=in_time.pk).update(expires_at=ends_at)
     told(log, *COMPLETE, "--apply", "--who", "Ada")
     assert leases.end_expired(60.0) == 1
-    assert [shipments.state(each)[0] for each in (over, in_time)] == [State.EXPIRED, State.PENDING]
+    assert [shipments.state(each)[0] for each in (over, in_time)] == [EmailState.EXPIRED, EmailState.PENDING]
     assert in_time.expires_at == ends_at
 
 
@@ -136,9 +140,9 @@ def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settin
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
     first, second = unknown(relay="mx1:25"), unknown(relay="mx2:25")
     told(log, *COMPLETE, "--apply")
-    assert [shipments.state(each)[0] for each in (first, second)] == [State.PENDING, State.UNKNOWN]
+    assert [shipments.state(each)[0] for each in (first, second)] == [EmailState.PENDING, EmailState.UNKNOWN]
     told(log, *COMPLETE, "--apply", "--relay", "mx2:25")
-    assert shipments.state(second)[0] == State.PENDING
+    assert shipments.state(second)[0] == EmailState.PENDING
 
 
 @pytest.mark.parametrize(
@@ -162,9 +166,9 @@ def test_logs_of_a_mail_server_say_nothing_of_what_went_to_an_api(
     accept(log, handed_on)
     text = told(log, *COMPLETE, "--apply")
     assert f"it went to {relay}, and nobody says that these are its logs (--relay)." in text
-    assert [shipments.state(each)[0] for each in (silent, handed_on)] == [State.UNKNOWN, State.SENT]
+    assert [shipments.state(each)[0] for each in (silent, handed_on)] == [EmailState.UNKNOWN, EmailState.SENT]
     told(log, *COMPLETE, "--apply", "--relay", relay)
-    assert shipments.state(silent)[0] == State.PENDING
+    assert shipments.state(silent)[0] == EmailState.PENDING
 
 
 def test_the_proof_is_kept_without_the_recipients_address(log: Path) -> None:
@@ -183,7 +187,7 @@ def test_without_a_word_on_completeness_nothing_is_sent_again(log: Path) -> None
     arrived, lost = unknown(), unknown()
     accept(log, arrived)
     text = told(log, "--apply")
-    assert [shipments.state(each)[0] for each in (arrived, lost)] == [State.SENT, State.UNKNOWN]
+    assert [shipments.state(each)[0] for each in (arrived, lost)] == [EmailState.SENT, EmailState.UNKNOWN]
     assert "nobody says that they are complete (--complete-from, --complete-until)" in text
 
 
@@ -208,11 +212,11 @@ def test_a_file_that_cannot_be_read_ends_it_before_anything_is_resolved(log: Pat
     accept(log, email)
     with pytest.raises(CommandError, match=r"none\.log: No such file or directory\."):
         told([log, log.parent / "none.log"], *["--apply"] * apply)
-    assert shipments.state(email)[0] == State.UNKNOWN
+    assert shipments.state(email)[0] == EmailState.UNKNOWN
 
 
 def by_a_late_worker(email: Email) -> None:
-    assert leases.record(email, Sent(state=State.FAILED, phase=Phase.AFTER_DOT, last_reply="554 no", attempts=1))
+    assert leases.record(email, Sent(state=EmailState.FAILED, phase=Phase.AFTER_DOT, last_reply="554 no", attempts=1))
 
 
 def by_an_operator(email: Email) -> None:
@@ -229,30 +233,30 @@ def test_whoever_is_faster_counts(log: Path, monkeypatch: pytest.MonkeyPatch, me
     email = unknown()
     assert callable(meanwhile)
 
-    def judge_then(*_arguments: object) -> Verdict:
+    def judge_then(*_arguments: object) -> LogVerdict:
         meanwhile(email)
-        return Verdict(outcome=Outcome.NOT_ACCEPTED, why="It is not in the logs.")
+        return LogVerdict(outcome=LogOutcome.NOT_ACCEPTED, why="It is not in the logs.")
 
     monkeypatch.setattr(settling, "judge", judge_then)
     (judged,) = settle(log, apply=True).judged
     assert not judged.resolved
-    assert shipments.state(email)[0] != State.PENDING
+    assert shipments.state(email)[0] != EmailState.PENDING
     assert not Resolution.objects.filter(who=WHO).exists()
 
 
 def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From `begin`, for WEIR_MAIL_UNKNOWN_AFTER: no worker that lives takes longer."""
     email = unknown(relay="mx1:25")
-    asked: list[Attempt] = []
+    asked: list[LoggedAttempt] = []
 
-    def note(attempt: Attempt, *arguments: object) -> Verdict:
+    def note(attempt: LoggedAttempt, *arguments: object) -> LogVerdict:
         asked.append(attempt)
         return verdicts.judge(attempt, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(settling, "judge", note)
     settle(log, apply=False)
     bare = email.message_id.strip("<>")
-    assert asked == [Attempt(message_id=bare, relay="mx1:25", since=SINCE, until=SINCE + timedelta(minutes=30))]
+    assert asked == [LoggedAttempt(message_id=bare, relay="mx1:25", since=SINCE, until=SINCE + timedelta(minutes=30))]
 
 
 @pytest.mark.parametrize(
@@ -288,10 +292,10 @@ def test_a_log_that_names_an_email_in_a_form_of_its_own_never_has_it_sent_again(
     other.write_text("\n".join([written[0], f"mx2 maild took {named}", written[3]]) + "\n")
     text = told([log, other], *COMPLETE, "--apply")
     assert f"E-mail {email.pk}: still unknown. A line has its Message-ID" in text
-    assert shipments.state(email)[0] == State.UNKNOWN
+    assert shipments.state(email)[0] == EmailState.UNKNOWN
     other.write_text("\n".join(written) + "\n")
     assert f"E-mail {email.pk}: accepted, it is sent." in told([log, other], *COMPLETE, "--apply")
-    assert shipments.state(email)[0] == State.SENT
+    assert shipments.state(email)[0] == EmailState.SENT
 
 
 def test_what_cannot_be_unpacked_is_said_and_what_another_file_proves_counts(log: Path) -> None:
@@ -301,7 +305,7 @@ def test_what_cannot_be_unpacked_is_said_and_what_another_file_proves_counts(log
     packed = log.parent / "mail.log.2.lz4"
     packed.write_bytes(b"\x04\x22\x4d\x18" + bytes(range(256)))
     text = told([log, packed], *COMPLETE, "--apply")
-    assert [shipments.state(each)[0] for each in (arrived, lost)] == [State.SENT, State.UNKNOWN]
+    assert [shipments.state(each)[0] for each in (arrived, lost)] == [EmailState.SENT, EmailState.UNKNOWN]
     assert "is packed by lz4, and cannot be read here: give what comes out of it (lz4 -dc)" in text, text
 
 

@@ -22,7 +22,7 @@ from weir.workers.mail import suppression
 from weir.workers.mail.maintenance import operators
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email, PausedKind
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, outcomes, routes, runner
 from weir.workers.mail.tasks import purge_emails, send_emails
 from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses
@@ -31,7 +31,7 @@ from weir.workers.mail.transports.smtp import EmailBackend
 pytestmark = [*MARKS, pytest.mark.usefixtures("note_kind")]
 __all__ = ["note_kind"]
 HOUR = timedelta(hours=1)
-EXPIRED = (State.EXPIRED, 0)
+EXPIRED = (EmailState.EXPIRED, 0)
 
 
 def code(key: str = "17", **changes: Any) -> Email:
@@ -109,7 +109,7 @@ def test_one_that_expires_between_its_claim_and_its_beginning(
     monkeypatch.setattr(EmailBackend, "_ask_to_send", stand_still)
     report = runner.send_due()
     assert (report.sent, report.expired) == (1, 1)
-    assert (state(email), state(other)) == (EXPIRED, (State.SENT, 1))
+    assert (state(email), state(other)) == (EXPIRED, (EmailState.SENT, 1))
     assert (accepted(mail, email), accepted(mail, other)) == (0, 1)
 
 
@@ -126,14 +126,14 @@ def test_one_that_has_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None
     use(monkeypatch, Slow)
     email = code()
     assert runner.send_due() == runner.SendReport(sent=1)
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def found_by_its_mailer(email: Email) -> None:
     with pytest.raises(leases.ClaimLost) as lost:
         leases.refuse_expired(email)
     assert lost.value.outcome
-    assert lost.value.outcome.state == State.EXPIRED
+    assert lost.value.outcome.state == EmailState.EXPIRED
 
 
 def found_by_the_schedule(_email: Email) -> None:
@@ -163,7 +163,7 @@ def test_a_mailer_with_a_wrong_clock_keeps_to_postgresqls(mail: MailServer, monk
     runner.send_due(limit=1)
     monkeypatch.setattr(timezone, "now", lambda: now() + 2 * HOUR)
     runner.send_due()
-    assert (state(late), state(early)) == (EXPIRED, (State.SENT, 1))
+    assert (state(late), state(early)) == (EXPIRED, (EmailState.SENT, 1))
     assert accepted(mail, late) == 0
 
 
@@ -178,7 +178,7 @@ def test_of_many_at_once_each_begins_or_expires(in_threads: InThreads) -> None:
 
     def are_ended() -> bool:
         expire_emails()
-        return not Email.objects.filter(state=State.CLAIMED).exists()
+        return not Email.objects.filter(state=EmailState.CLAIMED).exists()
 
     def begin_and_sweep(number: int) -> None:
         for email in waiting[number - 1 :: 2] if number else ():
@@ -191,8 +191,8 @@ def test_of_many_at_once_each_begins_or_expires(in_threads: InThreads) -> None:
             wait_for(are_ended, 30, "all to begin, or to expire")
 
     in_threads(3, begin_and_sweep)
-    assert set(Email.objects.filter(state=State.SENDING).values_list("pk", flat=True)) == set(begun)
-    assert Email.objects.filter(state=State.EXPIRED).count() == 40 - len(begun)
+    assert set(Email.objects.filter(state=EmailState.SENDING).values_list("pk", flat=True)) == set(begun)
+    assert Email.objects.filter(state=EmailState.EXPIRED).count() == 40 - len(begun)
 
 
 # --- whatever it waits for ------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_it_ends_while_its_domain_takes_no_more(monkeypatch: pytest.MonkeyPatch)
     email = code(to="kim@customers.example")
     site_settings.pause("customers.example:25")
     assert runner.send_due().sent == 0
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
     over(email)
     expire_emails()
     assert state(email) == EXPIRED
@@ -253,17 +253,21 @@ def test_it_ends_between_two_attempts_and_says_what_was_tried(mail: MailServer) 
     over(email)
     assert runner.send_due() == runner.SendReport()
     expire_emails()
-    assert state(email) == (State.EXPIRED, 1)
+    assert state(email) == (EmailState.EXPIRED, 1)
     assert (email.last_reply, email.phase) == ("451 4.7.1 Come back later", Phase.NOT_BEGUN)
     assert accepted(mail, email) == 0
 
 
 def test_what_has_not_expired_goes_on_and_what_has_ended_stays() -> None:
     waits, goes_on, ended = note("waits"), code("goes on"), code("ended")
-    Email.objects.filter(pk=ended.pk).update(state=State.CANCELLED)
+    Email.objects.filter(pk=ended.pk).update(state=EmailState.CANCELLED)
     over(ended)
     expire_emails()
-    assert [state(email)[0] for email in (waits, goes_on, ended)] == [State.PENDING, State.PENDING, State.CANCELLED]
+    assert [state(email)[0] for email in (waits, goes_on, ended)] == [
+        EmailState.PENDING,
+        EmailState.PENDING,
+        EmailState.CANCELLED,
+    ]
 
 
 def test_all_of_them_end_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +291,7 @@ def asked(key: str = "17", key_lifetime: timedelta = 24 * HOUR) -> Email:
     leases.begin(email, "first", key_lifetime)
     outcome = outcomes.asked_in_vain("the answer is lost")
     assert leases.record(email, outcome)
-    assert state(email)[0] == State.PENDING
+    assert state(email)[0] == EmailState.PENDING
     return email
 
 
@@ -309,7 +313,7 @@ def test_a_relay_that_knows_no_keys_is_never_asked_again() -> None:
     assert Email.objects.get().ask_until is None
     Email.objects.update(sending_since=Now() - HOUR)
     assert leases.end_silent() == 1
-    assert state(email)[0] == State.UNKNOWN
+    assert state(email)[0] == EmailState.UNKNOWN
 
 
 @pytest.mark.parametrize("task", [send_emails, purge_emails], ids=["a mailer", "no mailer"])
@@ -329,7 +333,7 @@ def test_it_is_unknown_and_not_expired(way: Callable[[], object], monkeypatch: p
     email = asked()
     Email.objects.update(next_attempt_at=Now(), expires_at=Now())
     way()
-    assert state(email)[0] == State.UNKNOWN
+    assert state(email)[0] == EmailState.UNKNOWN
     assert "It has expired: first is not asked any more" in email.last_reply
     assert email.last_reply.endswith("the answer is lost")
     assert (email.phase, bool(email.claim_token), bool(email.sending_since)) == (Phase.BEGUN, True, True)
@@ -348,7 +352,7 @@ def test_an_unknown_one_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert runner.send_due() == runner.SendReport(unknown=1)
     over(email)
     expire_emails()
-    assert state(email) == (State.UNKNOWN, 1)
+    assert state(email) == (EmailState.UNKNOWN, 1)
 
 
 def test_one_whose_mailer_died_while_it_was_sent_is_unknown() -> None:
@@ -358,9 +362,9 @@ def test_one_whose_mailer_died_while_it_was_sent_is_unknown() -> None:
     leases.begin(email, "first", 24 * HOUR)
     Email.objects.update(sending_since=Now() - HOUR, expires_at=Now(), ask_until=Now())
     expire_emails()
-    assert state(email)[0] == State.SENDING
+    assert state(email)[0] == EmailState.SENDING
     assert leases.end_silent() == 1
-    assert state(email)[0] == State.UNKNOWN
+    assert state(email)[0] == EmailState.UNKNOWN
 
 
 # --- forgotten recipients -------------------------------------------------------------------------

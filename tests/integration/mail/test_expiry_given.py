@@ -18,7 +18,7 @@ from weir.workers.mail import kinds, outbox, resolving
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Act, Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, listing
 from weir.workers.mail.reports.why import why
 from weir.workers.mail.sending import leases, runner
@@ -94,7 +94,7 @@ def test_who_has_it_sent_again_lifts_its_time(act: Act, mail: MailServer) -> Non
     """Or it would expire again at once."""
     email = expired()
     resolving.resolve(email.pk, act, "kim", "it is wanted all the same")
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
     assert (email.expires_at, email.ended_at) == (None, None)
     leases.end_expired(60.0)
     assert runner.send_due().sent == 1
@@ -110,7 +110,7 @@ def test_a_correction_of_one_that_waits_keeps_its_time() -> None:
 def test_the_command_says_that_it_does_not_expire_any_more(capsys: pytest.CaptureFixture[str]) -> None:
     """Of those that did."""
     ends, stays = expired("1"), note("2")
-    Email.objects.filter(pk=stays.pk).update(state=State.CANCELLED)
+    Email.objects.filter(pk=stays.pk).update(state=EmailState.CANCELLED)
     call_command("emails", "resolve", ends.pk, stays.pk, "--resend", "--why", "it is wanted", "--who", "kim")
     assert capsys.readouterr().out.splitlines() == [
         f"E-mail {ends.pk}: it is sent again, and does not expire any more.",
@@ -124,7 +124,7 @@ def test_the_command_says_that_it_does_not_expire_any_more(capsys: pytest.Captur
 def test_it_is_counted_and_listed() -> None:
     email = expired()
     assert counts.by_state().expired == 1
-    for wanted in (listing.Wanted(state="expired"), listing.Wanted(state="expired", kind="note")):
+    for wanted in (listing.EmailFilters(state="expired"), listing.EmailFilters(state="expired", kind="note")):
         assert listing.page(wanted).emails == [email]
 
 

@@ -17,7 +17,7 @@ from weir.workers.mail import outbox, resolving, suppression
 from weir.workers.mail.maintenance import forgetting
 from weir.workers.mail.maintenance.forgetting import Forgotten, forget_recipient
 from weir.workers.mail.models import Act, Email, MailAct, Rendering, Resolution, Suppression
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, runner
 from weir.workers.orders.models import SHIPPED
 
@@ -43,15 +43,15 @@ def traces() -> str:
 
 
 ENDED: dict[str, dict[str, Any]] = {
-    State.SENT: {"sent_at": Now(), "last_reply": f"250 <{KIM}> ok", "relay": "mx:25", "provider_id": "p-1"},
-    State.FAILED: {"last_reply": f"550 no {KIM}", "phase": Phase.NOT_BEGUN},
-    State.UNKNOWN: {
+    EmailState.SENT: {"sent_at": Now(), "last_reply": f"250 <{KIM}> ok", "relay": "mx:25", "provider_id": "p-1"},
+    EmailState.FAILED: {"last_reply": f"550 no {KIM}", "phase": Phase.NOT_BEGUN},
+    EmailState.UNKNOWN: {
         "last_reply": f"lost {KIM}", "phase": Phase.BEGUN, "claim_token": uuid4(), "sending_since": Now(),
     },
-    State.BOUNCED: {"sent_at": Now(), "last_reply": f"5.1.1 {KIM}"},
-    State.CANCELLED: {},
-    State.SUPPRESSED: {"last_reply": "listed"},
-    State.EXPIRED: {"expires_at": Now(), "last_reply": f"451 {KIM} later"},
+    EmailState.BOUNCED: {"sent_at": Now(), "last_reply": f"5.1.1 {KIM}"},
+    EmailState.CANCELLED: {},
+    EmailState.SUPPRESSED: {"last_reply": "listed"},
+    EmailState.EXPIRED: {"expires_at": Now(), "last_reply": f"451 {KIM} later"},
 }  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def test_of_what_ended_the_proof_stays_and_nothing_personal(state: str) -> None:
 
 def test_what_was_said_about_it_names_the_address_no_more() -> None:
     """The resolutions stay, with who and why, but for the address and the replies."""
-    email = queue("1", state=State.UNKNOWN, **ENDED[State.UNKNOWN])
+    email = queue("1", state=EmailState.UNKNOWN, **ENDED[EmailState.UNKNOWN])
     resolving.resolve(email.pk, Act.ARRIVED, "Ada", f"{KIM.upper()} called, it is there")
     forget_recipient(KIM, "Bob", "asked")
     said = Resolution.objects.get()
@@ -87,7 +87,7 @@ def test_what_waits_is_cancelled_and_other_addresses_are_left_alone(mail: MailSe
     Email.objects.exclude(pk__in=[waiting.pk, later.pk, other.pk]).delete()
     claimed = leases.claim(1, uuid4())
     assert forget_recipient(KIM, "Ada", "asked") == Forgotten(forgotten=2, cancelled=2, left=0)
-    assert set(Email.objects.filter(recipient="").values_list("state", flat=True)) == {State.CANCELLED}
+    assert set(Email.objects.filter(recipient="").values_list("state", flat=True)) == {EmailState.CANCELLED}
     with pytest.raises(leases.ClaimLost):
         leases.begin(claimed[0], "mx:25", None)
     assert set(Resolution.objects.values_list("act", "who", "why")) == {
@@ -102,20 +102,20 @@ def test_what_is_being_transmitted_is_forgotten_when_that_has_ended(eventually: 
     """Its mailer is not disturbed, and its reply is not lost."""
     email = ship("late-1500")
     with sending_meanwhile():
-        eventually(lambda: Email.objects.get().state == State.SENDING, "its transmission to begin")
+        eventually(lambda: Email.objects.get().state == EmailState.SENDING, "its transmission to begin")
         assert forget_recipient(email.recipient, "Ada", "asked") == Forgotten(forgotten=1, cancelled=0, left=0)
     email.refresh_from_db()
-    assert (email.state, email.recipient) == (State.SENT, "")
+    assert (email.state, email.recipient) == (EmailState.SENT, "")
 
 
 def test_how_many_are_left_is_said_where_a_relay_takes_long() -> None:
     """They are forgotten when it is repeated; a relay that is asked what became of one needs its content."""
     token: dict[str, Any] = {"claim_token": uuid4(), "sending_since": Now()}
-    sending = queue("1", state=State.SENDING, **token)
+    sending = queue("1", state=EmailState.SENDING, **token)
     asked = queue("2", ask_until=timezone.now(), relay="mx:25")
     assert forget_recipient(KIM, "Ada", "asked", wait_s=0) == Forgotten(forgotten=0, cancelled=0, left=2)
     Email.objects.filter(pk__in=[sending.pk, asked.pk]).update(
-        state=State.SENT, sent_at=Now(), claim_token=None, sending_since=None, ask_until=None
+        state=EmailState.SENT, sent_at=Now(), claim_token=None, sending_since=None, ask_until=None
     )
     assert forget_recipient(KIM, "Ada", "asked", wait_s=0) == Forgotten(forgotten=2, cancelled=0, left=0)
 
@@ -128,7 +128,7 @@ def test_nothing_new_goes_out_to_the_address(mail: MailServer) -> None:
     email = queue("1")
     runner.send_due()
     email.refresh_from_db()
-    assert (email.state, accepted(mail, email)) == (State.SUPPRESSED, 0)
+    assert (email.state, accepted(mail, email)) == (EmailState.SUPPRESSED, 0)
 
 
 def test_what_was_queued_beside_it_is_forgotten_by_the_mailer(mail: MailServer) -> None:
@@ -151,10 +151,10 @@ def test_what_was_queued_beside_it_is_forgotten_by_the_mailer(mail: MailServer) 
     suppression.suppress(other.recipient, "5.1.1")
     runner.send_due()
     email.refresh_from_db()
-    assert (email.state, email.recipient, email.context, accepted(mail, email)) == (State.SUPPRESSED, "", {}, 0)
+    assert (email.state, email.recipient, email.context, accepted(mail, email)) == (EmailState.SUPPRESSED, "", {}, 0)
     assert "personal" not in traces()
     other.refresh_from_db()
-    assert (other.state, other.recipient) == (State.SUPPRESSED, "list@customers.example")
+    assert (other.state, other.recipient) == (EmailState.SUPPRESSED, "list@customers.example")
 
 
 def test_the_act_is_kept_with_the_hash() -> None:
@@ -168,7 +168,7 @@ def test_the_act_is_kept_with_the_hash() -> None:
 
 def test_no_address_is_not_the_address_of_those_without_one() -> None:
     """An e-mail whose recipient is not known keeps its subject and what it is about."""
-    email = queue("1", recipient="", state=State.FAILED, last_reply="550")
+    email = queue("1", recipient="", state=EmailState.FAILED, last_reply="550")
     with pytest.raises(ValueError, match="which address"):
         forget_recipient("  ", "Ada", "asked")
     assert Email.objects.get(pk=email.pk).subject == email.subject != ""
@@ -181,7 +181,7 @@ def test_without_who_and_why_nothing_is_forgotten(who: str, why: str) -> None:
     with pytest.raises(ValueError, match="Say who"):
         forget_recipient(KIM, who, why)
     email.refresh_from_db()
-    assert (email.recipient, email.state) == (KIM, State.PENDING)
+    assert (email.recipient, email.state) == (KIM, EmailState.PENDING)
     assert not Suppression.objects.exists()
 
 
@@ -189,7 +189,7 @@ def test_it_commits_batch_by_batch_and_can_be_repeated(monkeypatch: pytest.Monke
     """Killed after a batch, what was forgotten stays so, and the next call goes on."""
     monkeypatch.setattr(forgetting, "BATCH", 2)
     for number in range(5):
-        queue(str(number), state=State.SENT, sent_at=Now())
+        queue(str(number), state=EmailState.SENT, sent_at=Now())
     batches: list[int] = []
     forget = suppression.FORGET
 
@@ -225,7 +225,7 @@ def test_it_refuses_to_be_part_of_a_transaction() -> None:
 
 def test_an_e_mail_that_is_sent_again_meanwhile_is_not_half_forgotten() -> None:
     """The row is locked: whoever comes second sees what the first did."""
-    email = queue("1", state=State.FAILED, last_reply="550", phase=Phase.NOT_BEGUN)
+    email = queue("1", state=EmailState.FAILED, last_reply="550", phase=Phase.NOT_BEGUN)
     done: list[Forgotten] = []
 
     def forget() -> None:
@@ -242,4 +242,4 @@ def test_an_e_mail_that_is_sent_again_meanwhile_is_not_half_forgotten() -> None:
     thread.join(20)
     assert done == [Forgotten(forgotten=1, cancelled=1, left=0)]
     email.refresh_from_db()
-    assert (email.state, email.recipient) == (State.CANCELLED, "")
+    assert (email.state, email.recipient) == (EmailState.CANCELLED, "")

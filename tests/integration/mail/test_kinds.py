@@ -7,7 +7,7 @@ from tests.integration.mail.shipments import accepted, redirect, ship, state, un
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email, PausedKind
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
 from weir.workers.orders.models import Order
 
@@ -57,7 +57,7 @@ def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailS
     unknown, good = queued("order.lost", "17"), ship()
     report = runner.send_due()
     assert (report.failed, report.sent, report.stopped_because) == (1, 1, "")
-    assert state(unknown) == (State.FAILED, 0)
+    assert state(unknown) == (EmailState.FAILED, 0)
     assert unknown.last_reply.startswith(
         "There is no kind of e-mail 'order.lost'. Did you mean order.shipped? Add the app"
     )
@@ -70,7 +70,10 @@ def test_an_email_about_nothing_fails_alone_with_the_reason(mail: MailServer) ->
     Email.objects.filter(pk=bad.pk).update(context={"order_id": 4711})
     report = runner.send_due()
     assert (report.failed, report.sent) == (1, 1)
-    assert (state(bad), bad.last_reply) == ((State.FAILED, 0), "DoesNotExist: Order matching query does not exist.")
+    assert (state(bad), bad.last_reply) == (
+        (EmailState.FAILED, 0),
+        "DoesNotExist: Order matching query does not exist.",
+    )
     assert accepted(mail, good) == 1
 
 
@@ -82,7 +85,7 @@ def test_none_of_a_paused_kind_is_sent_until_it_is_resumed(mail: MailServer) -> 
     assert [accepted(mail, email) for email in (shipped, other)] == [1, 0]
     paused.delete()
     assert runner.send_due().sent == 1
-    assert state(other) == (State.SENT, 1)
+    assert state(other) == (EmailState.SENT, 1)
 
 
 def test_those_of_a_higher_priority_go_first_and_then_those_that_wait_longest(mail: MailServer) -> None:

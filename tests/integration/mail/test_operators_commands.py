@@ -16,7 +16,7 @@ from weir.workers import task_names
 from weir.workers.mail import suppression
 from weir.workers.mail.maintenance import operators
 from weir.workers.mail.models import Email, MailAct, PausedKind, Suppression
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts
 from weir.workers.mail.sending import runner
 from weir.workers.orders.models import SHIPPED
@@ -102,7 +102,7 @@ def test_an_address_on_the_list_is_not_written_to_until_it_is_taken_off(mail: Ma
     assert told("suppress", email.recipient.upper().replace("CUSTOMERS.EXAMPLE", "customers.example"), *WHY)
     assert "on the suppression list" in told("show", email.pk)
     assert runner.send_due().suppressed == 1
-    assert state(email) == (State.SUPPRESSED, 0)
+    assert state(email) == (EmailState.SUPPRESSED, 0)
     assert told("unsuppress", email.recipient, *WHY) == f"{email.recipient} is written to again.\n"
     told("resolve", email.pk, "--resend", *WHY)
     assert runner.send_due().sent == 1

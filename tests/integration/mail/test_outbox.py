@@ -22,7 +22,7 @@ from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.message import Message as Transmitted
 from weir.workers.mail.models import Email, PausedKind, Rendering
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import runner
 from weir.workers.mail.transports.base import Accepted, Refused
 from weir.workers.orders.models import Order
@@ -32,7 +32,7 @@ pytestmark = [DATABASE, pytest.mark.usefixtures("note_kind")]
 SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 TOKEN = UUID(int=1)
 UNKNOWN = {
-    "state": State.UNKNOWN,
+    "state": EmailState.UNKNOWN,
     "claim_token": TOKEN,
     "sending_since": Now(),
     "phase": Phase.BEGUN,
@@ -83,7 +83,7 @@ def test_a_later_call_returns_the_email_also_where_what_it_is_about_is_gone() ->
 
     kinds._kinds["note"] = gone
     assert note(to="nobody").pk == email.pk
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
     assert email.recipient == "kim@customers.example"
 
 
@@ -137,7 +137,7 @@ def test_each_attempt_transmits_the_bytes_that_are_stored(monkeypatch: pytest.Mo
     runner.send_due()
     Email.objects.update(next_attempt_at=Now())
     runner.send_due()
-    assert state(email) == (State.SENT, 2)
+    assert state(email) == (EmailState.SENT, 2)
     assert [message.content for message in tried] == [content, content]
     assert {message.from_address for message in tried} == {"bounces@shop.example"}
     assert {message.idempotency_key for message in tried} == {f"{email.message_id.strip('<>')}/1"}
@@ -213,10 +213,10 @@ def test_an_email_is_not_sent_before_its_time() -> None:
     """And then it is; nor does it go along with one of its kind that is due."""
     email, due = note(not_before=database_now() + timedelta(hours=1)), note("18")
     assert runner.send_due().sent == 1
-    assert (state(email), state(due)) == ((State.PENDING, 0), (State.SENT, 1))
+    assert (state(email), state(due)) == ((EmailState.PENDING, 0), (EmailState.SENT, 1))
     Email.objects.filter(pk=email.pk).update(next_attempt_at=Now())
     assert runner.send_due().sent == 1
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[Message]) -> None:
@@ -224,7 +224,7 @@ def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[M
     for _ in range(5):
         ship()
     assert messages == [SEND_MESSAGE]
-    Email.objects.update(state=State.FAILED, last_reply="no")
+    Email.objects.update(state=EmailState.FAILED, last_reply="no")
     ship()
     assert messages == [SEND_MESSAGE, SEND_MESSAGE]
 
@@ -245,15 +245,15 @@ def test_an_older_email_that_is_not_sent_now_keeps_no_message_back(messages: lis
     ("changes", "constraint"),
     [
         ({"state": "lost"}, "state_known"),
-        ({"state": State.SENT}, "sent_has_sent_at"),
+        ({"state": EmailState.SENT}, "sent_has_sent_at"),
         ({"sent_at": Now()}, "sent_has_sent_at"),
-        ({"state": State.CLAIMED, "claim_token": TOKEN}, "claimed_has_lease"),
+        ({"state": EmailState.CLAIMED, "claim_token": TOKEN}, "claimed_has_lease"),
         ({"claimed_until": Now()}, "claimed_has_lease"),
-        ({"state": State.CLAIMED, "claimed_until": Now()}, "held_has_token"),
+        ({"state": EmailState.CLAIMED, "claimed_until": Now()}, "held_has_token"),
         ({"claim_token": TOKEN}, "held_has_token"),
-        ({"state": State.SENDING, "claim_token": TOKEN}, "sending_has_since"),
+        ({"state": EmailState.SENDING, "claim_token": TOKEN}, "sending_has_since"),
         ({"sending_since": Now()}, "sending_has_since"),
-        ({"state": State.FAILED}, "failed_says_why"),
+        ({"state": EmailState.FAILED}, "failed_says_why"),
         ({**UNKNOWN, "phase": ""}, "unknown_says_what_is_known"),
         ({**UNKNOWN, "last_reply": ""}, "unknown_says_what_is_known"),
     ],

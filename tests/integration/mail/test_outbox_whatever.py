@@ -10,7 +10,7 @@ from tests.integration.mail.shipments import DATABASE, ship, state
 from weir.workers.mail import kinds
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("note_kind")]
@@ -23,8 +23,8 @@ def test_what_must_be_stored_whatever_it_is_fails_in_a_mailer_and_says_why() -> 
     good = note("good", context={"subject": "a\nb"}, raises=False)
     kinds._kinds["note"] = lambda **_context: Content(subject="Right", text="Right")
     assert runner.send_due().failed == 1
-    assert (state(bad), bad.last_reply) == ((State.FAILED, 0), "'kim' is no e-mail address.")
-    assert (state(good), good.subject) == ((State.SENT, 1), "Right")
+    assert (state(bad), bad.last_reply) == ((EmailState.FAILED, 0), "'kim' is no e-mail address.")
+    assert (state(good), good.subject) == ((EmailState.SENT, 1), "Right")
 
 
 @pytest.mark.usefixtures("messages")
@@ -34,7 +34,7 @@ def test_an_address_that_postgres_would_refuse_is_stored_all_the_same(to: str) -
     with transaction.atomic():
         email = note(to=to, raises=False)
     assert runner.send_due().failed == 1
-    assert (state(email), email.recipient) == ((State.FAILED, 0), "")
+    assert (state(email), email.recipient) == ((EmailState.FAILED, 0), "")
 
 
 @pytest.mark.usefixtures("messages")
@@ -52,4 +52,4 @@ def test_a_kind_whose_query_fails_does_not_stop_the_callers_transaction(query: s
         email = note(raises=False)
         ship()
     assert Email.objects.count() == 2
-    assert (state(email), email.renderings) == ((State.PENDING, 0), 0)
+    assert (state(email), email.renderings) == ((EmailState.PENDING, 0), 0)

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
 from weir.workers.mail.admin import EmailAdmin
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import leases
 
 ALL = leases.taking(leases.ALL_KINDS)
@@ -39,7 +39,7 @@ FILL = f"""
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(scope="module", params=[State.SENT, State.PENDING])
+@pytest.fixture(scope="module", params=[EmailState.SENT, EmailState.PENDING])
 def _many(shared_rows: None, request: pytest.FixtureRequest) -> None:  # noqa: ARG001  must come first
     """50 are due; the others are sent, or wait for their next attempt in an hour."""
     with connection.cursor() as cursor:

@@ -27,7 +27,7 @@ from weir.ratelimit.models import Site
 from weir.workers.mail import kinds
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email, RelayHold
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import refusals, routes, runner, source
 from weir.workers.mail.transports.base import Accepted, BrokenOff, RelayRefuses
 from weir.workers.orders.models import Order
@@ -85,7 +85,7 @@ def test_a_sender_who_is_refused_costs_no_email_and_no_attempt(
     for _ in range(3):
         due_again()
         assert "refuses us" in runner.send_due().stopped_because
-    assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
+    assert set(Email.objects.values_list("state", "attempts")) == {(EmailState.PENDING, 0)}
     began = [event for event in mail.events()[before:] if event.event == "began"]
     assert len(began) == 1
     tried = Email.objects.exclude(last_reply="")
@@ -107,7 +107,7 @@ def test_an_email_that_meets_the_refusal_goes_behind_those_that_wait(settings: S
     with scripted_server(settings, talk):
         report = runner.send_due()
     assert (report.sent, report.given_back, report.stopped_because) == (1, 1, "")
-    assert [state(first), state(second)] == [(State.PENDING, 0), (State.SENT, 1)]
+    assert [state(first), state(second)] == [(EmailState.PENDING, 0), (EmailState.SENT, 1)]
     assert "Relay access denied" in first.last_reply
 
 
@@ -118,7 +118,7 @@ def test_a_refusal_of_us_after_the_dot_is_certain_too(settings: Settings) -> Non
     with scripted_server(settings, talk):
         report = runner.send_due()
     assert "5.4.5 Daily sending quota exceeded" in report.stopped_because
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
 
 
 @pytest.mark.parametrize("before", [[], [OK], [OK, OK]])
@@ -132,7 +132,7 @@ def test_a_server_that_leaves_after_some_emails_costs_no_attempt(
     with scripted_server(settings, first, [*HELLO, *GO_AHEAD, OK, b"221 Bye\r\n"]):
         report = runner.send_due()
     assert (report.sent, report.stopped_because) == (2, "")
-    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert {state(email) for email in emails} == {(EmailState.SENT, 1)}
     assert not Site.objects.exists()
 
 
@@ -144,7 +144,7 @@ def test_a_server_that_leaves_at_the_first_recipient_costs_that_one_an_attempt(
     email = ship()
     with scripted_server(settings, [*HELLO, *before, b"421 4.7.0 Try again later\r\n"]):
         assert runner.send_due().stopped_because == ""
-    assert state(email) == (State.PENDING, 1)
+    assert state(email) == (EmailState.PENDING, 1)
     assert not Site.objects.exists()
 
 
@@ -153,7 +153,7 @@ def test_a_server_that_leaves_at_once_costs_no_attempt(settings: Settings) -> No
     email = ship()
     with scripted_server(settings, [*HELLO, b"421 4.3.2 Service shutting down\r\n"]):
         assert "shutting down" in runner.send_due().stopped_because
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
 
 
 def test_an_email_that_is_too_large_fails_alone(settings: Settings) -> None:
@@ -162,7 +162,7 @@ def test_an_email_that_is_too_large_fails_alone(settings: Settings) -> None:
     talk = [*HELLO, b"552 5.3.4 Message size exceeds fixed limit\r\n", OK, *GO_AHEAD, OK, b"221 Bye\r\n"]
     with scripted_server(settings, talk):
         runner.send_due()
-    assert [state(large), state(small)] == [(State.FAILED, 1), (State.SENT, 1)]
+    assert [state(large), state(small)] == [(EmailState.FAILED, 1), (EmailState.SENT, 1)]
 
 
 def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, settings: Settings) -> None:
@@ -196,7 +196,7 @@ def test_a_relay_that_breaks_off_in_each_content_is_left_alone(monkeypatch: pyte
 def assert_three_were_tried(report: runner.SendReport, emails: list[Email]) -> None:
     """Of ten e-mails; the relay is left alone then."""
     assert (report.postponed, "is left alone for a while" in report.stopped_because) == (3, True)
-    assert sorted(state(email) for email in emails) == [(State.PENDING, 0)] * 7 + [(State.PENDING, 1)] * 3
+    assert sorted(state(email) for email in emails) == [(EmailState.PENDING, 0)] * 7 + [(EmailState.PENDING, 1)] * 3
     assert "It breaks off e-mails: " in RelayHold.objects.get().reason
 
 
@@ -232,8 +232,8 @@ def test_an_email_that_is_refused_while_others_are_accepted_fails_in_the_end(
     use(monkeypatch, Picky)
     bad = ship("bad")
     assert "refuses us, or what is due: 554 5.7.1" in runner.send_due().stopped_because
-    assert state(bad) == (State.PENDING, 0)
-    for attempts, becomes in ((1, State.PENDING), (2, State.FAILED)):
+    assert state(bad) == (EmailState.PENDING, 0)
+    for attempts, becomes in ((1, EmailState.PENDING), (2, EmailState.FAILED)):
         due_since(bad, -60)
         ship()
         assert runner.send_due().sent == 1
@@ -242,7 +242,7 @@ def test_an_email_that_is_refused_while_others_are_accepted_fails_in_the_end(
         report = runner.send_due()
         assert (report.sent, report.stopped_because) == (1, "")
         assert state(bad) == (becomes, attempts)
-        assert bad.next_attempt_at > timezone.now() or becomes == State.FAILED
+        assert bad.next_attempt_at > timezone.now() or becomes == EmailState.FAILED
     assert bad.last_reply == "Given up after 2 attempts: 554 5.7.1 Access denied"
 
 
@@ -256,7 +256,7 @@ def test_emails_that_are_refused_with_all_others_cost_no_attempt(monkeypatch: py
     for _ in range(3):
         due_again()
         assert "refuses us" in runner.send_due().stopped_because
-    assert {state(email) for email in emails} == {(State.PENDING, 0)}
+    assert {state(email) for email in emails} == {(EmailState.PENDING, 0)}
     assert {email.last_reply for email in emails} >= {"554 5.7.1 Access denied"}
 
 
@@ -282,7 +282,7 @@ def test_a_refusal_may_be_the_recipients_once_the_server_knows_that(
         assert runner.send_due().sent == 1
         due_since(bad, 1)
         runner.send_due()
-    assert state(bad) == (State.PENDING, attempts)
+    assert state(bad) == (EmailState.PENDING, attempts)
 
 
 # --- who is to blame -----------------------------------------------------------------------------------------------
@@ -336,9 +336,11 @@ def test_good_emails_leave_at_once_behind_any_number_that_are_refused_at_one_dom
     use(monkeypatch, Choosy)
     *_, good = shipped([*(f"x{number}@out.example" for number in range(MANY)), "good@in.example"])
     assert runner.send_due().sent == 1
-    assert Email.objects.get(pk=good).state == State.SENT
+    assert Email.objects.get(pk=good).state == EmailState.SENT
     assert len(set(Choosy.asked)) == refusals.FEW + 1
-    assert Email.objects.filter(state=State.PENDING, attempts=0, next_attempt_at__gt=F("created_at")).count() == MANY
+    assert (
+        Email.objects.filter(state=EmailState.PENDING, attempts=0, next_attempt_at__gt=F("created_at")).count() == MANY
+    )
 
 
 @pytest.mark.parametrize("bad", ["x{}@d{}.example", "x{}@in.example"], ids=["many domains", "the same domain"])
@@ -350,7 +352,7 @@ def test_good_emails_leave_behind_any_number_of_refused_ones(choosy: list[str], 
     def is_sent() -> bool:
         Email.objects.filter(last_reply="").update(next_attempt_at=Now() - timedelta(hours=1))  # put off for a second
         runner.send_due()
-        return Email.objects.filter(pk=good, state=State.SENT).exists()
+        return Email.objects.filter(pk=good, state=EmailState.SENT).exists()
 
     wait_for(is_sent, 60, "the good e-mail", every_s=refusals.PAUSE_S)
     before = choosy[: choosy.index("good@in.example")]
@@ -376,4 +378,4 @@ def test_another_kind_is_tried_where_the_sender_may_be_refused(monkeypatch: pyte
     Email.objects.filter(pk=good).update(kind="another")
     report = runner.send_due()
     assert (report.sent, len(asked)) == (1, 2)
-    assert set(Email.objects.filter(pk__in=bad).values_list("state", "attempts")) == {(State.PENDING, 0)}
+    assert set(Email.objects.filter(pk__in=bad).values_list("state", "attempts")) == {(EmailState.PENDING, 0)}

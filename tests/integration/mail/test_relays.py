@@ -16,7 +16,7 @@ from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, st
 from weir.workers.mail import resolving
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Act, Email, RelayHold, Suppression
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, outcomes, routes, runner
 from weir.workers.mail.suppression import suppress
 from weir.workers.mail.transports import relays
@@ -74,7 +74,7 @@ def lose(_before: int) -> Accepted:
 
 
 def due_now() -> None:
-    Email.objects.filter(state=State.PENDING).update(next_attempt_at=Now())
+    Email.objects.filter(state=EmailState.PENDING).update(next_attempt_at=Now())
 
 
 def unreachable() -> Transport:
@@ -94,7 +94,7 @@ def test_what_the_first_relay_cannot_take_goes_by_the_second(use: Callable[..., 
     use(first, second)
     email = ship()
     assert runner.send_due().sent == 1
-    assert (state(email), email.relay, email.provider_id) == ((State.SENT, 1), "second", "id-1")
+    assert (state(email), email.relay, email.provider_id) == ((EmailState.SENT, 1), "second", "id-1")
     hold = RelayHold.objects.get()
     assert (hold.relay, hold.reason) == ("first", "Unreachable: nobody there")
     first.new = works  # type: ignore[method-assign]
@@ -119,7 +119,7 @@ def test_what_the_first_relay_has_no_extension_for_goes_by_the_second(use: Calla
     use(first, second)
     email = ship()
     assert runner.send_due().sent == 1
-    assert (state(email), email.relay) == ((State.SENT, 1), "second")
+    assert (state(email), email.relay) == ((EmailState.SENT, 1), "second")
     works, second.new = second.new, unreachable  # type: ignore[method-assign]
     emails = [ship(), ship()]
     report = runner.send_due()
@@ -127,7 +127,7 @@ def test_what_the_first_relay_has_no_extension_for_goes_by_the_second(use: Calla
     second.new = works  # type: ignore[method-assign]
     due_now()
     assert runner.send_due().sent == 2
-    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert {state(email) for email in emails} == {(EmailState.SENT, 1)}
     second.new = small  # type: ignore[method-assign]
     email = ship()
     assert runner.send_due().failed == 1
@@ -141,7 +141,7 @@ def test_a_relay_that_refuses_us_costs_no_email_an_attempt(use: Callable[..., No
     runner.send_due()
     due_now()
     runner.send_due()
-    assert {state(email) for email in emails} == {(State.PENDING, 0)}
+    assert {state(email) for email in emails} == {(EmailState.PENDING, 0)}
     assert "It refuses us: 550 5.7.1 not yours" in RelayHold.objects.get().reason
 
 
@@ -153,7 +153,7 @@ def test_what_may_have_been_accepted_never_goes_by_another_relay(use: Callable[.
     assert runner.send_due().unknown == 1
     due_now()
     runner.send_due()
-    assert state(email) == (State.UNKNOWN, 1)
+    assert state(email) == (EmailState.UNKNOWN, 1)
     assert second.keys == []
 
 
@@ -163,13 +163,13 @@ def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callab
     use(first, second)
     email = ship()
     runner.send_due()
-    assert (state(email), email.phase) == ((State.PENDING, 1), Phase.BEGUN)
+    assert (state(email), email.phase) == ((EmailState.PENDING, 1), Phase.BEGUN)
     assert email.ask_until is not None
     with pytest.raises(resolving.CannotBeResolved, match="may have been accepted: first is asked"):
         resolving.resolve(email.pk, Act.CANCEL, "kim", "too late")
     due_now()
     assert runner.send_due().sent == 1
-    assert (state(email), email.provider_id) == ((State.SENT, 2), "id-1")
+    assert (state(email), email.provider_id) == ((EmailState.SENT, 2), "id-1")
     assert first.keys == [f"{email.message_id.strip('<>')}/1"] * 2
     assert second.keys == []
 
@@ -186,11 +186,11 @@ def test_a_relay_that_refuses_us_when_it_is_asked_is_asked_later_and_no_other_on
     for number in (1, 2):
         due_now()
         runner.send_due()
-        assert (state(email), email.phase, len(first.keys)) == ((State.PENDING, 1), Phase.BEGUN, number)
+        assert (state(email), email.phase, len(first.keys)) == ((EmailState.PENDING, 1), Phase.BEGUN, number)
         assert email.ask_until is not None
     due_now()
     runner.send_due()
-    assert (state(email)[0], email.relay, len(first.keys), second.keys) == (State.SENT, "first", 3, [])
+    assert (state(email)[0], email.relay, len(first.keys), second.keys) == (EmailState.SENT, "first", 3, [])
 
 
 def test_one_whose_relay_cannot_be_asked_is_asked_later_and_holds_up_no_other(use: Callable[..., None]) -> None:
@@ -203,7 +203,7 @@ def test_one_whose_relay_cannot_be_asked_is_asked_later_and_holds_up_no_other(us
     due_now()
     report = runner.send_due()
     assert (report.sent, report.stopped_because) == (1, "")
-    assert (state(asked), asked.phase, state(other)) == ((State.PENDING, 1), Phase.BEGUN, (State.SENT, 1))
+    assert (state(asked), asked.phase, state(other)) == ((EmailState.PENDING, 1), Phase.BEGUN, (EmailState.SENT, 1))
     assert asked.ask_until is not None
 
 
@@ -225,13 +225,13 @@ def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., N
     use(Fake("first", lose, longer))
     email = ship()
     runner.send_due()
-    assert state(email)[0] == State.PENDING
+    assert state(email)[0] == EmailState.PENDING
     assert email.ask_until is not None
     assert timedelta() < email.ask_until - database_now() <= longer - timedelta(hours=1)
     use(Fake("second", lose, too_short))
     email = ship()
     assert runner.send_due().unknown == 1
-    assert state(email)[0] == State.UNKNOWN
+    assert state(email)[0] == EmailState.UNKNOWN
 
 
 def test_what_a_dead_worker_was_sending_is_asked_about_too(use: Callable[..., None]) -> None:
@@ -244,7 +244,7 @@ def test_what_a_dead_worker_was_sending_is_asked_about_too(use: Callable[..., No
     Email.objects.update(sending_since=Now() - timedelta(hours=1))
     report = runner.send_due()
     assert (report.unknown, report.sent) == (0, 1)
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_when_the_key_is_forgotten_or_the_relay_is_gone_it_is_unknown(use: Callable[..., None]) -> None:
@@ -257,7 +257,7 @@ def test_when_the_key_is_forgotten_or_the_relay_is_gone_it_is_unknown(use: Calla
     Email.objects.filter(pk=forgotten.pk).update(ask_until=Now())
     use(Fake("other", accept))
     runner.send_due()
-    assert (state(forgotten)[0], state(gone)[0]) == (State.UNKNOWN, State.UNKNOWN)
+    assert (state(forgotten)[0], state(gone)[0]) == (EmailState.UNKNOWN, EmailState.UNKNOWN)
     assert "does not know the e-mail's key any more" in forgotten.last_reply
     assert "do not name the relay first any more" in gone.last_reply
     assert len(first.keys) == 2
@@ -282,7 +282,7 @@ def test_a_wrong_clock_of_a_mailer_asks_no_relay_that_has_forgotten_the_key(
     Email.objects.filter(pk=silent.pk).update(sending_since=Now() - timedelta(hours=2))
     late_clock(monkeypatch)
     assert runner.send_due().unknown == 2
-    assert (state(asked)[0], state(silent)[0]) == (State.UNKNOWN, State.UNKNOWN)
+    assert (state(asked)[0], state(silent)[0]) == (EmailState.UNKNOWN, EmailState.UNKNOWN)
     assert len(first.keys) == 1
 
 
@@ -308,7 +308,7 @@ def test_an_acceptance_that_comes_late_is_never_thrown_away(act: Act, use: Calla
     resolving.resolve(email.pk, act, "kim", "It seems lost")
     assert leases.record(claimed, outcomes.accepted(Accepted("250 OK")))
     assert runner.send_due().sent == 0
-    assert (state(email)[0], email.last_reply, fake.keys) == (State.SENT, "250 OK", [])
+    assert (state(email)[0], email.last_reply, fake.keys) == (EmailState.SENT, "250 OK", [])
 
 
 @pytest.mark.parametrize("second", [lose, refuse_us, accept])
@@ -329,7 +329,7 @@ def test_nor_is_one_that_comes_while_another_worker_sends_it_again(
 
     use(Fake("first", meanwhile))
     runner.send_due()
-    assert (state(email)[0], email.last_reply) == (State.SENT, "250 the first")
+    assert (state(email)[0], email.last_reply) == (EmailState.SENT, "250 the first")
 
 
 def test_nor_is_it_when_that_worker_dies() -> None:
@@ -344,7 +344,7 @@ def test_nor_is_it_when_that_worker_dies() -> None:
     assert leases.record(first, outcomes.accepted(Accepted("250 the first")))
     Email.objects.update(sending_since=Now() - timedelta(days=1))
     assert leases.end_silent() == 0
-    assert (state(email)[0], email.last_reply) == (State.SENT, "250 the first")
+    assert (state(email)[0], email.last_reply) == (EmailState.SENT, "250 the first")
 
 
 def test_whose_address_is_suppressed_is_not_written_to(use: Callable[..., None]) -> None:
@@ -356,7 +356,7 @@ def test_whose_address_is_suppressed_is_not_written_to(use: Callable[..., None])
     assert not suppress(email.recipient, "once more")
     report = runner.send_due()
     assert (report.suppressed, report.sent) == (1, 1)
-    assert (state(email), state(other)) == ((State.SUPPRESSED, 0), (State.SENT, 1))
+    assert (state(email), state(other)) == ((EmailState.SUPPRESSED, 0), (EmailState.SENT, 1))
     assert email.last_reply == "The recipient is on the suppression list: 5.1.1 no such user"
     Suppression.objects.all().delete()
     resolving.resolve(email.pk, Act.RESEND, "kim", "The address works again")

@@ -106,22 +106,25 @@ def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
     last.filter(state="sent").update(state="failed", sent_at=None)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE weir_mail_email")
-    assert read_by(lambda: listing.page(listing.Wanted(to="kim", state="failed", kind=kind))) <= 1_000 + listing.A_PAGE
+    assert (
+        read_by(lambda: listing.page(listing.EmailFilters(to="kim", state="failed", kind=kind)))
+        <= 1_000 + listing.A_PAGE
+    )
 
 
 @pytest.mark.usefixtures("_many")
 @pytest.mark.parametrize(
     "wanted",
     [
-        listing.Wanted(to="kim.4", kind="order.shipped"),
-        listing.Wanted(to="kim.17", state="failed"),
-        listing.Wanted(kind="order.shipped", state="pending"),
-        listing.Wanted(kind="news", state="sent", to="kim.1999"),
+        listing.EmailFilters(to="kim.4", kind="order.shipped"),
+        listing.EmailFilters(to="kim.17", state="failed"),
+        listing.EmailFilters(kind="order.shipped", state="pending"),
+        listing.EmailFilters(kind="news", state="sent", to="kim.1999"),
     ],
     ids=str,
 )
 def test_the_pages_of_operators_have_all_that_is_wanted_once(
-    wanted: listing.Wanted, monkeypatch: pytest.MonkeyPatch
+    wanted: listing.EmailFilters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where pages are short."""
     monkeypatch.setattr(listing, "LOOKED_AT", 3_000)
@@ -139,7 +142,7 @@ def test_sent_e_mails_are_found_among_many_that_were_not(monkeypatch: pytest.Mon
     """Where hardly any is sent, the newest first; no page goes on for long."""
     monkeypatch.setattr(listing, "LOOKED_AT", 30_000)
     Email.objects.filter(state="sent").exclude(recipient__startswith="kim.77").update(state="failed", sent_at=None)
-    wanted = listing.Wanted(state="sent")
+    wanted = listing.EmailFilters(state="sent")
     page = listing.page(wanted)
     found = [email.pk for email in page.emails]
     while page.next:

@@ -16,7 +16,7 @@ from weir.workers.audit.models import Entry
 from weir.workers.mail import resolving
 from weir.workers.mail.actions import resending
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import runner
 from weir.workers.orders.models import SHIPPED
 
@@ -29,7 +29,7 @@ def failed(reply: str, *, kind: str = SHIPPED, minutes_ago: int = 5) -> Email:
     email = ship()
     ended_at = Now() - timedelta(minutes=minutes_ago)
     Email.objects.filter(pk=email.pk).update(
-        state=State.FAILED, phase=Phase.NOT_BEGUN, last_reply=reply, attempts=3, ended_at=ended_at, kind=kind
+        state=EmailState.FAILED, phase=Phase.NOT_BEGUN, last_reply=reply, attempts=3, ended_at=ended_at, kind=kind
     )
     return email
 
@@ -55,12 +55,12 @@ def test_what_failed_for_one_reason_is_sent_again(
     messages.clear()
     assert told("resend", *which, *WHY) == "2 failed e-mails are sent again.\n"
     assert messages == [(task_names.SEND_EMAILS, ())] * (2 // batch or 1)
-    assert {state(email) for email in meant} == {(State.PENDING, 0)}
-    assert {state(email) for email in others} == {(State.FAILED, 3)}
+    assert {state(email) for email in meant} == {(EmailState.PENDING, 0)}
+    assert {state(email) for email in others} == {(EmailState.FAILED, 3)}
     assert runner.send_due().sent == 2
     assert {accepted(mail, email) for email in meant} == {1}
     said = set(Resolution.objects.values_list("email", "act", "who", "why", "state"))
-    assert said == {(email.pk, Act.RESEND, "Ada", WHY[1], State.FAILED) for email in meant}
+    assert said == {(email.pk, Act.RESEND, "Ada", WHY[1], EmailState.FAILED) for email in meant}
     entries = list(Entry.objects.filter(action="emails.resend").values_list("target", "after"))
     target = f"failed e-mails: kind {SHIPPED}, reply 550 not from here, since 2:00:00"
     assert entries == [(target, {"sent again": batch if batch == 1 else 2})] * (2 // batch or 1)
@@ -69,11 +69,15 @@ def test_what_failed_for_one_reason_is_sent_again(
 def test_what_somebody_left_unsent_may_have_arrived_and_is_not_among_them() -> None:
     email = ship()
     Email.objects.filter(pk=email.pk).update(
-        state=State.UNKNOWN, phase=Phase.AFTER_DOT, last_reply="No reply", sending_since=Now(), claim_token="0" * 32
+        state=EmailState.UNKNOWN,
+        phase=Phase.AFTER_DOT,
+        last_reply="No reply",
+        sending_since=Now(),
+        claim_token="0" * 32,
     )
     resolving.resolve(email.pk, Act.GIVE_UP, "Ada", "Nobody knows.")
     assert data("--all", *WHY) == {"resent": 0, "refused": []}
-    assert state(email)[0] == State.FAILED
+    assert state(email)[0] == EmailState.FAILED
 
 
 def test_nothing_is_done_without_a_reason_a_choice_or_where_there_are_more_than_expected() -> None:
@@ -82,9 +86,9 @@ def test_nothing_is_done_without_a_reason_a_choice_or_where_there_are_more_than_
     assert "reason" in refused("resend", "--all")
     assert "There is no kind 'order.shiped'" in refused("resend", "--kind", "order.shiped", *WHY)
     assert "3 e-mails would be sent again, not 2 at most" in refused("resend", "--all", "--expect", 2, *WHY)
-    assert {state(email)[0] for email in emails} == {State.FAILED}
+    assert {state(email)[0] for email in emails} == {EmailState.FAILED}
     assert data("--all", "--limit", 1, "--expect", 2, *WHY) == {"resent": 1, "refused": []}
-    assert [state(email)[0] for email in emails] == [State.PENDING, State.FAILED, State.FAILED]
+    assert [state(email)[0] for email in emails] == [EmailState.PENDING, EmailState.FAILED, EmailState.FAILED]
     assert data("--since", "1h", "--dry-run") == {"would_resend": 2}
 
 
@@ -100,11 +104,15 @@ def test_what_changes_while_others_are_sent_again_is_looked_at_again(monkeypatch
                 resolve(left.pk, act, "Bob", "Nobody knows.")
                 if act == Act.RESEND:
                     Email.objects.filter(pk=left.pk).update(
-                        state=State.UNKNOWN, phase=Phase.AFTER_DOT, sending_since=Now(), claim_token="0" * 32
+                        state=EmailState.UNKNOWN, phase=Phase.AFTER_DOT, sending_since=Now(), claim_token="0" * 32
                     )
             Email.objects.filter(pk=anew.pk).update(last_reply="551 Moved")
         return resolve(email_id, *arguments, **options)
 
     monkeypatch.setattr(resolving, "resolve", meanwhile)
     assert data("--reply", "550 No", "--since", "1h", *WHY)["resent"] == 1
-    assert [state(email)[0] for email in (first, left, anew)] == [State.PENDING, State.FAILED, State.FAILED]
+    assert [state(email)[0] for email in (first, left, anew)] == [
+        EmailState.PENDING,
+        EmailState.FAILED,
+        EmailState.FAILED,
+    ]

@@ -8,7 +8,7 @@ from tests.integration.mail.shipments import DATABASE, accepted, redirect, ship
 from weir.workers import task_names
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.resolving import CannotBeResolved
 from weir.workers.mail.sending import runner
 from weir.workers.orders.models import Order
@@ -23,7 +23,7 @@ def unknown(word: str = "cut-accepted") -> Email:
     email = ship(word)
     runner.send_due()
     email.refresh_from_db()
-    assert email.state == State.UNKNOWN
+    assert email.state == EmailState.UNKNOWN
     return email
 
 
@@ -33,10 +33,10 @@ def test_who_found_out_that_it_arrived_makes_it_sent(mail: MailServer) -> None:
     email = unknown()
     since = email.sending_since
     resolved = resolving.resolve(email.pk, act=Act.ARRIVED, who="kim", why="In the mail server's log")
-    assert (resolved.state, resolved.sent_at, resolved.claim_token) == (State.SENT, since, None)
+    assert (resolved.state, resolved.sent_at, resolved.claim_token) == (EmailState.SENT, since, None)
     (said,) = Resolution.objects.filter(email=email)
     assert (said.done, said.who, said.why) == (Act.ARRIVED, "kim", "In the mail server's log")
-    assert (said.state, said.phase, said.claimed_by) == (State.UNKNOWN, Phase.AFTER_DOT, email.claimed_by)
+    assert (said.state, said.phase, said.claimed_by) == (EmailState.UNKNOWN, Phase.AFTER_DOT, email.claimed_by)
     assert "closed" in said.last_reply
     runner.send_due()
     assert accepted(mail, email) == 1
@@ -48,7 +48,7 @@ def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list
     redirect(email, "plain")
     messages.clear()
     resolved = resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The customer says no")
-    assert (resolved.state, resolved.attempts, resolved.sending_since) == (State.PENDING, 0, None)
+    assert (resolved.state, resolved.attempts, resolved.sending_since) == (EmailState.PENDING, 0, None)
     assert messages == [SEND_MESSAGE]
     assert runner.send_due().sent == 1
     assert accepted(mail, email) == 2

@@ -14,25 +14,25 @@ from tests.integration.mail.shipments import MARKS, ship
 from weir.workers.mail.maintenance import purge as purging
 from weir.workers.mail.maintenance.purge import purge
 from weir.workers.mail.models import Email, Rendering
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 
 pytestmark = MARKS
 
 DAY = timedelta(days=1)
 HELD = {"claim_token": uuid4()}
 FIELDS: dict[str, dict[str, Any]] = {
-    State.PENDING: {},
-    State.CLAIMED: {**HELD, "claimed_until": Now()},
-    State.SENDING: {**HELD, "sending_since": Now()},
-    State.SENT: {"sent_at": Now()},
-    State.FAILED: {"last_reply": "550"},
-    State.UNKNOWN: {**HELD, "sending_since": Now(), "phase": Phase.BEGUN, "last_reply": "lost"},
-    State.BOUNCED: {"sent_at": Now()},
-    State.CANCELLED: {},
-    State.SUPPRESSED: {},
-    State.EXPIRED: {"expires_at": Now()},
+    EmailState.PENDING: {},
+    EmailState.CLAIMED: {**HELD, "claimed_until": Now()},
+    EmailState.SENDING: {**HELD, "sending_since": Now()},
+    EmailState.SENT: {"sent_at": Now()},
+    EmailState.FAILED: {"last_reply": "550"},
+    EmailState.UNKNOWN: {**HELD, "sending_since": Now(), "phase": Phase.BEGUN, "last_reply": "lost"},
+    EmailState.BOUNCED: {"sent_at": Now()},
+    EmailState.CANCELLED: {},
+    EmailState.SUPPRESSED: {},
+    EmailState.EXPIRED: {"expires_at": Now()},
 }
-WAITING = (State.PENDING, State.CLAIMED, State.SENDING)
+WAITING = (EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def _retention(settings: Settings) -> None:
     settings.WEIR_MAIL_CONTENT_RETENTION = 30 * 86_400.0
 
 
-def rendered(age: timedelta, state: str = State.SENT) -> Email:
+def rendered(age: timedelta, state: str = EmailState.SENT) -> Email:
     """Return an e-mail in this state that was rendered so long ago."""
     email = ship()
     Email.objects.filter(pk=email.pk).update(state=state, **FIELDS[state])
@@ -48,7 +48,7 @@ def rendered(age: timedelta, state: str = State.SENT) -> Email:
     return email
 
 
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", EmailState)
 def test_what_ended_loses_its_content_and_what_waits_keeps_it(state: str) -> None:
     """However old that is; the row stays as it was, with the content's hash."""
     old, young = rendered(31 * DAY, state), rendered(29 * DAY, state)
@@ -63,7 +63,7 @@ def test_what_ended_loses_its_content_and_what_waits_keeps_it(state: str) -> Non
 def test_batches_go_on_behind_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Old e-mails that wait for later do not keep those behind them from going."""
     monkeypatch.setattr(purging, "BATCH", 2)
-    waiting = [rendered(40 * DAY, State.PENDING) for _ in range(3)]
+    waiting = [rendered(40 * DAY, EmailState.PENDING) for _ in range(3)]
     for _ in range(4):
         rendered(35 * DAY)
     assert purge() == 4

@@ -18,7 +18,7 @@ from weir.workers.mail import resolving, suppression
 from weir.workers.mail.maintenance import operators
 from weir.workers.mail.management.commands import send_emails
 from weir.workers.mail.models import Act, Email, Rendering
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -175,7 +175,7 @@ def test_a_dry_run_needs_no_mail_server_and_says_the_same_again() -> None:
             send_emails_lines("--dry-run")[0]
             == f"would be sent: {email.pk}: order.shipped {email.key} to a@example.com"
         )
-    assert states() == [State.PENDING]
+    assert states() == [EmailState.PENDING]
 
 
 def test_a_dry_run_knows_what_is_not_sent_although_it_is_due(server: MailServer) -> None:

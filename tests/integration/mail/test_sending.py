@@ -32,7 +32,7 @@ from weir.conf import settings as weir_settings
 from weir.workers.mail import kinds, rendering
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, outcomes, routes, runner, sender, source
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.transports import relays
@@ -46,7 +46,7 @@ GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 
 def due_again() -> None:
     """Have everything that waits for its next attempt be due."""
-    Email.objects.filter(state=State.PENDING).update(next_attempt_at=Now())
+    Email.objects.filter(state=EmailState.PENDING).update(next_attempt_at=Now())
 
 
 def test_what_is_due_is_sent_once(mail: MailServer) -> None:
@@ -56,7 +56,7 @@ def test_what_is_due_is_sent_once(mail: MailServer) -> None:
     assert (report.sent, report.postponed, report.failed, report.unknown, report.given_back) == (3, 0, 0, 0, 0)
     assert runner.send_due() == runner.SendReport()
     for email in emails:
-        assert state(email) == (State.SENT, 1)
+        assert state(email) == (EmailState.SENT, 1)
         assert email.sent_at is not None
         assert abs(email.sent_at - database_now()) < timedelta(minutes=1)
         assert email.last_reply == "250 OK"
@@ -74,28 +74,30 @@ def test_what_is_not_due_yet_is_left_alone(mail: MailServer) -> None:
 @pytest.mark.parametrize(
     ("word", "first", "in_the_end"),
     [
-        ("refuse", State.FAILED, State.FAILED),
-        ("refuse-content", State.FAILED, State.FAILED),
-        ("greylist-1", State.PENDING, State.SENT),
-        ("closing", State.PENDING, State.SENT),
-        ("cut-unaccepted", State.UNKNOWN, State.UNKNOWN),
-        ("cut-accepted", State.UNKNOWN, State.UNKNOWN),
-        ("cut-after-reply", State.SENT, State.SENT),
-        ("late-300", State.SENT, State.SENT),
+        ("refuse", EmailState.FAILED, EmailState.FAILED),
+        ("refuse-content", EmailState.FAILED, EmailState.FAILED),
+        ("greylist-1", EmailState.PENDING, EmailState.SENT),
+        ("closing", EmailState.PENDING, EmailState.SENT),
+        ("cut-unaccepted", EmailState.UNKNOWN, EmailState.UNKNOWN),
+        ("cut-accepted", EmailState.UNKNOWN, EmailState.UNKNOWN),
+        ("cut-after-reply", EmailState.SENT, EmailState.SENT),
+        ("late-300", EmailState.SENT, EmailState.SENT),
     ],
 )
 def test_what_the_server_does_decides_what_becomes_of_it(
-    mail: MailServer, word: str, first: State, in_the_end: State
+    mail: MailServer, word: str, first: EmailState, in_the_end: EmailState
 ) -> None:
     """Each ends as it must, and the ordinary e-mail right after it is sent."""
     email, next_one = ship(word), ship()
     runner.send_due()
     assert state(email) == (first, 1)
-    assert state(next_one) == (State.SENT, 1)
+    assert state(next_one) == (EmailState.SENT, 1)
     due_again()
     runner.send_due()
     assert state(email)[0] == in_the_end
-    assert accepted(mail, email) == {State.SENT: 1, State.FAILED: 0}.get(in_the_end, int(word == "cut-accepted"))
+    assert accepted(mail, email) == {EmailState.SENT: 1, EmailState.FAILED: 0}.get(
+        in_the_end, int(word == "cut-accepted")
+    )
 
 
 def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settings: Settings) -> None:
@@ -104,11 +106,11 @@ def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settin
     email = ship("greylist-9")
     for attempts, longest_s in ((1, 1.0), (2, 2.0)):
         assert runner.send_due().postponed == 1
-        assert state(email) == (State.PENDING, attempts)
+        assert state(email) == (EmailState.PENDING, attempts)
         assert longest_s / 2 - 0.5 < (email.next_attempt_at - database_now()).total_seconds() <= longest_s
         due_again()
     runner.send_due()
-    assert state(email) == (State.FAILED, 3)
+    assert state(email) == (EmailState.FAILED, 3)
     assert email.last_reply == "Given up after 3 attempts: 451 4.7.1 Come back later"
 
 
@@ -127,7 +129,7 @@ def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: Mail
     assert runner.send_due().sent == 1
     assert accepted(mail, good) == 1
     assert "line break" in bad.shipped_email.last_reply
-    assert state(bad.shipped_email) == (State.FAILED, 0)
+    assert state(bad.shipped_email) == (EmailState.FAILED, 0)
     assert "no e-mail address" in lost.shipped_email.last_reply
 
 
@@ -144,11 +146,11 @@ def test_an_email_that_the_server_hangs_on_delays_no_other_by_a_second(
         late = ship()
         late_at = time.time_ns()
         eventually(lambda: accepted(mail, late), "one that is shipped meanwhile to be accepted")
-        assert state(slow)[0] != State.SENT
+        assert state(slow)[0] != EmailState.SENT
     accepted_at = {event.message_id: event.at_ns for event in mail.events() if event.event == "accepted"}
     in_time(all(accepted_at[email.message_id] - shipped_at < 1e9 for email in others), "the others waited for it")
     in_time(accepted_at[late.message_id] - late_at < 1e9, "the one that was shipped meanwhile waited for it")
-    assert state(slow) == (State.SENT, 1)
+    assert state(slow) == (EmailState.SENT, 1)
 
 
 def old_transactions(other: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
@@ -169,15 +171,15 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
     email = ship(word)
     others = [ship() for _ in range(3)]
     with sending_meanwhile():
-        eventually(lambda: all(state(other)[0] == State.SENT for other in others), "the others to be sent")
-        assert state(email)[0] in (State.CLAIMED, State.SENDING)
+        eventually(lambda: all(state(other)[0] == EmailState.SENT for other in others), "the others to be sent")
+        assert state(email)[0] in (EmailState.CLAIMED, EmailState.SENDING)
         # One that is open while the server hangs stays so; a short one may be old where the machine stands still.
         eventually(lambda: not old_transactions(other_connection), "old transactions to end")
         other_connection.execute("SET lock_timeout = '100ms'")
         other_connection.execute("UPDATE weir_orders_order SET number = number || '!' WHERE id = %s", [int(email.key)])
         other_connection.rollback()
-        assert state(email)[0] in (State.CLAIMED, State.SENDING)
-    assert state(email) == (State.SENT, 1)
+        assert state(email)[0] in (EmailState.CLAIMED, EmailState.SENDING)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
@@ -191,7 +193,7 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
         report = runner.send_due()
         assert (report.given_back, report.sent) == (50, 0)
         assert "refused" in report.stopped_because
-        assert {state(email) for email in emails} == {(State.PENDING, 0)}
+        assert {state(email) for email in emails} == {(EmailState.PENDING, 0)}
     report = runner.send_due()
     assert report.given_back == 0
     assert "could not be reached lately" in report.stopped_because
@@ -208,7 +210,7 @@ def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reac
         report = runner.send_due()
     assert (report.given_back, report.failed) == (2, 0)
     assert "530" in report.stopped_because
-    assert {state(email) for email in emails} == {(State.PENDING, 0)}
+    assert {state(email) for email in emails} == {(EmailState.PENDING, 0)}
 
 
 def test_a_connection_that_ends_between_two_emails_costs_no_attempt(settings: Settings) -> None:
@@ -217,7 +219,7 @@ def test_a_connection_that_ends_between_two_emails_costs_no_attempt(settings: Se
     one = [*GREETING, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"250 OK\r\n"]
     with scripted_server(settings, one, [*one, b"221 Bye\r\n"]):
         assert runner.send_due().sent == 2
-    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert {state(email) for email in emails} == {(EmailState.SENT, 1)}
 
 
 def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: MailServer) -> None:
@@ -230,7 +232,7 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
     with pytest.raises(leases.ClaimLost):
         leases.begin(claimed, "relay", None)
     assert not sender.Sender(relays.relays()).deliver(Held(claimed, claimed.rendering)).outcome
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
     assert accepted(mail, email) == 1
 
 
@@ -249,7 +251,7 @@ def test_a_worker_that_is_slow_to_begin_renews_its_lease(
     with sending_meanwhile():
         eventually(is_accepted, "the e-mail to be accepted")
     assert sum(taken_back) == 0
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +270,7 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
     emails = [ship(), ship()]
     runner.send_due(limit=2)
     assert len(tries) == 3
-    assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 1)]
+    assert [state(email) for email in emails] == [(EmailState.SENT, 1), (EmailState.PENDING, 1)]
 
 
 def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_itself(
@@ -282,7 +284,7 @@ def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_its
     after = timedelta(seconds=weir_settings.WEIR_MAIL_UNKNOWN_AFTER + 1)
     Email.objects.update(sending_since=Now() - after)
     assert runner.send_due().unknown == 1
-    assert state(email)[0] == State.UNKNOWN
+    assert state(email)[0] == EmailState.UNKNOWN
     assert (email.phase, email.last_reply) == (Phase.BEGUN, leases.NO_WORD)
     due_again()
     assert runner.send_due() == runner.SendReport()
@@ -297,9 +299,9 @@ def test_a_worker_that_was_only_slow_may_still_say_what_became_of_it() -> None:
     Email.objects.update(sending_since=Now() - timedelta(days=1))
     runner.send_due()
     assert leases.record(claimed, outcomes.accepted(Accepted("250 OK")))
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
     assert not leases.record(claimed, outcomes.accepted(Accepted("250 OK")))
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_an_email_can_be_sent_although_its_order_is_locked(other_connection: Any) -> None:
@@ -334,7 +336,7 @@ def test_sending_inside_a_transaction_is_refused() -> None:
     email = ship()
     with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
         runner.send_due()
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
 
 
 def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,9 +351,9 @@ def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: p
 
     monkeypatch.setattr(rendering, "_message", break_for_bad)
     runner.send_due()
-    assert state(bad) == (State.FAILED, 0)
+    assert state(bad) == (EmailState.FAILED, 0)
     assert bad.last_reply == "ZeroDivisionError: in a template tag"
-    assert state(good) == (State.SENT, 1)
+    assert state(good) == (EmailState.SENT, 1)
 
 
 @needs_own_sessions
@@ -361,13 +363,13 @@ def test_what_became_of_an_email_is_written_also_where_postgres_was_away_for_a_m
     """The connection that began it is ended while the server thinks; the outcome is written over a new one."""
     email = ship("late-700")
     with sending_meanwhile():
-        eventually(lambda: state(email)[0] == State.SENDING, "the transmission to begin")
+        eventually(lambda: state(email)[0] == EmailState.SENDING, "the transmission to begin")
         other_connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
             " AND pid <> pg_backend_pid() AND query LIKE '%%weir_mail_email%%' AND pid <> %s",
             [connection.connection.info.backend_pid],
         )
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_a_mail_server_of_another_kind_can_be_used(settings: Settings, tmp_path: Path) -> None:

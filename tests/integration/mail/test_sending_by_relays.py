@@ -10,7 +10,7 @@ from demo.fakes.mail_provider import MailProvider
 from tests.integration.mail.shipments import MARKS, ship, state
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
 
 pytestmark = MARKS
@@ -29,9 +29,9 @@ def test_emails_leave_by_the_provider_that_settings_name(provider: MailProvider)
     emails = [ship() for _ in range(5)]
     refused = ship("refuse")
     assert runner.send_due().sent == len(emails)
-    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert {state(email) for email in emails} == {(EmailState.SENT, 1)}
     assert provider.received() == {email.message_id: 1 for email in emails}
-    assert state(refused) == (State.FAILED, 1)
+    assert state(refused) == (EmailState.FAILED, 1)
     assert "422 validation_error" in refused.last_reply
 
 

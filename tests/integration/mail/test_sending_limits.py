@@ -14,7 +14,7 @@ from tests.waiting import wait_for
 from weir.ratelimit.models import Slot
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import policy, routes, runner, sender
 from weir.workers.mail.transports.base import Accepted
 
@@ -26,7 +26,7 @@ def test_no_more_are_taken_than_asked_for() -> None:
     """The oldest ones; a limit of none is refused."""
     emails = [ship() for _ in range(3)]
     assert runner.send_due(limit=2).sent == 2
-    assert [state(email)[0] for email in emails] == [State.SENT, State.SENT, State.PENDING]
+    assert [state(email)[0] for email in emails] == [EmailState.SENT, EmailState.SENT, EmailState.PENDING]
     with pytest.raises(ValueError, match="at least 1"):
         runner.send_due(limit=0)
 
@@ -40,7 +40,7 @@ def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
     assert report.given_back > 0
     report = runner.send_due(at_most_s=60.0)
     assert not report.is_out_of_time
-    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert {state(email) for email in emails} == {(EmailState.SENT, 1)}
 
 
 def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: Settings) -> None:
@@ -50,7 +50,7 @@ def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, set
     emails = [ship() for _ in range(4)]
     before = len(mail.events())
     runner.send_due()
-    assert {state(email)[0] for email in emails} == {State.SENT}
+    assert {state(email)[0] for email in emails} == {EmailState.SENT}
     began = [event.at_ns for event in mail.events()[before:] if event.event == "began"]
     assert len(began) == len(emails)
     assert min(later - earlier for earlier, later in pairwise(began)) >= 0.475e9
@@ -64,7 +64,11 @@ def test_an_email_whose_turn_is_far_away_is_given_back(settings: Settings) -> No
     report = runner.send_due()
     assert (report.sent, report.given_back) == (1, 1)  # and one was never claimed
     assert "away" in report.stopped_because
-    assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 0), (State.PENDING, 0)]
+    assert [state(email) for email in emails] == [
+        (EmailState.SENT, 1),
+        (EmailState.PENDING, 0),
+        (EmailState.PENDING, 0),
+    ]
 
 
 def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
@@ -78,7 +82,7 @@ def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
     one = [b"220 mail.example\r\n", b"250 mail.example\r\n", OK, OK, b"354 Go ahead\r\n", OK]
     with scripted_server(settings, [*one, b"451 4.4.2 Timeout waiting for data\r\n"], [*one, b"221 Bye\r\n"]) as heard:
         runner.send_due()
-    assert [state(email) for email in emails] == [(State.SENT, 1)] * 2
+    assert [state(email) for email in emails] == [(EmailState.SENT, 1)] * 2
     assert [line.split()[0] for line in heard if line[:4] in (b"quit", b"QUIT", b"ehlo")].count(b"ehlo") == 2
 
 
@@ -137,6 +141,6 @@ def test_a_process_transmits_few_large_emails_at_once(monkeypatch: pytest.Monkey
     use(monkeypatch, Slow)
     for size, expected in ((60_000, range(1, 3)), (100, range(3, 11))):
         most, emails = 0, [ship() for _ in range(8)]
-        Email.objects.filter(state=State.PENDING).update(content_size=size)
+        Email.objects.filter(state=EmailState.PENDING).update(content_size=size)
         assert runner.send_due().sent == len(emails)
         assert most in expected, size

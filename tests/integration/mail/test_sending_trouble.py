@@ -31,9 +31,9 @@ from weir.workers import task_names
 from weir.workers.mail import kinds, rendering, tasks
 from weir.workers.mail import message as mail_message
 from weir.workers.mail.models import Email, RelayHold
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, routes, runner, source
-from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
 from weir.workers.orders import shipping
@@ -56,9 +56,9 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
 ) -> None:
     """The answer to its COMMIT was lost; meanwhile the same process has claimed the e-mail again, and transmits it."""
     email, write = ship("greylist-1"), leases._write
-    lost: list[Outcome] = []
+    lost: list[EmailOutcome] = []
 
-    def lose_the_first_answer(written: Email, outcome: Outcome) -> bool:
+    def lose_the_first_answer(written: Email, outcome: EmailOutcome) -> bool:
         result = write(written, outcome)
         if not lost:
             lost.append(outcome)
@@ -68,8 +68,8 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
         return result
 
     monkeypatch.setattr(leases, "_write", lose_the_first_answer)
-    eventually(lambda: runner.send_due() and state(email)[0] == State.SENT, "the e-mail to be sent")
-    assert lost[0].state == State.PENDING
+    eventually(lambda: runner.send_due() and state(email)[0] == EmailState.SENT, "the e-mail to be sent")
+    assert lost[0].state == EmailState.PENDING
     assert accepted(mail, email) == 1
 
 
@@ -86,11 +86,11 @@ def test_a_begin_whose_answer_is_lost_is_undone(mail: MailServer, monkeypatch: p
 
     monkeypatch.setattr(leases, "begin", lose_the_first_answer)
     runner.send_due()
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
     assert not accepted(mail, email)
     Email.objects.update(next_attempt_at=email.created_at)
     runner.send_due()
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.Monkey
     email, write = ship(), leases._write
     tries: list[bool] = []
 
-    def only_read_at_first(written: Email, outcome: Outcome) -> bool:
+    def only_read_at_first(written: Email, outcome: EmailOutcome) -> bool:
         tries.append(True)
         if len(tries) < 3:
             raise InternalError("cannot execute UPDATE in a read-only transaction")
@@ -107,7 +107,7 @@ def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.Monkey
     monkeypatch.setattr(leases, "_write", only_read_at_first)
     monkeypatch.setattr(leases, "TRY_EVERY_S", 0.01)
     assert runner.send_due().sent == 1
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)
 
 
 @pytest.mark.parametrize("reply", [b"250 OK\0queued\r\n", b"550 5.6.0 no\0no\r\n", b"451 \xff\xfelater\r\n"])
@@ -118,10 +118,10 @@ def test_what_a_server_says_can_always_be_stored(settings: Settings, reply: byte
     rset = [] if reply.startswith(b"2") else [OK]
     with scripted_server(settings, [*talk, *rset, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]):
         runner.send_due(limit=2)
-    expected = {b"2": State.SENT, b"5": State.FAILED, b"4": State.PENDING}[reply[:1]]
+    expected = {b"2": EmailState.SENT, b"5": EmailState.FAILED, b"4": EmailState.PENDING}[reply[:1]]
     assert state(email) == (expected, 1)
     assert "\N{REPLACEMENT CHARACTER}" in email.last_reply
-    assert state(next_one) == (State.SENT, 1)
+    assert state(next_one) == (EmailState.SENT, 1)
 
 
 @pytest.mark.usefixtures("mail")
@@ -129,8 +129,8 @@ def test_an_address_that_nobody_foresaw_blocks_no_other() -> None:
     """A letter that is ASCII in another case only, which the mail server does not take."""
     bad, good = ship_to("\u017fam@customers.example"), ship()
     runner.send_due()
-    assert state(bad)[0] == State.FAILED
-    assert state(good) == (State.SENT, 1)
+    assert state(bad)[0] == EmailState.FAILED
+    assert state(good) == (EmailState.SENT, 1)
 
 
 @pytest.mark.parametrize("after_begin", [False, True])
@@ -151,20 +151,20 @@ def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monke
 
     use(monkeypatch, Broken)
     runner.send_due(limit=2)
-    assert state(emails[0]) == (State.UNKNOWN if after_begin else State.PENDING, 1)
+    assert state(emails[0]) == (EmailState.UNKNOWN if after_begin else EmailState.PENDING, 1)
     assert emails[0].phase == (Phase.BEGUN if after_begin else Phase.NOT_BEGUN)
-    assert state(emails[1]) == (State.SENT, 1)
+    assert state(emails[1]) == (EmailState.SENT, 1)
 
 
 @pytest.mark.parametrize(
     ("error", "becomes"),
     [
-        (Refused("", Phase.NOT_BEGUN, is_permanent=True), State.FAILED),
-        (OutcomeUnknown("", Phase.AFTER_DOT), State.UNKNOWN),
+        (Refused("", Phase.NOT_BEGUN, is_permanent=True), EmailState.FAILED),
+        (OutcomeUnknown("", Phase.AFTER_DOT), EmailState.UNKNOWN),
     ],
 )
 def test_a_transport_that_gives_no_reason_blocks_no_other(
-    error: Exception, becomes: State, monkeypatch: pytest.MonkeyPatch
+    error: Exception, becomes: EmailState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row without a reason would be refused by PostgreSQL, in each round anew."""
     emails = [ship(), ship()]
@@ -179,7 +179,7 @@ def test_a_transport_that_gives_no_reason_blocks_no_other(
 
     use(monkeypatch, Silent)
     runner.send_due()
-    assert [state(email) for email in emails] == [(becomes, 1), (State.SENT, 1)]
+    assert [state(email) for email in emails] == [(becomes, 1), (EmailState.SENT, 1)]
     assert {email.last_reply for email in emails} == {leases.NOTHING_SAID}
 
 
@@ -187,7 +187,7 @@ def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail
     """As one behind which a filter has died; operators see why the others wait, and one is tried from time to time."""
     emails = [ship("cut-accepted") for _ in range(20)]
     report = runner.send_due()
-    assert (report.unknown, Email.objects.filter(state=State.PENDING).count()) == (3, 17)
+    assert (report.unknown, Email.objects.filter(state=EmailState.PENDING).count()) == (3, 17)
     assert "is left alone for a while" in report.stopped_because
     assert "It does not say what becomes of e-mails: " in RelayHold.objects.get().reason
     routes.forget_failures()
@@ -204,8 +204,8 @@ def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings:
     with scripted_server(settings, refusing, [*GREETING, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]):
         for _ in range(2):
             runner.send_due(limit=1)
-    assert state(bad) == (State.PENDING, 0)
-    assert state(good) == (State.SENT, 1)
+    assert state(bad) == (EmailState.PENDING, 0)
+    assert state(good) == (EmailState.SENT, 1)
 
 
 def test_a_login_that_is_wanted_again_and_again_is_asked_for_ever_more_seldom(settings: Settings) -> None:
@@ -223,7 +223,7 @@ def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Set
     email = ship()
     right, settings.DEFAULT_FROM_EMAIL = settings.DEFAULT_FROM_EMAIL, "the shop"
     assert "DEFAULT_FROM_EMAIL" in runner.send_due().stopped_because
-    assert state(email) == (State.PENDING, 0)
+    assert state(email) == (EmailState.PENDING, 0)
     settings.DEFAULT_FROM_EMAIL = right
     assert runner.send_due().sent == 1
     assert accepted(mail, email) == 1
@@ -242,20 +242,20 @@ def test_a_template_that_loses_the_database_is_tried_again(
 
     monkeypatch.setattr(rendering, "_message", fail)
     runner.send_due()
-    assert state(email) == (State.PENDING, 1)
+    assert state(email) == (EmailState.PENDING, 1)
 
 
 def test_what_goes_wrong_with_a_sender_is_raised_and_the_rest_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would hear of it else."""
     emails = [ship(), ship()]
 
-    def fail(_email: Email, _outcome: Outcome) -> NoReturn:
+    def fail(_email: Email, _outcome: EmailOutcome) -> NoReturn:
         raise LookupError("a bug")
 
     monkeypatch.setattr(leases, "record", fail)
     with pytest.raises(LookupError, match="a bug"):
         runner.send_due()
-    assert [state(email)[0] for email in emails] == [State.SENDING, State.PENDING]
+    assert [state(email)[0] for email in emails] == [EmailState.SENDING, EmailState.PENDING]
 
 
 def test_a_template_that_takes_long_delays_no_other_by_a_second(
@@ -275,7 +275,7 @@ def test_a_template_that_takes_long_delays_no_other_by_a_second(
     runner.send_due()
     accepted_at = {event.message_id: event.at_ns for event in mail.events() if event.event == "accepted"}
     assert all(accepted_at[email.message_id] - shipped_at < 1e9 for email in others)
-    assert state(slow) == (State.SENT, 1)
+    assert state(slow) == (EmailState.SENT, 1)
 
 
 @pytest.mark.usefixtures("mail")
@@ -363,8 +363,10 @@ def test_where_the_only_connection_hangs_the_others_go_back_at_once(
     monkeypatch.setattr(leases, "begin", begin_slowly)
     with few_connections(1) as (settings.EMAIL_PORT, _), sending_meanwhile():
         eventually(
-            lambda: {state(other)[0] for other in others} == {State.PENDING} and state(email)[0] == State.CLAIMED,
+            lambda: (
+                {state(other)[0] for other in others} == {EmailState.PENDING} and state(email)[0] == EmailState.CLAIMED
+            ),
             "the others to go back while one hangs",
             seconds=2.0,
         )
-    assert state(email) == (State.SENT, 1)
+    assert state(email) == (EmailState.SENT, 1)

@@ -12,7 +12,7 @@ from tests.integration.plans import plan_of, rows_read
 from weir.postgres import planner
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.reports import counts
 
 ROWS = 100_000
@@ -48,7 +48,7 @@ def _many(shared_rows: None) -> None:  # noqa: ARG001  must come first
 def test_numbers_by_kind_are_true(within: timedelta) -> None:
     with transaction.atomic():  # one moment for both
         found = counts.sent(within)
-        emails = Email.objects.filter(state=State.SENT, ended_at__gt=Now() - within)
+        emails = Email.objects.filter(state=EmailState.SENT, ended_at__gt=Now() - within)
         assert found.by_kind == Counter(emails.values_list("kind", flat=True))
     assert (found.number, found.or_more) == (emails.count(), False)
     assert set(found.by_kind) == {"news", "order.shipped"}
@@ -88,7 +88,7 @@ def test_one_that_was_found_to_have_arrived_was_sent_when_it_was_sent() -> None:
         key="1",
         message_id="<arrived@shop.example>",
         recipient="kim@customers.example",
-        state=State.UNKNOWN,
+        state=EmailState.UNKNOWN,
         phase=Phase.AFTER_DOT,
         last_reply="No reply",
         claim_token=uuid4(),

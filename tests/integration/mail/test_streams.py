@@ -29,12 +29,12 @@ from weir.ratelimit import site_settings
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email, RelayHold
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts
 from weir.workers.mail.reports.why import goes_by
 from weir.workers.mail.sending import crews, leases, policy, routes, runner, source
 from weir.workers.mail.sending.sender import Sender
-from weir.workers.mail.sending.source import Allowance, Source
+from weir.workers.mail.sending.source import ClaimAllowance, Source
 from weir.workers.mail.transports import relays
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("app_kinds")]
@@ -108,7 +108,7 @@ def claimed_kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def due_now() -> None:
-    Email.objects.filter(state=State.PENDING).update(next_attempt_at=Now())
+    Email.objects.filter(state=EmailState.PENDING).update(next_attempt_at=Now())
 
 
 @pytest.mark.usefixtures("two_streams")
@@ -143,7 +143,7 @@ def test_whatever_one_relay_does_the_others_emails_leave(
     assert sorted(main.accepted) == ids([*first, *later])
     assert set(bulk.accepted) <= set(ids(many))
     assert len(set(bulk.accepted)) == len(bulk.accepted)
-    assert {state(email) for email in (*first, *later)} == {(State.SENT, 1)}
+    assert {state(email) for email in (*first, *later)} == {(EmailState.SENT, 1)}
 
 
 @pytest.mark.usefixtures("two_streams")
@@ -171,8 +171,8 @@ def test_a_relay_that_refuses_a_kind_is_held_and_the_others_are_not(main: Stream
     report = runner.send_due()
     assert (report.sent, RelayHold.objects.get().relay) == (5, f"bulk={bulk.name}")
     assert f"The mail server bulk={bulk.name} refuses us" in report.stopped_because
-    assert {state(email) for email in sent} == {(State.SENT, 1)}
-    assert {state(email) for email in held} == {(State.PENDING, 0)}
+    assert {state(email) for email in sent} == {(EmailState.SENT, 1)}
+    assert {state(email) for email in held} == {(EmailState.PENDING, 0)}
     assert sorted(main.accepted) == ids(sent)
 
 
@@ -227,7 +227,7 @@ def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
     claimed = claimed_kinds(monkeypatch)
     with sending_meanwhile(), bulk.holding():
         eventually(lambda: claimed.count("password.reset") > 2, "some looks", seconds=SOON_S)
-        assert Email.objects.filter(kind="password.reset", state=State.CLAIMED).count() <= 1
+        assert Email.objects.filter(kind="password.reset", state=EmailState.CLAIMED).count() <= 1
         site_settings.resume(main.name)
         eventually(lambda: sorted(main.accepted) == ids(waiting), "what had to wait", seconds=SOON_S)
 
@@ -245,7 +245,7 @@ def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_seco
     assert routes.open_for_s(relays.relays()[1:])  # it was down three times
     due_now()
     report = runner.send_due()
-    assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
+    assert set(Email.objects.values_list("state", "attempts")) == {(EmailState.PENDING, 0)}
     assert "550 5.7.1 Sending paused" in report.stopped_because
     assert not Email.objects.filter(next_attempt_at__lt=Now() + timedelta(seconds=2)).exists()
 
@@ -267,7 +267,7 @@ def test_a_process_has_not_ten_senders_for_each_of_many_streams(
             server.manner = Manner.SLOW
             kinds.register(name)(lambda: Content(subject="Note", text="Hello"))
             queue(name, 12)
-        sending = Email.objects.filter(state=State.SENDING)
+        sending = Email.objects.filter(state=EmailState.SENDING)
         of_kinds = sending.values("kind").annotate(number=Count("pk"))
         with sending_meanwhile(), ExitStack() as slow:
             for server in servers:
@@ -322,8 +322,8 @@ def test_emails_in_each_state_when_the_routes_change(
     assert provider.received() == {asked.message_id: 1}
     assert main.accepted == [waiting.message_id]
     assert sorted(bulk.accepted) == ids([abandoned, refused])
-    assert (state(lost)[0], state(in_flight)[0]) == (State.UNKNOWN, State.SENDING)
-    assert (state(asked)[0], asked.relay) == (State.SENT, tx.name)
+    assert (state(lost)[0], state(in_flight)[0]) == (EmailState.UNKNOWN, EmailState.SENDING)
+    assert (state(asked)[0], asked.relay) == (EmailState.SENT, tx.name)
 
 
 def test_whose_relay_is_gone_it_is_unknown_whatever_has_its_name_now(
@@ -336,7 +336,7 @@ def test_whose_relay_is_gone_it_is_unknown_whatever_has_its_name_now(
     Email.objects.update(sending_since=Now() - timedelta(hours=1))
     settings.WEIR_MAIL_RELAYS = [f"tx=smtp://127.0.0.1:{main.port}", settings.WEIR_MAIL_RELAYS[1]]
     runner.send_due()
-    assert state(asked)[0] == State.UNKNOWN
+    assert state(asked)[0] == EmailState.UNKNOWN
     assert "do not name the relay tx=resend:" in asked.last_reply
     assert (main.accepted, bulk.accepted) == ([], [])
 
@@ -395,7 +395,7 @@ def test_a_turn_that_is_over_goes_on_while_a_slow_relay_keeps_the_call_from_endi
     bulk.manner = Manner.SLOW
     [letter] = newsletters()
     with sending_meanwhile(at_most_s=1.0), bulk.holding():
-        eventually(lambda: state(letter)[0] == State.SENDING, "the e-mail that hangs", seconds=SOON_S)
+        eventually(lambda: state(letter)[0] == EmailState.SENDING, "the e-mail that hangs", seconds=SOON_S)
         eventually(is_over.is_set, "the end of the turn", seconds=SOON_S)
         later = resets()
         eventually(lambda: main.accepted == ids(later), "an e-mail of the other stream", seconds=SOON_S)
@@ -408,7 +408,7 @@ def test_an_email_that_began_after_the_end_of_a_turn_keeps_no_other_stream_from_
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}"]
     main.manner = Manner.SLOW
     resets()
-    held = Source(Allowance(None), lambda _: 0.0).next()
+    held = Source(ClaimAllowance(None), lambda _: 0.0).next()
     assert held
     sender, end_at = Sender(relays.relays()), time.monotonic()
 
@@ -460,5 +460,5 @@ def test_operators_see_by_which_relays_it_would_go(main: StreamServer, bulk: Str
     assert f"bulk={bulk.name}" in told.getvalue()
     call_command("emails", "show", str(letter.pk), stdout=told)
     assert f"goes by bulk={bulk.name}" in " ".join(told.getvalue().split())
-    reset.state = State.SENT
+    reset.state = EmailState.SENT
     assert goes_by(reset) == []

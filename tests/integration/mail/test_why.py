@@ -15,7 +15,7 @@ from tests.integration.mail.shipments import MARKS, ship, unrendered
 from weir.ratelimit import site_settings
 from weir.workers.mail.maintenance import operators
 from weir.workers.mail.models import Email, RelayHold
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.reports.why import why
 from weir.workers.mail.transports import relays
 from weir.workers.orders.models import SHIPPED
@@ -120,25 +120,25 @@ def test_what_a_mailer_has_in_hand_is_said_with_its_end(settings: Settings) -> N
     """Claimed: when the lease is over. Sending: when it becomes unknown. Unknown: what to type."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 900.0
     held = {"claim_token": uuid4(), "claimed_by": "host:7"}
-    [claimed] = why(email(state=State.CLAIMED, claimed_until=LATER, **held))
+    [claimed] = why(email(state=EmailState.CLAIMED, claimed_until=LATER, **held))
     assert (claimed.until, "host:7" in claimed.text) == (LATER, True)
-    [sending] = why(email(state=State.SENDING, sending_since=LATER, **held))
+    [sending] = why(email(state=EmailState.SENDING, sending_since=LATER, **held))
     assert sending.until == LATER + timedelta(minutes=15)
     known = {"phase": Phase.BEGUN, "last_reply": "x", "sending_since": LATER}
-    unknown = email(state=State.UNKNOWN, **held, **known)
+    unknown = email(state=EmailState.UNKNOWN, **held, **known)
     assert f"emails resolve {unknown.pk} --arrived" in why(unknown)[0].text
 
 
 @pytest.mark.parametrize(
     ("state", "fields"),
     [
-        (State.SENT, {"sent_at": Now()}),
-        (State.BOUNCED, {"sent_at": Now()}),
-        (State.FAILED, {"last_reply": "550"}),
-        (State.CANCELLED, {}),
-        (State.SUPPRESSED, {}),
-        (State.EXPIRED, {"expires_at": LATER}),
+        (EmailState.SENT, {"sent_at": Now()}),
+        (EmailState.BOUNCED, {"sent_at": Now()}),
+        (EmailState.FAILED, {"last_reply": "550"}),
+        (EmailState.CANCELLED, {}),
+        (EmailState.SUPPRESSED, {}),
+        (EmailState.EXPIRED, {"expires_at": LATER}),
     ],
 )
-def test_what_has_ended_waits_for_nothing(state: State, fields: dict[str, Any]) -> None:
+def test_what_has_ended_waits_for_nothing(state: EmailState, fields: dict[str, Any]) -> None:
     assert why(email(state=state, **fields)) == []

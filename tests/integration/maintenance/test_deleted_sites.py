@@ -32,7 +32,7 @@ from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.maintenance.deleted_sites import delete, delete_idle
 from weir.workers.fetches.maintenance.purge import purge
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, RobotsFile, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.retrying import retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -65,7 +65,7 @@ def ago(**time: float) -> Any:
     return database_now() - timedelta(**time)
 
 
-def fetch_at(name: str, state: State = State.QUEUED, **columns: Any) -> Fetch:
+def fetch_at(name: str, state: FetchState = FetchState.QUEUED, **columns: Any) -> Fetch:
     fetch = request_fetch(f"https://{name}/")
     Fetch.objects.filter(pk=fetch.pk).update(state=state, **columns)
     return fetch
@@ -115,7 +115,7 @@ def not_due() -> None:
 
 
 def running() -> None:
-    fetch_at(A, State.RUNNING, slot_id=1, lease_until=database_now())
+    fetch_at(A, FetchState.RUNNING, slot_id=1, lease_until=database_now())
 
 
 def just_asked() -> None:
@@ -267,7 +267,7 @@ def test_an_answer_of_robots_txt_that_is_noted_late_does_not_count() -> None:
 
 def test_what_ended_at_a_deleted_site_is_shown_and_retried(admin_client: Client) -> None:
     """The pages and the list bear that there is no such site; a retry makes a new one."""
-    fetch = fetch_at(A, State.FAILED, finished_at=database_now(), error="away")
+    fetch = fetch_at(A, FetchState.FAILED, finished_at=database_now(), error="away")
     delete(A)
     for page in (
         reverse("admin:weir_fetches_fetch_changelist"),
@@ -336,7 +336,7 @@ def test_deleting_splitting_reserving_and_enqueueing_at_once_end_well(in_threads
                         with transaction.atomic():
                             request_fetch(f"https://{A}/{turn}")
                         Fetch.objects.filter(url=f"https://{A}/{turn}").update(
-                            state=State.CANCELLED, finished_at=Now(), slot_id=None, lease_until=None
+                            state=FetchState.CANCELLED, finished_at=Now(), slot_id=None, lease_until=None
                         )
 
     in_threads(5, work)
@@ -345,7 +345,7 @@ def test_deleting_splitting_reserving_and_enqueueing_at_once_end_well(in_threads
     sweep()
     fetch.refresh_from_db()
     assert fetch.site in {Site.objects.filter(name=A).first(), Site.objects.filter(name=SHOP).first()}
-    assert not Fetch.objects.filter(state=State.QUEUED).exclude(site__in=Site.objects.all()).exists()
+    assert not Fetch.objects.filter(state=FetchState.QUEUED).exclude(site__in=Site.objects.all()).exists()
 
 
 def test_purge_deletes_idle_sites_and_leaves_what_a_person_set() -> None:

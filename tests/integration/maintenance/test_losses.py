@@ -16,10 +16,10 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.results import store
 from weir.workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
-from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.maintenance import sweep as sweeping
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.processes.models import Process
 
 __all__ = ["lost_process"]  # a fixture
@@ -40,7 +40,7 @@ def test_a_lost_fetcher_costs_an_attempt_of_what_it_had_in_hand() -> None:
     assert sweep() == 3
     now = database_now()
     for fetch in Fetch.objects.all():
-        assert (fetch.state, fetch.attempts, fetch.slot_id) == (State.QUEUED, int(fetch.pk == in_hand), None)
+        assert (fetch.state, fetch.attempts, fetch.slot_id) == (FetchState.QUEUED, int(fetch.pk == in_hand), None)
         assert (fetch.losses, fetch.in_hand, fetch.due_since) == (1, False, None)
         assert "died" in fetch.error
         assert timedelta(0) < fetch.not_before - now <= timedelta(seconds=1)
@@ -63,12 +63,12 @@ def test_what_is_beside_a_fetch_in_hand_is_not_charged_for_it(
     rows = Fetch.objects.values_list("pk", "losses", "attempts")
     assert {losses for _, losses, _ in rows} == {UNCOUNTED_LOSSES + 1}
     assert {pk for pk, _, attempts in rows if attempts} == {in_hand, elsewhere}
-    assert set(Fetch.objects.values_list("state", "in_hand")) == {(State.QUEUED, False)}
+    assert set(Fetch.objects.values_list("state", "in_hand")) == {(FetchState.QUEUED, False)}
     assert Slot.objects.filter(finished_at__isnull=False).count() == 6
 
 
-@pytest.mark.parametrize(("state", "rows"), [(State.RESERVED, 1), (State.RUNNING, 1 + 60)])
-def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state: State, rows: int) -> None:
+@pytest.mark.parametrize(("state", "rows"), [(FetchState.RESERVED, 1), (FetchState.RUNNING, 1 + 60)])
+def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state: FetchState, rows: int) -> None:
     """Not for lost messages, of which there are thousands where a broker is emptied: nobody had these in hand."""
     lost, *_ = running(60)
     Fetch.objects.filter(pk=lost).update(state=state, lease_until=database_now() - HOUR)
@@ -83,7 +83,7 @@ def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Messag
     messages.clear()
     assert sweep() == 1
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
+    assert (fetch.state, fetch.attempts) == (FetchState.FAILED, 1)
     assert fetch.finished_at is not None
     assert "attempt 1 of 1" in fetch.error
     assert messages == [(ARRIVED, (fetch_id,))]
@@ -95,7 +95,7 @@ def test_what_is_taken_in_hand_after_its_lease_is_held_until_it_can_be_stored(mo
     running()
     expire()
 
-    def in_hand_meanwhile(outcomes: Sequence[Outcome]) -> set[int]:
+    def in_hand_meanwhile(outcomes: Sequence[FetchOutcome]) -> set[int]:
         take_in_hand(Fetch.objects.get())
         return store.store(outcomes)
 
@@ -103,11 +103,11 @@ def test_what_is_taken_in_hand_after_its_lease_is_held_until_it_can_be_stored(mo
         seen_before.setattr(sweeping, "store", in_hand_meanwhile)
         assert sweep() == 1
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.in_hand, fetch.losses) == (State.RUNNING, True, 0)
+    assert (fetch.state, fetch.in_hand, fetch.losses) == (FetchState.RUNNING, True, 0)
     expire()
     assert sweep() == 1
     fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.in_hand, fetch.losses, fetch.attempts) == (State.QUEUED, False, 1, 1)
+    assert (fetch.state, fetch.in_hand, fetch.losses, fetch.attempts) == (FetchState.QUEUED, False, 1, 1)
 
 
 @pytest.mark.parametrize("left_s", [-1, 1, 600])
@@ -128,7 +128,7 @@ def test_who_claims_a_fetch_does_not_have_it_in_hand_yet() -> None:
     """Its answer is still to come, whatever mark an earlier run has left: its loss is no attempt."""
     [fetch_id] = running()
     take_in_hand(Fetch.objects.get())
-    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Fetch.objects.update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     Site.objects.update(next_start=F("next_start") - HOUR, has_backlog=True)
     assert dispatch() == 1
     assert len(claim([fetch_id])) == 1
@@ -146,7 +146,7 @@ def test_who_gets_the_slot_of_a_cancelled_fetch_is_not_in_hand_yet() -> None:
     Fetch.objects.filter(pk=successor.pk).update(in_hand=True)
     assert cancel(last)
     successor.refresh_from_db()
-    assert (successor.state, successor.in_hand) == (State.RUNNING, False)
+    assert (successor.state, successor.in_hand) == (FetchState.RUNNING, False)
 
 
 def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
@@ -155,14 +155,14 @@ def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
     for attempts in (*[0] * UNCOUNTED_LOSSES, 1, 2):
         expire()
         assert sweep() == 1
-        assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.QUEUED, attempts)
+        assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (FetchState.QUEUED, attempts)
         Fetch.objects.update(not_before=F("not_before") - HOUR)
         Site.objects.update(**{name: F(name) - HOUR for name in ("due_at", "next_start")}, grace=GRACE)
         assert dispatch() == 1
         assert len(claim([fetch_id])) == 1
     expire()
     assert sweep() == 1
-    assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.FAILED, 3)
+    assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (FetchState.FAILED, 3)
 
 
 def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
@@ -171,4 +171,4 @@ def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
     Fetch.objects.update(in_hand=True)
     expire()
     in_threads(3, lambda _number: sweep())
-    assert set(Fetch.objects.values_list("state", "attempts", "losses")) == {(State.QUEUED, 1, 1)}
+    assert set(Fetch.objects.values_list("state", "attempts", "losses")) == {(FetchState.QUEUED, 1, 1)}

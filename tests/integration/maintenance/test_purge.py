@@ -11,7 +11,7 @@ from tests.integration.conftest import database_now, waiting_for_nobody
 from weir.ratelimit.models import Site, Slot
 from weir.workers.fetches.maintenance import purge as purging
 from weir.workers.fetches.maintenance.purge import purge
-from weir.workers.fetches.models import FINAL, Fetch, FetchBody, RobotsFile, State
+from weir.workers.fetches.models import FINAL, Fetch, FetchBody, FetchState, RobotsFile
 from weir.workers.tasks import purge_slots
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +31,9 @@ def site() -> Site:
     return Site.objects.create(name="site.example", interval=timedelta(seconds=1))
 
 
-def ended(site: Site, age: timedelta, count: int = 1, state: State = State.DONE, *, body: bool = True) -> list[Fetch]:
+def ended(
+    site: Site, age: timedelta, count: int = 1, state: FetchState = FetchState.DONE, *, body: bool = True
+) -> list[Fetch]:
     """Have fetches that ended that long ago."""
     fetches = Fetch.objects.bulk_create(
         Fetch(url="u", site=site, state=state, finished_at=database_now() - age, status_code=200, error="e")
@@ -43,7 +45,7 @@ def ended(site: Site, age: timedelta, count: int = 1, state: State = State.DONE,
 
 
 @pytest.mark.parametrize("state", FINAL)
-def test_what_ended_long_ago_goes_with_its_body(state: State, site: Site) -> None:
+def test_what_ended_long_ago_goes_with_its_body(state: FetchState, site: Site) -> None:
     """Done, failed or cancelled: after its retention a fetch goes; a younger one stays."""
     ended(site, 31 * DAY, state=state)
     [young] = ended(site, 29 * DAY, state=state)
@@ -52,8 +54,8 @@ def test_what_ended_long_ago_goes_with_its_body(state: State, site: Site) -> Non
     assert [body.pk for body in FetchBody.objects.all()] == [young.pk]
 
 
-@pytest.mark.parametrize("state", [State.QUEUED, State.RESERVED, State.RUNNING])
-def test_what_has_not_ended_is_never_purged(state: State, site: Site) -> None:
+@pytest.mark.parametrize("state", [FetchState.QUEUED, FetchState.RESERVED, FetchState.RUNNING])
+def test_what_has_not_ended_is_never_purged(state: FetchState, site: Site) -> None:
     """However old, an accepted fetch ends in a result or a stated failure."""
     old = database_now() - 365 * DAY
     Fetch.objects.create(url="u", site=site, state=state, created_at=old, not_before=old, slot_id=1, lease_until=old)

@@ -28,7 +28,7 @@ from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.maintenance import sweep as sweeping
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.processes import presence
 from weir.workers.processes.models import Process
 from weir.workers.processes.presence import Presence
@@ -82,7 +82,7 @@ def test_what_a_lost_process_holds_is_taken_back_when_its_run_is_over() -> None:
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
     with capture_logs() as logs:
         assert sweep() == 3
-    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", "attempts")) == {(State.QUEUED, 0)}
+    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", "attempts")) == {(FetchState.QUEUED, 0)}
     assert [(log["event"], log["process"], log["fetches"]) for log in logs if log["event"] == "process_lost"] == [
         ("process_lost", "fetcher@here", 3)
     ]
@@ -116,7 +116,7 @@ def test_what_a_lost_process_got_anew_is_not_taken_back(
         eventually(lambda: waiters(other_connection) == 1, "sweep to wait for the fetch")
         other_connection.commit()
         assert answer.result(20) == 0
-    assert Fetch.objects.get(pk=fetch).state == State.RUNNING
+    assert Fetch.objects.get(pk=fetch).state == FetchState.RUNNING
 
 
 def test_a_successor_is_held_by_the_process_that_has_its_slot(lost_process: Process) -> None:
@@ -144,7 +144,7 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
     before = database_now()
     assert sweep() == 3
     for fetch in Fetch.objects.all():
-        assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 0, None, None)
+        assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (FetchState.QUEUED, 0, None, None)
         assert fetch.losses == 0
         assert fetch.not_before <= before
     assert Slot.objects.filter(released_at__isnull=False).count() == 3
@@ -160,7 +160,7 @@ def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) 
     running(11)
     expire()
     assert sweep() == 11
-    assert Fetch.objects.filter(state=State.QUEUED).count() == 11
+    assert Fetch.objects.filter(state=FetchState.QUEUED).count() == 11
 
 
 def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message]) -> None:

@@ -293,7 +293,7 @@ def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: 
 
     def added_without_an_answer(deltas: Mapping[int, int]) -> None:
         add(deltas)
-        raise counters.Unreachable("no answer")
+        raise counters.RedisUnreachable("no answer")
 
     with monkeypatch.context() as patched:
         patched.setattr(counters, "add", added_without_an_answer)

@@ -236,9 +236,9 @@ def test_flushing_what_is_empty_writes_nothing(valkey: redis.Redis) -> None:
 
 
 def test_a_flush_without_redis_says_so_and_loses_nothing(tmp_path: Path) -> None:
-    """It raises Unreachable; what waits is brought by a later one."""
+    """It raises RedisUnreachable; what waits is brought by a later one."""
     inbox.notify(1, "news", "Hello")
-    with redis_out_of_reach(tmp_path), pytest.raises(counters.Unreachable, match=r"No such file"):
+    with redis_out_of_reach(tmp_path), pytest.raises(counters.RedisUnreachable, match=r"No such file"):
         flush_sealed()
     assert_exact(1)
     assert stored() == {1: 1}

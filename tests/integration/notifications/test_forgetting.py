@@ -258,7 +258,7 @@ def test_a_user_who_comes_back_is_left_alone(tmp_path: Path) -> None:
     inbox.notify(7, "news", "to the old user, who was deleted")
     with redis_out_of_reach(tmp_path):
         for titles in ([], ["to the new user"]):
-            with pytest.raises(counters.Unreachable):
+            with pytest.raises(counters.RedisUnreachable):
                 forgetting.finish()
             assert list(Notification.objects.filter(user_id=7).values_list("title", flat=True)) == titles
             inbox.notify(7, "news", "to the new user")
@@ -272,7 +272,7 @@ def test_a_user_who_comes_back_is_left_alone(tmp_path: Path) -> None:
 def test_a_user_who_comes_back_may_be_deleted_again(tmp_path: Path, valkey: redis.Redis) -> None:
     """What was written since goes, too, and what is being written."""
     forgetting.forget_user(7)
-    with redis_out_of_reach(tmp_path), pytest.raises(counters.Unreachable):
+    with redis_out_of_reach(tmp_path), pytest.raises(counters.RedisUnreachable):
         forgetting.finish()
     inbox.notify(7, "news", "to the new user")
     with being_told(7):
@@ -299,7 +299,7 @@ def test_a_notification_of_before_goes_whatever_is_done_to_it(
 def test_ids_of_another_clusters_transactions_hold_up_nothing(tmp_path: Path) -> None:
     """pg_restore brought the note; here transactions may be counted to there in years."""
     forgetting.forget_user(7)
-    with redis_out_of_reach(tmp_path), pytest.raises(counters.Unreachable):
+    with redis_out_of_reach(tmp_path), pytest.raises(counters.RedisUnreachable):
         forgetting.finish()
     sql("UPDATE weir_notifications_forgottenuser SET until_xid = '900000000000'")
     finish_all(1)

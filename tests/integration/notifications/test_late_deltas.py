@@ -74,7 +74,7 @@ def test_what_the_kernel_has_not_sent_is_dropped_with_the_connection(
     """No deadline is needed for that."""
     monkeypatch.setattr(calls, "SLACK_S", 60.0)
     proxy.hold()
-    with pytest.raises(counters.Unreachable):
+    with pytest.raises(counters.RedisUnreachable):
         counters.add(dict.fromkeys(range(10, 10 + counters.AT_ONCE), 1))
     before = valkey.info("clients")["connected_clients"]
     proxy.let_go()
@@ -91,7 +91,7 @@ def test_a_delta_that_a_stopped_server_finds_when_it_goes_on_is_not_counted(
         counters.add({1: 1})
         os.kill(server, signal.SIGSTOP)
         try:
-            with pytest.raises(counters.Unreachable):
+            with pytest.raises(counters.RedisUnreachable):
                 counters.add({1: 1})
             sent_at = time.monotonic()
             eventually(lambda: time.monotonic() > sent_at + calls.SLACK_S, "the deadline to pass")
@@ -148,7 +148,7 @@ def test_a_clock_of_redis_that_is_set_costs_a_delta_at_most(step_s: float, added
     if added:
         counters.add({1: 1})
     else:
-        with pytest.raises(counters.Unreachable, match="too late"):
+        with pytest.raises(counters.RedisUnreachable, match="too late"):
             counters.add({1: 1})
     counters.add({1: 1})
     assert counters.peek([1]).after(0, 1) == 2 + added

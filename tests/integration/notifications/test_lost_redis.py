@@ -244,7 +244,7 @@ def test_a_start_that_is_seen_while_another_pass_runs_is_not_forgotten(monkeypat
 
     with monkeypatch.context() as patched:
         patched.setattr(full_scan, "pages", restarted)
-        with pytest.raises(counters.Unreachable, match="lost its memory"):
+        with pytest.raises(counters.RedisUnreachable, match="lost its memory"):
             reconcile.run_pass()
     counters.add({1: -1})
     assert shown() == unread_rows(1, 2, 3, 4)

@@ -149,7 +149,7 @@ def test_what_an_outage_has_missed_is_no_alarm(loses_memory: bool, monkeypatch: 
 
 
 def refuse() -> NoReturn:
-    raise counters.Unreachable("MISCONF Errors writing to the AOF file: No space left on device")
+    raise counters.RedisUnreachable("MISCONF Errors writing to the AOF file: No space left on device")
 
 
 # --- what is left alone ---------------------------------------------------------------------------
@@ -347,7 +347,7 @@ def test_a_redis_that_forgets_between_two_looks_ends_the_pass(
     inbox.notify_many([1, 2], "news", "Hello")
     make_wrong(1)
     between_looks(monkeypatch, valkey.flushdb)
-    with pytest.raises(counters.Unreachable, match="lost its memory"):
+    with pytest.raises(counters.RedisUnreachable, match="lost its memory"):
         reconcile.run_pass()
     sql("UPDATE weir_notifications_reconciliation SET lease_until = now()")
     assert reconciled().repaired.first == {1: 2, 2: 1}

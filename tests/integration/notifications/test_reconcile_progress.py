@@ -117,7 +117,7 @@ def test_what_changes_while_a_pass_runs_is_left_to_the_next(monkeypatch: pytest.
     inbox.notify(1, "news", "Hello")
     look = drift.look
 
-    def busy(*arguments: Any, **options: Any) -> drift.Look:
+    def busy(*arguments: Any, **options: Any) -> drift.DriftLook:
         inbox.notify(1, "news", "Hello")
         return look(*arguments, **options)
 
@@ -207,11 +207,11 @@ def test_a_pass_that_fails_is_done_again_by_the_next(monkeypatch: pytest.MonkeyP
     make_wrong(1)
 
     def away(_users: object) -> None:
-        raise counters.Unreachable("gone")
+        raise counters.RedisUnreachable("gone")
 
     with monkeypatch.context() as patched:
         patched.setattr(counters, "peek", away)
-        with pytest.raises(counters.Unreachable, match="gone"):
+        with pytest.raises(counters.RedisUnreachable, match="gone"):
             reconcile.run_pass()
     assert reconciled().repaired.first == {1: 1, 2: -4}
     assert_exact()

@@ -74,7 +74,7 @@ def test_a_right_that_is_missing_is_told_and_loses_nothing(server: Valkey) -> No
         inbox.notify_many([1, 2], "news", "Hello")
         for command in ("get", "zmscore"):
             server.client.execute_command("ACL", "SETUSER", "weir", f"-{command}")
-            with pytest.raises(counters.Unreachable, match=r"permissions|can't run this command"):
+            with pytest.raises(counters.RedisUnreachable, match=r"permissions|can't run this command"):
                 flush.flush_sealed()
             server.client.execute_command("ACL", "SETUSER", "weir", f"+{command}")
             calls.forget()

@@ -58,7 +58,7 @@ def changes() -> Iterator[None]:
 def answers() -> bool:
     """Tell whether this process finds its Redis."""
     calls.forget()
-    with suppress(counters.Unreachable):
+    with suppress(counters.RedisUnreachable):
         return bool(counters.peek(USERS).incarnation)
     return False
 
@@ -143,9 +143,9 @@ def test_sentinels_that_speak_tls(servers: Valkeys, tmp_path: Path, eventually: 
         with redis_at(f"rediss+sentinel://{places}/orders?ssl_ca_certs={tls.certificate}"):
             do_everything()
         assert tls.by_tls == {primary.port, watching[0].port}
-        with redis_at(f"rediss+sentinel://{places}/orders"), pytest.raises(counters.Unreachable):
+        with redis_at(f"rediss+sentinel://{places}/orders"), pytest.raises(counters.RedisUnreachable):
             counters.peek(USERS)
-        with redis_at(f"redis+sentinel://{places}/orders"), pytest.raises(counters.Unreachable):
+        with redis_at(f"redis+sentinel://{places}/orders"), pytest.raises(counters.RedisUnreachable):
             counters.peek(USERS)
 
 
@@ -332,5 +332,5 @@ def test_doctor_says_that_the_node_with_our_keys_is_down(cluster: list[Valkey]) 
     """Though others answer."""
     holder, other, third = holders(cluster)
     kill(holder, other, third)
-    with redis_at(f"redis+cluster://{other.place}"), pytest.raises(counters.Unreachable):
+    with redis_at(f"redis+cluster://{other.place}"), pytest.raises(counters.RedisUnreachable):
         judged()

@@ -332,7 +332,7 @@ class UnreadNumbers(RuleBasedStateMachine):
         assert report is not None
         assert report.trusted
         self.wrong.clear()
-        assert drift.look(USERS) == drift.Look()
+        assert drift.look(USERS) == drift.DriftLook()
 
     @invariant()
     def numbers_are_right(self) -> None:
@@ -354,7 +354,7 @@ def unreachable() -> Iterator[None]:
     """Have Redis out of reach."""
 
     def refuse(*_arguments: Any) -> Any:
-        raise counters.Unreachable("switched off")
+        raise counters.RedisUnreachable("switched off")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calls, "ask", refuse)

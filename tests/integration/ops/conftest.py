@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from weir.ops import answers, histories
-from weir.ops.snapshots import Snapshot, Snapshots
+from weir.ops.snapshots import OverviewSnapshot, Snapshots
 from weir.ops.views import emails, fetches, overview, sites, unread
 
 Forget = Callable[[], None]
@@ -19,7 +19,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Forget:
         answers.forget()
         for module in (emails, fetches, histories, overview, sites, unread):
             for name, kept in vars(module).items():
-                if isinstance(kept, Snapshot | Snapshots):
+                if isinstance(kept, OverviewSnapshot | Snapshots):
                     monkeypatch.setattr(module, name, type(kept)())
 
     forget_all()

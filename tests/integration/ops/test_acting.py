@@ -15,7 +15,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Entry
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
@@ -117,22 +117,22 @@ def test_a_fetch_is_cancelled_once() -> None:
     fetch = request_fetch(f"http://{HOST}/")
     browser = signed_in("weir_fetches.change_fetch")
     assert browser.post(f"/fetches/{fetch.pk}/cancel/").status_code == 302
-    assert Fetch.objects.get(pk=fetch.pk).state == State.CANCELLED
+    assert Fetch.objects.get(pk=fetch.pk).state == FetchState.CANCELLED
     answer = browser.post(f"/fetches/{fetch.pk}/cancel/")
     assert (answer.status_code, "It is too late" in answer.content.decode()) == (409, True)
 
 
 def test_a_failed_fetch_is_retried() -> None:
     fetch = request_fetch(f"http://{HOST}/")
-    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
     assert signed_in("weir_fetches.change_fetch").post(f"/fetches/{fetch.pk}/retry/").status_code == 302
-    assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+    assert Fetch.objects.get(pk=fetch.pk).state == FetchState.QUEUED
 
 
 def fail(*paths: str) -> None:
     """Have a fetch of each path failed."""
     request_fetches([f"http://{HOST}{path}" for path in paths])
-    Fetch.objects.update(state=State.FAILED, error="refused", finished_at=Now())
+    Fetch.objects.update(state=FetchState.FAILED, error="refused", finished_at=Now())
 
 
 def test_failed_fetches_of_a_list_are_retried_at_most_as_many_as_were_seen() -> None:
@@ -143,7 +143,7 @@ def test_failed_fetches_of_a_list_are_retried_at_most_as_many_as_were_seen() -> 
     assert browser.get(path).context["form"].initial == {"expected": 2}
     answer = browser.post(path, {"expected": "1"})
     assert (answer.status_code, "nothing was done" in answer.content.decode()) == (409, True)
-    assert not Fetch.objects.exclude(state=State.FAILED).exists()
+    assert not Fetch.objects.exclude(state=FetchState.FAILED).exists()
     assert browser.post(path, {"expected": "2", "why": "It answers again."}).status_code == 302
     assert list(Fetch.objects.failed().values_list("url", flat=True)) == [f"http://{HOST}/3"]
     entry = Entry.objects.get()

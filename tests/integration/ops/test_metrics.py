@@ -307,10 +307,10 @@ def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.Mo
     """Nor does a Redis that does not tell its deltas."""
 
     def unreachable(*_arguments: object) -> None:
-        raise broker_link.Unreachable("away")
+        raise broker_link.BrokerUnreachable("away")
 
     def unread_unreachable() -> None:
-        raise counters.Unreachable("away")
+        raise counters.RedisUnreachable("away")
 
     monkeypatch.setattr(broker_link, "waiting_in", unreachable)
     monkeypatch.setattr(counters, "waiting", unread_unreachable)
@@ -383,7 +383,7 @@ def test_after_five_seconds_no_other_part_is_begun(monkeypatch: pytest.MonkeyPat
         return ask
 
     waits_s = {"first": 4.5, "second": 1.0, "third": 1.0}
-    parts = [scrape.Part(name=name, ask=takes(seconds), of_database=False) for name, seconds in waits_s.items()]
+    parts = [scrape.ScrapedPart(name=name, ask=takes(seconds), of_database=False) for name, seconds in waits_s.items()]
     monkeypatch.setattr(scrape, "parts", lambda: parts)
     monkeypatch.setattr(scrape, "time", SimpleNamespace(monotonic=lambda: now[0]))
     errors = {sample.labels["part"]: sample.value for sample in scrape.scrape().families[-1].samples}

@@ -16,7 +16,7 @@ from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from weir.postgres import short_paginator
 from weir.workers.audit.models import Entry
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.orders import admin, shipping
 from weir.workers.orders.models import Order
 
@@ -63,14 +63,14 @@ def test_an_order_is_added_changed_and_then_only_looked_at(admin_client: Client)
         assert admin_client.post(change, {**values, "customer_email": address}).status_code == 302
     assert Order.objects.get().customer_email == "new@example.com"
     shipping.ship(added.pk)
-    Email.objects.update(state=State.SENT, sent_at=Now())
+    Email.objects.update(state=EmailState.SENT, sent_at=Now())
     assert 'name="_save"' not in page(admin_client, f"{ORDER}_change", added.pk)
     assert admin_client.post(change, values).status_code == 403
     assert admin_client.post(reverse(f"{ORDER}_delete", args=[added.pk]), {"post": "yes"}).status_code == 403
     assert Order.objects.get().customer_email == "new@example.com"
 
 
-REFUSED = {"state": State.FAILED, "phase": Phase.NOT_BEGUN, "last_reply": "550 no such recipient"}
+REFUSED = {"state": EmailState.FAILED, "phase": Phase.NOT_BEGUN, "last_reply": "550 no such recipient"}
 
 
 @pytest.mark.parametrize("fields", [REFUSED, {}], ids=["failed", "pending"])
@@ -83,7 +83,7 @@ def test_the_address_of_an_email_that_was_not_accepted_can_be_put_right(
     values = {"number": "B-1", "customer_email": "right@example.com", "_save": "Save"}
     assert admin_client.post(reverse(f"{ORDER}_change", args=[order.pk]), values).status_code == 302
     assert Order.objects.values_list("number", "customer_email").get() == ("A-1", "right@example.com")
-    assert Email.objects.values_list("state", "recipient").get() == (State.PENDING, "right@example.com")
+    assert Email.objects.values_list("state", "recipient").get() == (EmailState.PENDING, "right@example.com")
     said = Resolution.objects.get()
     assert (said.done, said.who, said.why) == (Act.CORRECT, "admin", "The order's address was corrected.")
     entry = Entry.objects.get()

@@ -11,7 +11,7 @@ from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, place, ship
 from weir.workers import task_names
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -29,7 +29,7 @@ def test_shipping_an_order_writes_its_email_and_tells_a_worker(messages: list[Me
     order.refresh_from_db()
     email = order.shipped_email
     assert order.shipped_at is not None
-    assert (email.state, email.attempts) == (State.PENDING, 0)
+    assert (email.state, email.attempts) == (EmailState.PENDING, 0)
     assert email.message_id.startswith(f"<order.shipped-{order.pk}-")
     assert messages == [SEND_MESSAGE]
 
@@ -66,7 +66,7 @@ def test_an_order_that_does_not_exist_cannot_be_shipped() -> None:
 def test_an_order_can_be_shipped_whatever_the_mail_settings_are(settings: Settings) -> None:
     """Nobody at the counter is to blame for them."""
     settings.DEFAULT_FROM_EMAIL = "nobody"
-    assert ship().state == State.PENDING
+    assert ship().state == EmailState.PENDING
 
 
 @pytest.mark.parametrize("delete", [lambda order: order.delete(), lambda _order: Order.objects.all().delete()])

@@ -21,7 +21,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.history.models import Minute
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
@@ -84,8 +84,8 @@ def test_fetches_are_counted_by_state_and_sites_by_theirs() -> None:
     request_fetch("http://a.example/later", not_before=database_now() + timedelta(hours=1))
     ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
     held = {"slot_id": 1, "lease_until": database_now()}
-    Fetch.objects.filter(pk=ids[0]).update(state=State.RESERVED, **held)
-    Fetch.objects.filter(pk=ids[1]).update(state=State.DONE, status_code=200, finished_at=database_now())
+    Fetch.objects.filter(pk=ids[0]).update(state=FetchState.RESERVED, **held)
+    Fetch.objects.filter(pk=ids[1]).update(state=FetchState.DONE, status_code=200, finished_at=database_now())
     Fetch.objects.filter(pk=ids[3]).update(not_before=database_now() - timedelta(minutes=5))
     site_settings.pause("b.example")
     site_settings.back_off("c.example", 100)
@@ -231,7 +231,7 @@ def test_a_broker_that_is_away_and_missing_processes_are_said(monkeypatch: pytes
 
     def away(_queue: str) -> int:
         assert not connection.in_atomic_block
-        raise broker_link.Unreachable("refused")
+        raise broker_link.BrokerUnreachable("refused")
 
     monkeypatch.setattr(broker_link, "waiting_in", away)
     text, status = told()
@@ -271,7 +271,7 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
         )
         queue_pages(3)
         ended = Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[: 2 * many])
-        ended.update(state=State.DONE, status_code=200, finished_at=database_now())
+        ended.update(state=FetchState.DONE, status_code=200, finished_at=database_now())
         cursor.execute(
             """
             INSERT INTO weir_mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)

@@ -15,7 +15,7 @@ from tests.integration.project.conftest import Procfile
 from tests.waiting import wait_for
 from weir.workers import task_names
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,7 +84,7 @@ def test_a_fetcher_logs_what_it_has_run_out_of(
     eventually(lambda: "ready." in procfile.said("fetcher"), "the fetcher")
     request_fetch(running_sites.url(0, "/ok"))
     wait_for(
-        lambda: after_dispatch(Fetch.objects.filter(state=State.DONE).exists()), 20, "the first fetch", every_s=0.2
+        lambda: after_dispatch(Fetch.objects.filter(state=FetchState.DONE).exists()), 20, "the first fetch", every_s=0.2
     )
     _, most = fetcher.rlimit(psutil.RLIMIT_NOFILE)
     fetcher.rlimit(psutil.RLIMIT_NOFILE, (3, most))  # what is open stays; a number that is free by chance does not help

@@ -52,7 +52,7 @@ def test_a_frozen_server_is_not_waited_for(broker: RabbitMQ, queue: str) -> None
         for _ in range(3):
             broker_link.forget_outage()
             began = time.monotonic()
-            with pytest.raises(broker_link.Unreachable, match=r"timed out|not answer in time"):
+            with pytest.raises(broker_link.BrokerUnreachable, match=r"timed out|not answer in time"):
                 broker_link.waiting_in(other)
             assert took_s(began) < ASKED_WITHIN_S
             broker_link.forget_outage()
@@ -69,13 +69,16 @@ def test_tls_is_verified(broker: RabbitMQ, tmp_path: Path, monkeypatch: pytest.M
     with fronts(tmp_path) as tls:
         port = tls.start(broker.port, only_tls=True)
         urls = [f"amqps://guest:guest@{host}:{port}//" for host in ("127.0.0.1", "localhost.localdomain")]
-        with sending_to(urls[0], "tls"), pytest.raises(broker_link.Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+        with (
+            sending_to(urls[0], "tls"),
+            pytest.raises(broker_link.BrokerUnreachable, match="CERTIFICATE_VERIFY_FAILED"),
+        ):
             broker_link.waiting_in("tls")
         monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
         with sending_to(urls[0], "tls"):
             assert broker_link.waiting_in("tls") == 0
         monkeypatch.setattr(socket, "getaddrinfo", partial(resolved, port))
-        with sending_to(urls[1], "tls"), pytest.raises(broker_link.Unreachable, match="not valid for"):
+        with sending_to(urls[1], "tls"), pytest.raises(broker_link.BrokerUnreachable, match="not valid for"):
             broker_link.waiting_in("tls")
 
 
@@ -92,7 +95,7 @@ def test_each_of_several_hosts_is_verified_by_its_own_name(
         monkeypatch.setattr(socket, "getaddrinfo", partial(resolved, other_port))
         with (
             sending_to(f"{away}:{other_port}//;amqps://guest:guest@localhost.localdomain:{other_port}//", "tls"),
-            pytest.raises(broker_link.Unreachable, match="not valid for 'localhost"),
+            pytest.raises(broker_link.BrokerUnreachable, match="not valid for 'localhost"),
         ):
             broker_link.waiting_in("tls")
 

@@ -24,7 +24,7 @@ from weir.ratelimit.models import Site
 from weir.workers.mail import resolving
 from weir.workers.mail.maintenance import recovering as of_emails
 from weir.workers.mail.models import Act, Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
 from weir.workers.recovery import recovering, stepping, watch, witness
 from weir.workers.recovery.models import Recovery
@@ -64,7 +64,7 @@ def test_an_email_that_was_sent_is_not_due_by_the_clock_of_a_snapshot(mail: Mail
     restore(email, next_attempt_at=email.next_attempt_at + timedelta(seconds=HOUR_S))
     for _ in range(3):  # the loss, the step, and whatever is left
         watch.settle("test")
-    assert Email.objects.get().state == State.UNKNOWN
+    assert Email.objects.get().state == EmailState.UNKNOWN
     runner.send_due()
     assert accepted(mail, email) == 1
 
@@ -74,7 +74,7 @@ def test_more_emails_than_a_batch_become_unknown_once_each(monkeypatch: pytest.M
     emails = [ship() for _ in range(5)]
     went_back()
     watch.settle("test")
-    replies = dict(Email.objects.filter(state=State.UNKNOWN).values_list("pk", "last_reply"))
+    replies = dict(Email.objects.filter(state=EmailState.UNKNOWN).values_list("pk", "last_reply"))
     assert replies.keys() == {email.pk for email in emails}
     assert not [reply for reply in replies.values() if "Before that" in reply]
     assert Recovery.objects.get().emails == len(emails)
@@ -89,7 +89,7 @@ def test_an_email_that_waits_after_an_attempt_may_have_been_corrected(mail: Mail
     went_back()
     restore(email)
     watch.settle("test")
-    assert Email.objects.get().state == State.UNKNOWN
+    assert Email.objects.get().state == EmailState.UNKNOWN
     assert accepted(mail, email) == 1
 
 

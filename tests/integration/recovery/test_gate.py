@@ -24,7 +24,7 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import leases
 from weir.workers.recovery import watch, witness
 from weir.workers.recovery.models import Recovery
@@ -101,7 +101,7 @@ def test_no_email_is_claimed_or_begun(lose: Callable[[], None]) -> None:
         leases.claim(1, uuid4())
     with refused:
         leases.begin(claimed, "relay", None)
-    assert set(Email.objects.values_list("state", flat=True)) == {State.CLAIMED, State.PENDING}
+    assert set(Email.objects.values_list("state", flat=True)) == {EmailState.CLAIMED, EmailState.PENDING}
 
 
 def test_no_email_expires(lose: Callable[[], None]) -> None:
@@ -111,7 +111,7 @@ def test_no_email_expires(lose: Callable[[], None]) -> None:
     lose()
     with refused:
         leases.end_expired(1.0)
-    assert Email.objects.get().state == State.PENDING
+    assert Email.objects.get().state == EmailState.PENDING
 
 
 @pytest.mark.parametrize("lose", [promoted, went_back, recovering], indirect=True)  # a copy has other keys in Redis

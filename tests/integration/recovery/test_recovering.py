@@ -28,7 +28,7 @@ from weir.ratelimit import site_settings, sites, slots
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.mail.maintenance import recovering as recovering_emails
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases
 from weir.workers.recovery import recovering, stepping, watch, witness
 from weir.workers.recovery.models import Recovery
@@ -74,8 +74,8 @@ def test_emails_that_may_have_gone_are_unknown() -> None:
     watch.settle("test")
     found = {email.pk: (email.state, email.phase) for email in Email.objects.all()}
     assert found == {
-        **dict.fromkeys([due.pk, claimed.pk, begun.pk], (State.UNKNOWN, Phase.FORGOTTEN)),
-        later.pk: (State.PENDING, ""),
+        **dict.fromkeys([due.pk, claimed.pk, begun.pk], (EmailState.UNKNOWN, Phase.FORGOTTEN)),
+        later.pk: (EmailState.PENDING, ""),
     }
     assert Recovery.objects.get().emails == 3
     assert "PostgreSQL has forgotten what happened since" in Email.objects.get(pk=due.pk).last_reply
@@ -87,13 +87,13 @@ def test_one_that_was_unknown_may_have_been_sent_again() -> None:
     [email] = leases.claim(1, uuid4())
     leases.begin(email, "relay", None)
     Email.objects.update(
-        state=State.UNKNOWN, phase=Phase.BEGUN, last_reply="It hung.", ended_at=Now(), claimed_until=None
+        state=EmailState.UNKNOWN, phase=Phase.BEGUN, last_reply="It hung.", ended_at=Now(), claimed_until=None
     )
     before = Email.objects.get().sending_since
     went_back()
     watch.settle("test")
     found = Email.objects.get()
-    assert (found.state, found.phase, found.relay) == (State.UNKNOWN, Phase.FORGOTTEN, "")
+    assert (found.state, found.phase, found.relay) == (EmailState.UNKNOWN, Phase.FORGOTTEN, "")
     assert found.last_reply.endswith("this may have been sent. Before that: It hung.")
     assert before
     assert found.sending_since
@@ -159,7 +159,7 @@ def test_one_that_is_killed_leaves_the_gate_closed_and_another_begins_anew(
     KnownTimeline.objects.update(lease_until=Now() - timedelta(seconds=1))
     watch.settle("third")
     assert not KnownTimeline.objects.get().closed_because
-    assert Email.objects.get().state == State.UNKNOWN
+    assert Email.objects.get().state == EmailState.UNKNOWN
     done = Recovery.objects.get()
     assert "has forgotten what was committed" in done.why
     assert done.who == "third"
@@ -170,7 +170,7 @@ def test_it_is_done_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
     ship()
     call_command("recover", "--why", "restored", "--since", "2026-11-24 03:00", "--dry-run")
     assert "1 sites would rest" in capsys.readouterr().out
-    assert Email.objects.get().state == State.PENDING
+    assert Email.objects.get().state == EmailState.PENDING
     call_command("recover", "--why", "restored", "--since", "2026-11-24 03:00")
     assert "1 sites rest, 1 e-mails became unknown" in capsys.readouterr().out
     done = Recovery.objects.get()
@@ -193,7 +193,7 @@ def test_a_database_that_was_moved_is_taken_as_it_is(capsys: pytest.CaptureFixtu
     call_command("recover", "--why", "pg_upgrade", "--nothing-lost")
     assert "nothing was changed" in capsys.readouterr().out
     assert slots.reserve(SITE)
-    assert Email.objects.get().state == State.PENDING
+    assert Email.objects.get().state == EmailState.PENDING
     assert Recovery.objects.get().why == "pg_upgrade"
 
 
@@ -288,7 +288,7 @@ def test_a_loss_that_another_has_settled_since_the_look_is_not_settled_once_more
     monkeypatch.setattr(gate, "exchange", wait_for_redis)
     watch.settle("test")
     assert Recovery.objects.get().who == "another"
-    assert Email.objects.get().state == State.PENDING
+    assert Email.objects.get().state == EmailState.PENDING
 
 
 def test_one_that_was_held_up_makes_nothing_unknown_after_another_has_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,4 +308,4 @@ def test_one_that_was_held_up_makes_nothing_unknown_after_another_has_ended_it(m
     with pytest.raises(gate.LeaseLost):
         watch.settle("test")
     assert Recovery.objects.filter(who="another").exists()
-    assert Email.objects.get().state == State.CLAIMED
+    assert Email.objects.get().state == EmailState.CLAIMED

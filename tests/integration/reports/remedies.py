@@ -5,12 +5,12 @@ from typing import Any
 
 from django.core.management import get_commands, load_command_class
 
-from weir.workers.fetches.reports.why import Blocker
+from weir.workers.fetches.reports.why import FetchBlocker
 
 IN_WORDS = frozenset({"", "start more fetchers"})
 
 
-def check_remedy(blocker: Blocker) -> None:
+def check_remedy(blocker: FetchBlocker) -> None:
     """Parse the command line with the command's own parser, which raises CommandError where it takes it not."""
     if blocker.remedy in IN_WORDS:
         return

@@ -18,7 +18,7 @@ from weir.ratelimit.sites import UnknownSite
 from weir.workers import cursors
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.reports import fetch_filters, fetch_list
-from weir.workers.fetches.reports.fetch_list import Page
+from weir.workers.fetches.reports.fetch_list import FetchPage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,7 +54,7 @@ def fill(fetches: int) -> None:
         cursor.execute(FILL.replace("% ", "%% "), {"a": A, "b": B, "fetches": fetches})
 
 
-def pages(texts: Mapping[str, Sequence[str]]) -> list[Page]:
+def pages(texts: Mapping[str, Sequence[str]]) -> list[FetchPage]:
     """Return all pages of a list."""
     filters = fetch_filters.read(texts, database_now())
     found = [fetch_list.fetch_list(filters)]
@@ -63,7 +63,7 @@ def pages(texts: Mapping[str, Sequence[str]]) -> list[Page]:
     return found
 
 
-def ids(found: Sequence[Page]) -> list[int]:
+def ids(found: Sequence[FetchPage]) -> list[int]:
     return [fetch.id for page in found for fetch in page.fetches]
 
 

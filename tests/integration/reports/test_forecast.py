@@ -21,7 +21,7 @@ from weir.ratelimit.models import LONG_AGO, Site, Slot
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.workers.fetches.dispatch import dispatch, horizon
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.reports.forecast import TICK_S, forecast
 from weir.workers.processes.models import Process
 from weir.workers.schedule import TRAVEL
@@ -51,11 +51,11 @@ def played(clock: StillClock, first_tick: float, *, until: Callable[[], object])
     while not until():
         clock.move_to(at)
         started = Slot.objects.filter(start_time__lte=Now())
-        Fetch.objects.filter(state=State.RESERVED, slot_id__in=started.values("pk")).update(
-            state=State.DONE, status_code=200, finished_at=Now(), lease_until=None
+        Fetch.objects.filter(state=FetchState.RESERVED, slot_id__in=started.values("pk")).update(
+            state=FetchState.DONE, status_code=200, finished_at=Now(), lease_until=None
         )
         dispatch()
-        reserved = Fetch.objects.filter(state=State.RESERVED)
+        reserved = Fetch.objects.filter(state=FetchState.RESERVED)
         planned = dict(Slot.objects.filter(pk__in=reserved.values("slot_id")).values_list("pk", "start_time"))
         for pk, slot in reserved.values_list("pk", "slot_id"):
             if pk not in found:
@@ -71,7 +71,7 @@ def unreadable(origin: str, *, for_s: float) -> RobotsFile:
 
 
 def waiting() -> int:
-    return Fetch.objects.filter(state=State.QUEUED).count()
+    return Fetch.objects.filter(state=FetchState.QUEUED).count()
 
 
 # --- against dispatch -----------------------------------------------------------------------------------------------

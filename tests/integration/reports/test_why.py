@@ -23,8 +23,8 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Failure
-from weir.workers.fetches.models import Fetch, RobotsState, State
-from weir.workers.fetches.reports.why import Blocker, UnknownFetch, why
+from weir.workers.fetches.models import Fetch, FetchState, RobotsState
+from weir.workers.fetches.reports.why import FetchBlocker, UnknownFetch, why
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.models import Process
 
@@ -54,12 +54,12 @@ def page() -> int:
     return request_fetch(PAGE).pk
 
 
-def blockers(fetch_id: int) -> dict[str, Blocker]:
+def blockers(fetch_id: int) -> dict[str, FetchBlocker]:
     """Return what is in the way, by kind, the headline first."""
     return {blocker.kind: blocker for blocker in why(fetch_id).blockers}
 
 
-def left_s(blocker: Blocker) -> float:
+def left_s(blocker: FetchBlocker) -> float:
     """Return how many seconds are left until it is over."""
     assert blocker.until is not None
     return (blocker.until - database_now()).total_seconds()
@@ -95,7 +95,7 @@ def test_one_that_is_not_due_says_until_when_and_why(page: int) -> None:
     """Because it was asked for so, or because an attempt failed."""
     hour = database_now() + timedelta(hours=1)
     late = request_fetch(f"{PAGE}/later", not_before=hour).pk
-    assert blockers(late)["not due"] == Blocker(kind="not due", text="It is not due yet.", until=hour)
+    assert blockers(late)["not due"] == FetchBlocker(kind="not due", text="It is not due yet.", until=hour)
     dispatch()
     [job] = claim([page])
     store([judge(Failure(job=job, error="Connection refused"), max_body=10, chance=0.0)])
@@ -115,7 +115,7 @@ def test_a_pause_says_until_when_and_how_it_is_ended(page: int) -> None:
     assert 590 < left_s(paused) <= 600
     site_settings.pause(SITE)
     (kind, paused), (_, rate) = blockers(page).items()
-    assert rate == Blocker(kind="rate", text="It is the next one, at 1/10s.")  # nobody knows when
+    assert rate == FetchBlocker(kind="rate", text="It is the next one, at 1/10s.")  # nobody knows when
     assert (kind, paused.text, paused.until) == (
         "paused",
         "The site a.example is paused until somebody resumes it.",
@@ -141,7 +141,7 @@ def test_a_limit_of_concurrency_that_is_used_up_is_named(page: int) -> None:
     second = request_fetch(f"{PAGE}/second").pk
     assert "concurrency" not in blockers(second)
     dispatch()
-    assert Fetch.objects.get(pk=page).state == State.RESERVED
+    assert Fetch.objects.get(pk=page).state == FetchState.RESERVED
     found = blockers(second)["concurrency"]
     assert found.text == "a.example allows 1 at once, and has 1 reserved or in flight."
     assert found.remedy == "manage.py sites set a.example --max-concurrency 2"
@@ -233,7 +233,7 @@ def test_a_broker_that_is_away_or_full_is_named(page: int, monkeypatch: pytest.M
     """No fetcher hears of anything; or none gets through what waits."""
 
     def away(_queue: str) -> int:
-        raise broker_link.Unreachable("refused")
+        raise broker_link.BrokerUnreachable("refused")
 
     monkeypatch.setattr(broker_link, "waiting_in", away)
     assert next(iter(blockers(page))) == "broker"
@@ -247,14 +247,14 @@ def test_a_broker_that_is_away_or_full_is_named(page: int, monkeypatch: pytest.M
 def test_one_that_has_ended_says_how(page: int) -> None:
     """A failed one can be retried."""
     end: dict[str, Any] = {"finished_at": database_now()}
-    Fetch.objects.filter(pk=page).update(state=State.FAILED, error="Connection refused", **end)
+    Fetch.objects.filter(pk=page).update(state=FetchState.FAILED, error="Connection refused", **end)
     assert why(page).blockers == [
-        Blocker(
+        FetchBlocker(
             kind="ended", text="It has ended: failed: Connection refused.", remedy=f"manage.py fetches retry {page}"
         )
     ]
-    Fetch.objects.filter(pk=page).update(state=State.DONE, error="", status_code=200, **end)
-    assert why(page).blockers == [Blocker(kind="ended", text="It has ended: done with status 200.")]
+    Fetch.objects.filter(pk=page).update(state=FetchState.DONE, error="", status_code=200, **end)
+    assert why(page).blockers == [FetchBlocker(kind="ended", text="It has ended: done with status 200.")]
 
 
 def test_a_fetch_whose_site_was_deleted_follows_its_host(page: int) -> None:

@@ -266,7 +266,7 @@ def on_a_broker(monkeypatch: pytest.MonkeyPatch, messages: int | None) -> Made:
 
     def waiting_in(_queue: str) -> int:
         if messages is None:
-            raise broker_link.Unreachable("refused")
+            raise broker_link.BrokerUnreachable("refused")
         return messages
 
     monkeypatch.setattr(broker_link, "waiting_in", waiting_in)

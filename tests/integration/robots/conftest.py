@@ -14,7 +14,7 @@ from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Answer, Event, Job
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots.files import RobotsFiles
 
 ORIGIN = "https://site.example"
@@ -78,7 +78,7 @@ def claimed() -> list[Job]:
     """Dispatch what is due, and claim what is reserved; a busy machine may claim it late."""
     Site.objects.update(grace=timedelta(seconds=10))
     dispatch()
-    return claim(list(Fetch.objects.filter(state=State.RESERVED).values_list("pk", flat=True)))
+    return claim(list(Fetch.objects.filter(state=FetchState.RESERVED).values_list("pk", flat=True)))
 
 
 def stored(event: Event) -> None:
@@ -94,7 +94,7 @@ def answered(job: Job, status: int = 200, body: bytes = b"", *headers: tuple[byt
 def all_due() -> None:
     """Let the time pass that anything waits for: queued fetches are due, and sites are free."""
     long_ago = database_now() - timedelta(hours=1)
-    Fetch.objects.filter(state=State.QUEUED).update(not_before=long_ago)
+    Fetch.objects.filter(state=FetchState.QUEUED).update(not_before=long_ago)
     Site.objects.update(next_start=long_ago)
     Site.objects.filter(due_at__isnull=False).update(due_at=long_ago)
     Slot.objects.update(start_time=long_ago)

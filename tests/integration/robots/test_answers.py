@@ -26,7 +26,7 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS
 from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import answers
 from weir.workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
 from weir.workers.fetches.robots.rules import MAX_BYTES
@@ -71,7 +71,7 @@ def test_rules_are_kept_for_a_day_and_refreshed_an_hour_before() -> None:
     assert (file.crawl_delay, file.error) == (None, "")
     assert since(file) == (DAY - timedelta(seconds=AHEAD), DAY)
     assert timedelta(0) <= database_now() - file.fetched_at < timedelta(minutes=1)
-    assert [fetch.state for fetch in robots_fetches()] == [State.DONE]
+    assert [fetch.state for fetch in robots_fetches()] == [FetchState.DONE]
     assert not FetchBody.objects.exists()
 
 

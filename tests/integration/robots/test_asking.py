@@ -14,7 +14,7 @@ from weir.workers import task_names
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.files import ask, ask_again
 
@@ -28,7 +28,7 @@ def test_the_first_fetch_of_an_origin_has_its_robots_txt_asked_for() -> None:
     """It is a fetch like any other, at the same site, with the highest priority and few attempts."""
     request_fetch(PAGE)
     [robots] = robots_fetches()
-    assert (robots.url, robots.hop_url, robots.state) == (ROBOTS, ROBOTS, State.QUEUED)
+    assert (robots.url, robots.hop_url, robots.state) == (ROBOTS, ROBOTS, FetchState.QUEUED)
     assert robots.site == Site.objects.get()
     assert (robots.priority, robots.max_attempts, robots.on_done) == (32_767, 3, "")
     assert Site.objects.get().has_backlog
@@ -209,14 +209,14 @@ def test_a_robots_txt_gets_slots_alone(messages: list[Message]) -> None:
     [robots] = robots_fetches()
     messages.clear()
     assert dispatch() == 4
-    assert set(Fetch.objects.filter(state=State.RESERVED)) == {robots, *others}
+    assert set(Fetch.objects.filter(state=FetchState.RESERVED)) == {robots, *others}
     slot = Slot.objects.get(site__name="site.example")
     site = Site.objects.get(name="site.example")
     assert slot.run_size == 1
     assert slot.use_until == slot.start_time + site.effective_grace
     assert site.next_start == slot.use_until + site.interval
     assert site.has_backlog
-    assert set(Fetch.objects.filter(state=State.QUEUED)) == set(pages)
+    assert set(Fetch.objects.filter(state=FetchState.QUEUED)) == set(pages)
 
 
 def test_the_robots_txt_files_of_a_site_are_one_run() -> None:
@@ -224,7 +224,7 @@ def test_the_robots_txt_files_of_a_site_are_one_run() -> None:
     site_settings.set_rate("example", "10/s", covers_subdomains=True)
     request_fetches([f"https://{number}.example/" for number in range(7)], priority=32_766)
     assert dispatch() == 7
-    assert {fetch.is_robots for fetch in Fetch.objects.filter(state=State.RESERVED)} == {True}
+    assert {fetch.is_robots for fetch in Fetch.objects.filter(state=FetchState.RESERVED)} == {True}
     run = list(Slot.objects.order_by("start_time"))
     site = Site.objects.get()
     assert {slot.run_size for slot in run} == {7}
@@ -237,7 +237,7 @@ def test_one_that_waits_for_its_back_off_holds_up_no_fetch() -> None:
     request_fetch(PAGE)
     Fetch.objects.filter(is_robots=True).update(not_before=database_now() + DAY)
     dispatch()
-    assert [fetch.url for fetch in Fetch.objects.filter(state=State.RESERVED)] == [PAGE]
+    assert [fetch.url for fetch in Fetch.objects.filter(state=FetchState.RESERVED)] == [PAGE]
 
 
 def test_redirects_have_the_robots_txt_of_their_target_asked_for() -> None:

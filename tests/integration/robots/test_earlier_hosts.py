@@ -8,7 +8,7 @@ from weir.ratelimit.models import Site
 from weir.workers.fetches import strays
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.jobs import Job
-from weir.workers.fetches.models import Fetch, RobotsFile, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.robots.files import RobotsFiles
 from weir.workers.fetches.robots.gate import admit
 from weir.workers.fetches.targets import InvalidTarget, parse_target
@@ -41,17 +41,17 @@ def test_its_robots_txt_is_asked_for_and_noted_and_it_is_requested() -> None:
     """As it stands in the table: nothing looks at it again. Where a redirect stays at the host, it ends."""
     fetch = queued()
     assert admitted() == []
-    Fetch.objects.filter(pk=fetch.pk).update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Fetch.objects.filter(pk=fetch.pk).update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     [robots] = admitted()
     assert [one.url for one in robots_fetches()] == [robots.url] == [f"https://{HOST}/robots.txt"]
     answered(robots, 200, b"User-agent: *\nAllow: /")
     assert RobotsFile.objects.get().origin == f"https://{HOST}"
-    Fetch.objects.filter(pk=fetch.pk).update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Fetch.objects.filter(pk=fetch.pk).update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     [page] = admitted()
     assert page.url == PAGE
     answered(page, 302, b"", (b"Location", b"/c"))
     fetch.refresh_from_db()
-    assert (fetch.state, fetch.error) == (State.FAILED, f"redirected to '/c': {HOST!r} is not a host name")
+    assert (fetch.state, fetch.error) == (FetchState.FAILED, f"redirected to '/c': {HOST!r} is not a host name")
 
 
 def test_it_follows_its_host_to_another_site() -> None:

@@ -20,7 +20,7 @@ from weir.ratelimit.models import Site
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots.rules import MAX_BYTES
 
@@ -93,9 +93,9 @@ def test_the_rules_are_fetched_first_and_obeyed(site: SmallSite, fetcher: Fetche
     """One robots.txt, then what it allows; what it disallows is never asked for."""
     site.answers["/robots.txt"] = (200, b"User-agent: weir\nDisallow: /private\nCrawl-delay: 0.2\n")
     pages = request_fetches(f"{site.origin}/{path}" for path in ("a", "private/b", "c"))
-    assert [fetched(page, fetcher).state for page in pages] == [State.DONE, State.FAILED, State.DONE]
+    assert [fetched(page, fetcher).state for page in pages] == [FetchState.DONE, FetchState.FAILED, FetchState.DONE]
     assert site.asked == ["/robots.txt", "/a", "/c"]
-    failed = Fetch.objects.get(state=State.FAILED)
+    failed = Fetch.objects.get(state=FetchState.FAILED)
     assert (failed.error, failed.attempts) == (f"robots.txt of {site.origin} disallows it", 0)
     assert Site.objects.get().effective_interval == timedelta(seconds=0.2)
     assert FetchBody.objects.count() == 2
@@ -104,7 +104,7 @@ def test_the_rules_are_fetched_first_and_obeyed(site: SmallSite, fetcher: Fetche
 def test_a_site_without_one_is_fetched_from(site: SmallSite, fetcher: Fetcher) -> None:
     """404 is leave for everything."""
     site.answers["/robots.txt"] = (404, b"Disallow: /")
-    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == State.DONE
+    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == FetchState.DONE
     assert site.asked == ["/robots.txt", "/page"]
 
 
@@ -113,7 +113,7 @@ def test_a_site_whose_robots_txt_fails_is_not_fetched_from(site: SmallSite, fetc
     site.answers["/robots.txt"] = (500, b"")
     fetch = request_fetch(f"{site.origin}/page", max_attempts=1)
     ended = fetched(fetch, fetcher)
-    assert (ended.state, ended.attempts) == (State.FAILED, 1)
+    assert (ended.state, ended.attempts) == (FetchState.FAILED, 1)
     assert "cannot be read: the site answered 500 (attempt 3 of 3)" in ended.error
     assert site.asked == ["/robots.txt"] * 3
 
@@ -123,14 +123,14 @@ def test_redirects_are_followed_to_the_rules(site: SmallSite, fetcher: Fetcher) 
     site.answers["/robots.txt"] = (301, b"", {"Location": "/rules/1"})
     site.answers["/rules/1"] = (302, b"", {"Location": "/rules/2"})
     site.answers["/rules/2"] = (200, b"User-agent: *\nDisallow: /page\n")
-    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == State.FAILED
+    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == FetchState.FAILED
     assert site.asked == ["/robots.txt", "/rules/1", "/rules/2"]
 
 
 def test_a_robots_txt_that_leads_nowhere_closes_no_site(site: SmallSite, fetcher: Fetcher) -> None:
     """It redirects to itself: it is asked for once, and the page is fetched."""
     site.answers["/robots.txt"] = (302, b"", {"Location": "/robots.txt"})
-    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == State.DONE
+    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == FetchState.DONE
     assert site.asked == ["/robots.txt", "/page"]
 
 
@@ -143,8 +143,8 @@ def test_of_a_large_one_the_beginning_is_read(site: SmallSite, fetcher: Fetcher,
         (200, gzip.compress(body), {"Content-Encoding": "gzip"}) if compressed else (200, body)
     )
     page, late = request_fetches([f"{site.origin}/page", f"{site.origin}/late"])
-    assert fetched(page, fetcher).state == State.FAILED
-    assert fetched(late, fetcher).state == State.DONE
+    assert fetched(page, fetcher).state == FetchState.FAILED
+    assert fetched(late, fetcher).state == FetchState.DONE
     assert RobotsFile.objects.get().rules == "User-agent: *\nDisallow: /page\n"
     # Between its end and the noting of what it says, it may be asked for once more.
     assert bool(site.left_early) == (large > 50 * MAX_BYTES and not compressed), "what is not used is not read"
@@ -161,11 +161,11 @@ def test_a_successor_is_let_through_or_not_as_well(site: SmallSite, fetcher: Fet
     thread.start()
     eventually(lambda: site.asked, "the first request")
     assert cancel(cancelled.pk)
-    eventually(lambda: Fetch.objects.get(pk=successor.pk).state == State.FAILED, "the successor's end")
+    eventually(lambda: Fetch.objects.get(pk=successor.pk).state == FetchState.FAILED, "the successor's end")
     thread.join(5)
     fetcher.close(1.0)
     assert site.asked == ["/first"]
-    assert Fetch.objects.get(pk=first.pk).state == State.DONE
+    assert Fetch.objects.get(pk=first.pk).state == FetchState.DONE
     assert Fetch.objects.get(pk=successor.pk).error == f"robots.txt of {site.origin} disallows it"
 
 
@@ -177,13 +177,13 @@ def test_a_fetcher_that_only_gave_back_holds_nothing(site: SmallSite, fetcher: F
     fetcher.run_batch(reserve_all())
     eventually(lambda: fetcher._held == 0, "everything to be stored")
     assert time.monotonic() - began_at < 5
-    assert set(Fetch.objects.values_list("state", flat=True)) == {State.FAILED}
+    assert set(Fetch.objects.values_list("state", flat=True)) == {FetchState.FAILED}
 
 
 def test_with_the_setting_off_nothing_is_asked(site: SmallSite, fetcher: Fetcher, settings: Settings) -> None:
     """The site sees the pages that were wanted, and nothing else."""
     settings.WEIR_OBEY_ROBOTS = False
-    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == State.DONE
+    assert fetched(request_fetch(f"{site.origin}/page"), fetcher).state == FetchState.DONE
     assert site.asked == ["/page"]
 
 

@@ -13,7 +13,7 @@ from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.jobs import Failure
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots.files import RobotsFiles
 
@@ -30,7 +30,7 @@ def test_a_name_that_resolves_to_a_forbidden_address_fails_in_its_first_attempt(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: answer)
     site_settings.set_rate("site.example", "100/s")
     fetch = fetched(request_fetch(PAGE), fetcher)
-    assert (fetch.state, fetch.attempts, fetch.error) == (State.FAILED, 1, REFUSAL)
+    assert (fetch.state, fetch.attempts, fetch.error) == (FetchState.FAILED, 1, REFUSAL)
 
 
 def test_all_that_wait_for_it_fail_with_the_reason(files: RobotsFiles, messages: list[Message]) -> None:
@@ -54,7 +54,7 @@ def test_all_that_wait_for_it_fail_with_the_reason(files: RobotsFiles, messages:
     for event in events:
         stored(event)
     ended = Fetch.objects.filter(is_robots=False)
-    assert {(fetch.state, fetch.attempts, fetch.error) for fetch in ended} == {(State.FAILED, 1, REFUSAL)}
+    assert {(fetch.state, fetch.attempts, fetch.error) for fetch in ended} == {(FetchState.FAILED, 1, REFUSAL)}
 
 
 def test_an_allowed_origin_whose_robots_txt_leads_elsewhere_is_only_unreachable(files: RobotsFiles) -> None:

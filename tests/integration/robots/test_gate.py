@@ -15,7 +15,7 @@ from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.claim import successors_of
 from weir.workers.fetches.jobs import Disallowed, Event, Job, Snoozed
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots import rules as robots_rules
@@ -53,7 +53,7 @@ def test_a_disallowed_fetch_fails_at_once(files: RobotsFiles) -> None:
     """It says why; nothing was requested, so no attempt is counted and its slot is given back."""
     known(rules=RULES)
     fetch = turned_away(files, f"{ORIGIN}/private/")
-    assert (fetch.state, fetch.error) == (State.FAILED, f"robots.txt of {ORIGIN} disallows it")
+    assert (fetch.state, fetch.error) == (FetchState.FAILED, f"robots.txt of {ORIGIN} disallows it")
     assert (fetch.attempts, fetch.started_at, fetch.status_code) == (0, None, None)
     assert not Slot.objects.filter(released_at=None).exists()
 
@@ -62,7 +62,7 @@ def test_the_group_that_names_weir_counts(files: RobotsFiles, settings: Settings
     """Weir's product token is what WEIR_FETCH_USER_AGENT begins with."""
     settings.WEIR_FETCH_USER_AGENT = "ShopBot/2.0 (+https://shop.example/bot)"
     known(rules="User-agent: shopbot\nDisallow: /\n\nUser-agent: *\nAllow: /\n")
-    assert turned_away(files).state == State.FAILED
+    assert turned_away(files).state == FetchState.FAILED
 
 
 def test_without_a_robots_txt_everything_goes_on(files: RobotsFiles) -> None:
@@ -86,7 +86,7 @@ def test_what_is_not_known_waits_a_moment(files: RobotsFiles, messages: list[Mes
     before = database_now()
     stored(event)
     fetch, wait = Fetch.objects.get(is_robots=False), timedelta(seconds=robots_gate.WAIT)
-    assert (fetch.state, fetch.attempts, fetch.error) == (State.QUEUED, 0, f"waits for {ROBOTS}")
+    assert (fetch.state, fetch.attempts, fetch.error) == (FetchState.QUEUED, 0, f"waits for {ROBOTS}")
     assert before + wait <= fetch.not_before <= database_now() + wait
     assert not Slot.objects.filter(released_at=None).exists()
 
@@ -108,7 +108,7 @@ def test_while_a_robots_txt_cannot_be_read_attempts_are_counted(files: RobotsFil
     expires_at = before + timedelta(seconds=40)
     known(state=RobotsState.UNREACHABLE, error="the site answered 503", refresh_at=expires_at, expires_at=expires_at)
     fetch = turned_away(files)
-    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert (fetch.state, fetch.attempts) == (FetchState.QUEUED, 1)
     assert fetch.error == f"robots.txt of {ORIGIN} cannot be read: the site answered 503"
     elapsed = database_now() - before
     assert timedelta(seconds=0.9) < fetch.not_before - expires_at < timedelta(seconds=1.1) + elapsed
@@ -122,7 +122,7 @@ def test_a_dead_site_s_fetches_fail_with_the_reason(files: RobotsFiles) -> None:
     _, [event] = robots_gate.admit(claimed(), files)
     stored(event)
     fetch = Fetch.objects.get(is_robots=False)
-    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
+    assert (fetch.state, fetch.attempts) == (FetchState.FAILED, 1)
     assert fetch.error == f"robots.txt of {ORIGIN} cannot be read: no answer (attempt 1 of 1)"
 
 
@@ -199,7 +199,7 @@ def test_jobs_outlive_a_database_that_does_not_answer(files: RobotsFiles, monkey
     monkeypatch.setattr(files, "known", away)
     let_through, [event] = robots_gate.admit(jobs, files)
     stored(event)
-    assert (let_through, Fetch.objects.get().state, Fetch.objects.get().attempts) == ([], State.QUEUED, 0)
+    assert (let_through, Fetch.objects.get().state, Fetch.objects.get().attempts) == ([], FetchState.QUEUED, 0)
 
 
 def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypat
     stored(event)
     assert [job.url for job in jobs] == [f"{ORIGIN}/a", f"{ORIGIN}/b"]
     fetch = Fetch.objects.get(url__endswith="odd")
-    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert (fetch.state, fetch.attempts) == (FetchState.QUEUED, 1)
     assert fetch.error == f"robots.txt of {ORIGIN} cannot be applied: ZeroDivisionError"
 
 
@@ -229,7 +229,7 @@ def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monk
     before = database_now()
     stored(event)
     fetch = Fetch.objects.get(url="https://odd.example/page")
-    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert (fetch.state, fetch.attempts) == (FetchState.QUEUED, 1)
     assert fetch.error == "robots.txt of https://odd.example cannot be read: it cannot be parsed: AssertionError"
     assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * RECHECK_AFTER)
 
@@ -258,7 +258,7 @@ def test_rules_that_take_long_to_apply_hold_up_their_own_fetches_only(files: Rob
     due = Fetch.objects.get(url=f"{ORIGIN}/2").not_before
     stored(events[1])
     fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
-    assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
+    assert (fetch.state, fetch.attempts, fetch.not_before) == (FetchState.QUEUED, 0, due)
     assert fetch.error == f"waits, as {ROBOTS} takes long to apply"
 
 
@@ -294,7 +294,10 @@ def test_rules_that_take_too_long_to_apply_fail_their_own_fetch(
     assert [job.url for job in jobs] == ["https://other.example/1"]
     stored(event)
     fetch = Fetch.objects.get(url=f"{ORIGIN}/1")
-    assert (fetch.state, fetch.error) == (State.FAILED, f"robots.txt of {ORIGIN} takes too long to apply to this URL")
+    assert (fetch.state, fetch.error) == (
+        FetchState.FAILED,
+        f"robots.txt of {ORIGIN} takes too long to apply to this URL",
+    )
 
 
 @pytest.mark.parametrize(("path", "is_allowed"), [("public", True), ("private", False)])

@@ -8,7 +8,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.jobs import Job, Snoozed
-from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots.files import RobotsFiles
 
@@ -68,7 +68,7 @@ def test_a_fetch_that_lost_its_slot_after_it_had_waited_has_its_place_again(file
     [job] = claimed()
     stored(Snoozed(job=job))
     fetch = Fetch.objects.get(pk=job.fetch_id)
-    assert (fetch.state, fetch.not_before, fetch.due_since) == (State.QUEUED, was_due, None)
+    assert (fetch.state, fetch.not_before, fetch.due_since) == (FetchState.QUEUED, was_due, None)
 
 
 def test_a_site_at_which_all_wait_is_dispatched_when_the_robots_txt_has_come(
@@ -118,7 +118,7 @@ def test_a_fetch_that_begins_to_wait_for_what_has_just_come_goes_on_at_once(
     messages.clear()
     stored(event)
     fetch = Fetch.objects.get(url=PAGE)
-    assert (fetch.state, fetch.due_since) == (State.QUEUED, None)
+    assert (fetch.state, fetch.due_since) == (FetchState.QUEUED, None)
     assert fetch.not_before < database_now()
     assert dispatch_message("site.example") in messages
     assert Site.objects.get().has_backlog

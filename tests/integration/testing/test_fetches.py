@@ -12,7 +12,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.testing import CapturedFetches, captured_fetches
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 URL = "https://a.example/1"
 called: list[int] = []
@@ -37,7 +37,7 @@ def test_what_is_asked_for_in_the_block(fetches: CapturedFetches) -> None:
     """In its order, and as it stands."""
     first, _ = request_fetches([URL, "https://b.example/"])
     assert (len(fetches), fetches.urls, fetches[0]) == (2, [URL, "https://b.example/"], first)
-    assert [fetch.state for fetch in fetches[:]] == [State.QUEUED, State.QUEUED]
+    assert [fetch.state for fetch in fetches[:]] == [FetchState.QUEUED, FetchState.QUEUED]
     assert URL in repr(fetches)
     with captured_fetches() as later:
         assert later.urls == []
@@ -57,7 +57,7 @@ def test_what_is_rolled_back_was_never_asked_for(fetches: CapturedFetches) -> No
 def test_an_answer_is_stored(fetches: CapturedFetches) -> None:
     asked = request_fetch(URL, on_done=ended)
     fetch = fetches.answer(URL, body={"price": "4.20"}, headers={"ETag": '"1"', "Content-Type": "application/json"})
-    assert (fetch, fetch.state, fetch.status_code, fetch.attempts) == (asked, State.DONE, 200, 1)
+    assert (fetch, fetch.state, fetch.status_code, fetch.attempts) == (asked, FetchState.DONE, 200, 1)
     assert fetch.content == b'{"price": "4.20"}'
     assert fetch.etag == '"1"'
     assert called == [asked.pk]
@@ -70,28 +70,28 @@ def test_an_answer_of_now_may_be_asked_for_again(fetches: CapturedFetches) -> No
     fetches.answer(URL, body="it", headers=[("ETag", '"1"')])
     request_fetch(URL, revalidate=True)
     again = fetches.answer(URL, 304)
-    assert (again.state, again.status_code, again.content) == (State.DONE, 304, b"it")
+    assert (again.state, again.status_code, again.content) == (FetchState.DONE, 304, b"it")
 
 
 def test_an_error_of_the_site_is_an_attempt(fetches: CapturedFetches) -> None:
     request_fetch(URL, on_done=ended, max_attempts=2)
-    assert fetches.answer(URL, 503).state == State.QUEUED
+    assert fetches.answer(URL, 503).state == FetchState.QUEUED
     assert called == []
     fetch = fetches.answer(URL, 503)
-    assert (fetch.state, fetch.error) == (State.FAILED, "the site answered 503 (attempt 2 of 2)")
+    assert (fetch.state, fetch.error) == (FetchState.FAILED, "the site answered 503 (attempt 2 of 2)")
     assert called == [fetch.pk]
 
 
 def test_a_redirect_is_followed(fetches: CapturedFetches) -> None:
     request_fetch(URL, on_done=ended)
     assert fetches.answer(URL, 302, headers={"Location": "https://b.example/2"}).hop_url == "https://b.example/2"
-    assert fetches.answer(URL, body="there").state == State.DONE
+    assert fetches.answer(URL, body="there").state == FetchState.DONE
     assert len(called) == 1
 
 
 def test_a_fetch_fails(fetches: CapturedFetches) -> None:
     fetch = fetches.fail(request_fetch(URL, on_done=ended), "no route to host")
-    assert (fetch.state, fetch.error, called) == (State.FAILED, "no route to host", [fetch.pk])
+    assert (fetch.state, fetch.error, called) == (FetchState.FAILED, "no route to host", [fetch.pk])
 
 
 def test_a_paused_site_answers(fetches: CapturedFetches) -> None:
@@ -99,7 +99,7 @@ def test_a_paused_site_answers(fetches: CapturedFetches) -> None:
     request_fetch(URL)
     site_settings.pause("a.example")
     before = Site.objects.get(name="a.example").next_start
-    assert fetches.answer(URL).state == State.DONE
+    assert fetches.answer(URL).state == FetchState.DONE
     assert Site.objects.get(name="a.example").next_start == before
 
 
@@ -121,4 +121,4 @@ def test_no_task_has_the_name(fetches: CapturedFetches) -> None:
     request_fetch(URL, on_done="tests.misspelt")
     with pytest.raises(NotRegistered):
         fetches.answer(URL)
-    assert Fetch.objects.get(url=URL).state == State.DONE
+    assert Fetch.objects.get(url=URL).state == FetchState.DONE

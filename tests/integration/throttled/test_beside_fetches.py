@@ -15,7 +15,7 @@ from weir.ratelimit.models import Site
 from weir.workers import task_names
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.schedule import REFILL, TRAVEL, tick_of
 from weir.workers.throttled import postponing, publishing
 from weir.workers.throttled.models import PostponedTask
@@ -56,7 +56,7 @@ def played(broker: Broker, apart: float) -> tuple[int, int]:
             clock.move_to(tick + apart)
             publish_due()
             tasks += reserve_all(broker)
-    return tasks, Fetch.objects.filter(state=State.RESERVED).count()
+    return tasks, Fetch.objects.filter(state=FetchState.RESERVED).count()
 
 
 @pytest.mark.parametrize("apart", [0.05, 0.95])

@@ -27,9 +27,9 @@ from weir.workers import broker_link, task_names
 from weir.workers.fetches import on_done
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State as EmailState
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
 from weir.workers.orders import shipping
 from weir.workers.publish import publish
@@ -202,8 +202,8 @@ def test_lines_of_a_fetch_carry_its_id(fetcher: Fetcher, running_sites: Sites, e
         failing = request_fetch(running_sites.url(0, "/status/500?token=s3cret"), max_attempts=1)
     unnamed = request_fetch(running_sites.url(1, "/status/500"), max_attempts=1)
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
-        assert fetched(failing, fetcher).state == State.FAILED
-        assert fetched(unnamed, fetcher).state == State.FAILED
+        assert fetched(failing, fetcher).state == FetchState.FAILED
+        assert fetched(unnamed, fetcher).state == FetchState.FAILED
         eventually(lambda: sum(line["event"] == "fetch_failed" for line in lines) > 1, "the lines, after the rows")
     told = {line["fetch"]: line.get("correlation_id") for line in lines if line["event"] == "fetch_failed"}
     assert told == {failing.pk: ID, unnamed.pk: None}

@@ -29,7 +29,7 @@ from tests.waiting import wait_for
 from weir.workers.fetches import tasks
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
 from weir.workers.mail.sending import runner
 from weir.workers.orders import shipping
@@ -109,7 +109,7 @@ def test_a_request_leads_to_its_fetch_and_its_email(
     tasks.dispatch()
     query: dict[str, str | int] = {"url": f"{url}/page?token=s3cret", "order": shipments.place().pk}
     Client().get("/ask/s3cret-path", query, headers={"traceparent": CALLER, "X-Request-ID": "r-1"})
-    assert fetched(Fetch.objects.get(), fetcher).state == State.DONE
+    assert fetched(Fetch.objects.get(), fetcher).state == FetchState.DONE
     assert runner.send_due().sent == 1
     spans.stop()
 
@@ -180,7 +180,7 @@ def test_a_collector_that_is_away_holds_up_nothing(settings: Settings, fetcher: 
         nobody.bind(("127.0.0.1", 0))
         settings.OTEL_EXPORTER_OTLP_ENDPOINT = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         for number in range(5):
-            assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
+            assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == FetchState.DONE
         for _ in range(5_000):  # more than are kept for it
             spans.record("fetch", {}, began_at=1.0, ended_at=2.0, link="", failed=False)
         began_at = time.monotonic()

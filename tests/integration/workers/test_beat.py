@@ -25,7 +25,7 @@ from tests.set_up import needs_own_sessions
 from weir.workers import broker_link, task_names
 from weir.workers.beat import scheduler as beat
 from weir.workers.beat import work
-from weir.workers.beat.entries import Entry
+from weir.workers.beat.entries import BeatEntry
 from weir.workers.beat.scheduler import STANDBY, LeasedScheduler
 from weir.workers.models import BeatLease
 from weir.workers.ticks import MOST_WAITING
@@ -153,8 +153,8 @@ def test_ticks_that_no_worker_takes_do_not_pile_up(
     """An hour without workers leaves a handful of ticks behind, and one line in the log; tasks of others are sent."""
     monkeypatch.setattr(work, "_questions", {})  # there is always something to do
     second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
-    tick = Entry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="weir.ticks"), app=app)
-    other = Entry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
+    tick = BeatEntry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="weir.ticks"), app=app)
+    other = BeatEntry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
     assert beats[0].tick() >= 0  # it has the lock
     with capture_logs() as logs:
         for _ in range(MOST_WAITING + 20):
@@ -266,7 +266,7 @@ def test_what_could_not_be_sent_is_due_still(monkeypatch: pytest.MonkeyPatch, ev
     @contextmanager
     def away() -> Iterator[None]:
         tried.append("to send")
-        raise broker_link.Unreachable("gone")
+        raise broker_link.BrokerUnreachable("gone")
         yield
 
     scheduler = LeasedScheduler(app=app)

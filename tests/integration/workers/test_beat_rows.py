@@ -72,13 +72,13 @@ def test_a_message_costs_no_look_at_all_other_rows(
 ) -> None:
     """A project may have thousands: when each is due is computed when the schedule is read, and when it is sent."""
     looks: list[str] = []
-    asked = entries.Entry.is_due
+    asked = entries.BeatEntry.is_due
 
-    def counted(entry: entries.Entry) -> Any:
+    def counted(entry: entries.BeatEntry) -> Any:
         looks.append(entry.name)
         return asked(entry)
 
-    monkeypatch.setattr(entries.Entry, "is_due", counted)
+    monkeypatch.setattr(entries.BeatEntry, "is_due", counted)
     hourly = every(1, "hours")
     given = {"task": task_names.HEARTBEAT, "queue": QUEUE, "args": '["default"]', **hourly}
     ago = timezone.now() - timedelta(hours=2)

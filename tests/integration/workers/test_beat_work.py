@@ -23,7 +23,7 @@ from weir.workers import task_names
 from weir.workers.beat import work
 from weir.workers.beat.scheduler import LeasedScheduler
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
 from weir.workers.throttled.models import PostponedTask
 
@@ -80,15 +80,15 @@ SITUATIONS: list[tuple[str, str, bool, Callable[[], object]]] = [
     (task_names.DISPATCH, "due", True, lambda: site(due_at=Now())),
     (task_names.DISPATCH, "due later", False, lambda: site(due_at=Now() + SOON)),
     (task_names.SWEEP, "queued", True, fetch),
-    (task_names.SWEEP, "reserved", True, lambda: fetch(State.RESERVED, **HELD)),
-    (task_names.SWEEP, "running", True, lambda: fetch(State.RUNNING, **HELD)),
-    (task_names.SWEEP, "done", False, lambda: fetch(State.DONE, **ENDED)),
-    (task_names.SWEEP, "not called", True, lambda: fetch(State.DONE, on_done="shop.done", **ENDED)),
+    (task_names.SWEEP, "reserved", True, lambda: fetch(FetchState.RESERVED, **HELD)),
+    (task_names.SWEEP, "running", True, lambda: fetch(FetchState.RUNNING, **HELD)),
+    (task_names.SWEEP, "done", False, lambda: fetch(FetchState.DONE, **ENDED)),
+    (task_names.SWEEP, "not called", True, lambda: fetch(FetchState.DONE, on_done="shop.done", **ENDED)),
     (
         task_names.SWEEP,
         "called",
         False,
-        lambda: fetch(State.DONE, on_done="shop.done", on_done_called_at=Now(), **ENDED),
+        lambda: fetch(FetchState.DONE, on_done="shop.done", on_done_called_at=Now(), **ENDED),
     ),
     (
         task_names.PUBLISH_POSTPONED,
@@ -157,7 +157,7 @@ def test_a_redis_that_is_away_is_something_to_do(monkeypatch: pytest.MonkeyPatch
     """A flush logs it; and beat goes on."""
 
     def away(*_command: object) -> None:
-        raise calls.Unreachable("gone")
+        raise calls.RedisUnreachable("gone")
 
     monkeypatch.setattr(calls, "run", away)
     assert work._questions[task_names.FLUSH_UNREAD].has_work()

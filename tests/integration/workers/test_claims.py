@@ -13,7 +13,7 @@ from tests.integration.mail.shipments import DATABASE, place, ship
 from weir.workers.claims import claim, each_locked
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.orders.models import Order
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("messages")]
@@ -57,7 +57,7 @@ def test_locked_rows_are_skipped_not_waited_for(other_connection: psycopg.Connec
 def test_rows_that_are_selected_along_are_not_locked(other_connection: psycopg.Connection[Any]) -> None:
     """Another session may be writing the e-mail whose resolution is claimed."""
     email = ship()
-    Email.objects.update(state=State.FAILED, last_reply="no")
+    Email.objects.update(state=EmailState.FAILED, last_reply="no")
     resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The address is right now")
     other_connection.execute("SELECT FROM weir_mail_email WHERE id = %s FOR UPDATE", [email.pk])
     with waiting_for_nobody():

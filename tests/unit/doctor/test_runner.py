@@ -54,7 +54,7 @@ def test_the_error_of_a_server_is_told_as_any_command_tells_it(monkeypatch: pyte
     """But without the advice to run this command."""
     monkeypatch.setenv("REDIS_URL", "redis://:s3cret@cache.example:6379/0")
     told = "Redis at cache.example:6379/0 does not work (no *** here): check REDIS_URL."
-    assert said(found(raising(counters.Unreachable("no s3cret here")))) == [("raises", "wrong", told)]
+    assert said(found(raising(counters.RedisUnreachable("no s3cret here")))) == [("raises", "wrong", told)]
 
 
 def test_no_finding_shows_a_password(monkeypatch: pytest.MonkeyPatch) -> None:

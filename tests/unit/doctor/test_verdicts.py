@@ -24,13 +24,13 @@ from project.doctor.themes import (
     themes,
     variables,
 )
-from project.doctor.themes.postgresql import Snapshot
+from project.doctor.themes.postgresql import OldSnapshot
 from weir.workers.processes.status import ProcessStatus
 from weir.workers.schedule import SCHEDULE, entries
 from weir.workers.schedule import queues as all_queues
 
 MIB = 2**20
-SERVER = postgresql.Server(
+SERVER = postgresql.ServerState(
     version="17.2",
     version_number=170_002,
     is_standby=False,
@@ -112,26 +112,26 @@ ALL = [process(kind) for kind in processes.KINDS]
         (postgresql.clock(0.1), "good", "0.1 s ahead of"),
         (postgresql.clock(-3.0), "warning", "3.0 s behind PostgreSQL's"),
         (postgresql.snapshots([]), "good", "No snapshot"),
-        (postgresql.snapshots([Snapshot("session", 4, "psql", 10.0, 10**6)]), "good", "No snapshot"),
+        (postgresql.snapshots([OldSnapshot("session", 4, "psql", 10.0, 10**6)]), "good", "No snapshot"),
         (
             postgresql.snapshots(
-                [Snapshot("slot", None, "old", None, 10**4), Snapshot("session", 4, "psql", 900.0, 1)]
+                [OldSnapshot("slot", None, "old", None, 10**4), OldSnapshot("session", 4, "psql", 900.0, 1)]
             ),
             "warning",
             "The transaction of pid 4 (psql) keeps the dead rows of 15 minutes",
         ),
         (
-            postgresql.snapshots([Snapshot("prepared", None, "x", 900.0, 1)]),
+            postgresql.snapshots([OldSnapshot("prepared", None, "x", 900.0, 1)]),
             "warning",
             "The prepared transaction 'x' keeps the dead rows of 15 minutes",
         ),
         (
-            postgresql.snapshots([Snapshot("slot", None, "old", None, 10**6)]),
+            postgresql.snapshots([OldSnapshot("slot", None, "old", None, 10**6)]),
             "warning",
             "The replication slot old keeps the dead rows of 1,000,000 transactions",
         ),
         (
-            postgresql.snapshots([Snapshot("standby", 4, "", None, 10**6)]),
+            postgresql.snapshots([OldSnapshot("standby", 4, "", None, 10**6)]),
             "warning",
             "The standby of pid 4 (without a name) keeps the dead rows of 1,000,000 transactions",
         ),

@@ -19,7 +19,7 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import reachability
 from weir.workers.fetches.fetcher.http.session import Session
-from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
+from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob
 from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, Job
 
 INTERVAL_S = 0.012
@@ -76,7 +76,7 @@ async def events_of(sites: list[ScriptedSite]) -> list[Event]:
     session = Session(LOCAL, lambda *_: None, lambda *_: None, lambda *_: None)
     try:
         jobs = [job for number, site in enumerate(sites) for job in jobs_at(site, number)]
-        return await asyncio.gather(*(session.fetch(HeldJob(job=job, batch=Batch([job]))) for job in jobs))
+        return await asyncio.gather(*(session.fetch(HeldJob(job=job, batch=BatchInFlight([job]))) for job in jobs))
     finally:
         session.close()
 

@@ -16,7 +16,7 @@ from weir.workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Sh
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
-from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
+from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob
 from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import HeldBytes, Job
@@ -50,7 +50,7 @@ async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) 
     shared = Shared(allowed=Allowed())
     if known:
         shared.openings.note(one.site_id, connecting_s)
-    attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)
+    attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), shared)
     attempt._opened_s = connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)
@@ -103,7 +103,7 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
     async def suspended() -> None:
         one = job(ended_s_ago=-0.2)
         one.run.start_until = one.run.use_until = real() + 5.0
-        attempt = Attempt(HeldJob(job=one, batch=Batch([one])), Shared(allowed=Allowed()))
+        attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), Shared(allowed=Allowed()))
         connection, other_end = pair()
         waiting = asyncio.ensure_future(attempt.write_in_turn(connection, b"", AnswerReader(0)))
         await asyncio.sleep(0)
@@ -123,7 +123,7 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
     shared, reader = Shared(allowed=Allowed()), AnswerReader(2**20)
     others = HeldBytes(site_id=2)
     shared.memory.hold(others, weir_settings.WEIR_FETCH_MAX_MEMORY)
-    attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)
+    attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), shared)
     connection, other_end = pair()
     attempt._connection = connection
     with other_end:

@@ -11,8 +11,8 @@ from tests.unit.fetcher.test_outcomes import CAP, CHANCE, PAGE, answer, job
 from weir.workers.backoff import backoff_s
 from weir.workers.fetches.fetcher.results.contents import UNREAD, OverBudget, is_packed
 from weir.workers.fetches.fetcher.results.outcomes import judge as judge_with
-from weir.workers.fetches.jobs import Answer, Flaw, Outcome, Validators, echo
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, FetchOutcome, Flaw, Validators, echo
+from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.robots.rules import MAX_BYTES
 
 judge = partial(judge_with, max_body=CAP, chance=CHANCE)
@@ -46,17 +46,23 @@ def test_a_status_keeps_its_meaning_whatever_its_body_is() -> None:
     for status in (301, 302, 303, 307, 308):
         for reason, event in flawed(status, ("Location", b"/next")).items():
             outcome = judge(event)
-            assert (outcome.state, outcome.hop_url) == (State.QUEUED, "https://example.com/next"), (status, reason)
+            assert (outcome.state, outcome.hop_url) == (FetchState.QUEUED, "https://example.com/next"), (status, reason)
             assert (outcome.attempted, outcome.error, outcome.incomplete) == (False, "", ""), (status, reason)
     for status in (429, 500, 503, 599, 999):
         for reason, event in flawed(status).items():
             outcome = judge(event)
-            assert (outcome.state, outcome.error) == (State.QUEUED, f"the site answered {status}"), (status, reason)
+            assert (outcome.state, outcome.error) == (FetchState.QUEUED, f"the site answered {status}"), (
+                status,
+                reason,
+            )
             assert (outcome.delay_s, outcome.content) == (backoff_s(1, CHANCE), None), (status, reason)
     for status in (300, 302, 400, 401, 403, 404, 410, 451):
         for reason, event in flawed(status).items():
             outcome = judge(event)
-            assert (outcome.state, outcome.status_code, outcome.error) == (State.DONE, status, ""), (status, reason)
+            assert (outcome.state, outcome.status_code, outcome.error) == (FetchState.DONE, status, ""), (
+                status,
+                reason,
+            )
             assert (outcome.content, outcome.incomplete, outcome.etag) == (b"", reason, ""), (status, reason)
 
 
@@ -66,12 +72,12 @@ def test_of_what_was_asked_for_a_cut_body_is_tried_again_and_any_other_flaw_is_f
         for reason, event in flawed(status).items():
             outcome = judge(event)
             is_cut = reason in {CUT, "the compressed body ends too early"}
-            assert outcome.state == (State.QUEUED if is_cut else State.FAILED), (status, reason)
+            assert outcome.state == (FetchState.QUEUED if is_cut else FetchState.FAILED), (status, reason)
             assert (outcome.error, outcome.content, outcome.incomplete) == (reason, None, ""), (status, reason)
             assert (outcome.attempted, outcome.slot_used, outcome.status_code) == (True, True, status)
             last = judge(replace(event, job=job(attempts=4)))
             said = f"{reason} (attempt 5 of 5)" if is_cut else reason
-            assert (last.state, last.error, last.content) == (State.FAILED, said, None), (status, reason)
+            assert (last.state, last.error, last.content) == (FetchState.FAILED, said, None), (status, reason)
 
 
 def test_statuses_without_a_body_are_results_whatever_their_headers_say() -> None:
@@ -79,14 +85,17 @@ def test_statuses_without_a_body_are_results_whatever_their_headers_say() -> Non
     for status in (204, 304):
         for encoding in (b"gzip", b"br", b"utf-8", b"gzip, gzip, gzip"):
             outcome = judge(answer(status, ETAG, ("Content-Encoding", encoding), body=b""))
-            assert (outcome.state, outcome.content, outcome.incomplete) == (State.DONE, b"", ""), (status, encoding)
+            assert (outcome.state, outcome.content, outcome.incomplete) == (FetchState.DONE, b"", ""), (
+                status,
+                encoding,
+            )
             assert outcome.etag == '"v1"'
 
 
 def test_a_body_in_no_encoding_is_kept_and_marked() -> None:
     """Its next fetch asks for all of it again, as its site says what is not so."""
     outcome = judge(answer(200, ETAG, ("content-encoding", b"UTF-8")))
-    assert (outcome.state, outcome.content, outcome.error, outcome.etag) == (State.DONE, PAGE, "", "")
+    assert (outcome.state, outcome.content, outcome.error, outcome.etag) == (FetchState.DONE, PAGE, "", "")
     assert outcome.incomplete == "taken as it came: no encoding is called 'utf-8'"
 
 
@@ -117,7 +126,7 @@ def test_what_came_is_kept_and_marked_where_that_is_wanted() -> None:
     """As much as can be read of it, within the cap; what cannot be read at all, as it came."""
     gz = ("Content-Encoding", b"gzip")
     large = packed(bytes(2 * CAP))
-    for status, state in ((200, State.FAILED), (404, State.DONE)):
+    for status, state in ((200, FetchState.FAILED), (404, FetchState.DONE)):
         to = job(attempts=4)
         for event, content in [
             (replace(answer(status, to=to), flaw=Flaw.CUT, reason=CUT), PAGE),
@@ -130,7 +139,7 @@ def test_what_came_is_kept_and_marked_where_that_is_wanted() -> None:
         ]:
             became, stored, mark = kept(event)
             is_well = event.body == packed(PAGE)
-            assert became == (State.DONE if is_well else state)
+            assert became == (FetchState.DONE if is_well else state)
             assert (mark == "") is is_well
             assert stored is not None
             assert content is None or stored == content
@@ -138,20 +147,20 @@ def test_what_came_is_kept_and_marked_where_that_is_wanted() -> None:
 
 def test_nothing_is_kept_of_an_attempt_that_is_not_the_last() -> None:
     """What is tried again has no content yet."""
-    assert kept(replace(answer(200), flaw=Flaw.CUT, reason=CUT)) == (State.QUEUED, None, "")
+    assert kept(replace(answer(200), flaw=Flaw.CUT, reason=CUT)) == (FetchState.QUEUED, None, "")
 
 
 def test_of_an_answer_that_is_no_body_nothing_is_kept() -> None:
     """429 and 5xx, and redirects, are what they are by their status."""
     for status in (429, 500):
         outcome = judge(replace(answer(status, to=job(attempts=4)), flaw=Flaw.CUT, reason=CUT), keep=True)
-        assert (outcome.state, outcome.content, outcome.incomplete) == (State.FAILED, None, "")
+        assert (outcome.state, outcome.content, outcome.incomplete) == (FetchState.FAILED, None, "")
 
 
 # --- robots.txt -----------------------------------------------------------------------------------------------------
 
 
-def robots(event: Answer) -> Outcome:
+def robots(event: Answer) -> FetchOutcome:
     return judge(replace(event, job=replace(event.job, is_robots=True)), keep=True)
 
 
@@ -161,18 +170,18 @@ def test_of_a_robots_txt_the_beginning_counts_but_not_where_the_site_cut_it_off(
     gz = ("Content-Encoding", b"gzip")
     for event in (answer(200, body=text), answer(200, gz, body=packed(text))):
         outcome = robots(event)
-        assert (outcome.state, outcome.content, outcome.incomplete) == (State.DONE, text[: MAX_BYTES + 1], "")
-    assert robots(replace(answer(200, body=text[:MAX_BYTES]), flaw=Flaw.TOO_LARGE)).state == State.DONE
+        assert (outcome.state, outcome.content, outcome.incomplete) == (FetchState.DONE, text[: MAX_BYTES + 1], "")
+    assert robots(replace(answer(200, body=text[:MAX_BYTES]), flaw=Flaw.TOO_LARGE)).state == FetchState.DONE
     for event in (replace(answer(200), flaw=Flaw.CUT, reason=CUT), answer(200, gz, body=packed(PAGE)[:-9])):
         outcome = robots(event)
-        assert (outcome.state, outcome.content) == (State.QUEUED, None)
+        assert (outcome.state, outcome.content) == (FetchState.QUEUED, None)
     for event in (
         replace(answer(404), flaw=Flaw.CUT, reason=CUT),
         answer(404, gz),
         replace(answer(404), flaw=Flaw.TOO_LARGE),
     ):
         outcome = robots(event)
-        assert (outcome.state, outcome.content, outcome.incomplete) == (State.DONE, b"", "")
+        assert (outcome.state, outcome.content, outcome.incomplete) == (FetchState.DONE, b"", "")
 
 
 # --- budgets --------------------------------------------------------------------------------------------------------
@@ -185,12 +194,12 @@ def test_a_costly_body_is_put_off_and_what_is_put_off_too_long_is_tried_again() 
     with pytest.raises(OverBudget):
         judge(costly, budget_s=0.005)
     outcome = judge(costly, budget_s=0)
-    assert (outcome.state, outcome.error, outcome.attempted) == (State.QUEUED, UNREAD, True)
+    assert (outcome.state, outcome.error, outcome.attempted) == (FetchState.QUEUED, UNREAD, True)
     missing = judge(replace(costly, status_code=404), budget_s=0)
-    assert (missing.state, missing.content, missing.incomplete) == (State.DONE, b"", UNREAD)
+    assert (missing.state, missing.content, missing.incomplete) == (FetchState.DONE, b"", UNREAD)
     for event in (answer(200), answer(204, ("Content-Encoding", b"gzip")), answer(200, ("Content-Encoding", b""))):
         assert not is_packed(event)
-        assert judge(event, budget_s=0).state == State.DONE
+        assert judge(event, budget_s=0).state == FetchState.DONE
 
 
 # --- validators -----------------------------------------------------------------------------------------------------
@@ -236,4 +245,4 @@ def test_a_304_to_a_request_with_validators_refers_to_their_result() -> None:
 def test_an_honest_page_of_the_caps_size_is_read_in_a_first_try() -> None:
     """It is not put off."""
     body = zlib.compress(PAGE * (CAP // len(PAGE)))
-    assert judge(answer(200, ("Content-Encoding", b"deflate"), body=body), budget_s=0.05).state == State.DONE
+    assert judge(answer(200, ("Content-Encoding", b"deflate"), body=body), budget_s=0.05).state == FetchState.DONE

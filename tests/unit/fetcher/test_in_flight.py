@@ -10,7 +10,7 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slot_rows import Recall
 from weir.workers.fetches.fetcher.in_flight import (
     FOLLOWING,
-    Batch,
+    BatchInFlight,
     HeldJob,
     InFlight,
     Stage,
@@ -49,7 +49,7 @@ def begin(in_flight: InFlight, fetch_id: int, **place: int) -> asyncio.Task[Even
 
     one = job(fetch_id, **place)
     task = asyncio.ensure_future(wait())
-    in_flight.add(task, HeldJob(job=one, batch=Batch([one])))
+    in_flight.add(task, HeldJob(job=one, batch=BatchInFlight([one])))
     return task
 
 
@@ -81,7 +81,7 @@ def test_a_slot_that_is_passed_on_twice_at_once_is_looked_up_once() -> None:
 def test_a_job_moves_forward_only(stage: Stage, to: Stage) -> None:
     """What was written never waits again, and what has ended stays so: each event reaches the writer once."""
     one = job(1)
-    held = HeldJob(job=one, batch=Batch([one]), stage=stage)
+    held = HeldJob(job=one, batch=BatchInFlight([one]), stage=stage)
     if to in FOLLOWING[stage]:
         held.move(to)
         assert held.stage is to
@@ -94,7 +94,7 @@ def test_a_job_moves_forward_only(stage: Stage, to: Stage) -> None:
 def test_a_message_waits_for_jobs_that_wait_only(to: Stage) -> None:
     """Its thread is free as soon as nothing of it can be written any more."""
     one = job(1)
-    batch = Batch([one])
+    batch = BatchInFlight([one])
     assert not batch._settled.is_set()
     HeldJob(job=one, batch=batch).move(to)
     assert batch._settled.is_set()

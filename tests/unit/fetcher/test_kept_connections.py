@@ -16,9 +16,9 @@ from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.attempt import RunOver
 from weir.workers.fetches.fetcher.http.openings import Openings
 from weir.workers.fetches.fetcher.http.session import CLOSED_EARLY, CLOSINGS, Session
-from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob
+from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob
 from weir.workers.fetches.fetcher.wire import pool as pools
-from weir.workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, State
+from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionState, HttpConnection
 from weir.workers.fetches.fetcher.wire.pool import Pool
 from weir.workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 
@@ -109,7 +109,7 @@ def held(url: str, fetch_id: int, ahead_s: float) -> HeldJob:
         start_at=first,
         run=Run(interval_s=0.0, burst=1, start_until=first + 5, use_until=first + 5, confirmation=confirmation),
     )
-    return HeldJob(job=job, batch=Batch([job]))
+    return HeldJob(job=job, batch=BatchInFlight([job]))
 
 
 def with_head(*lines: bytes, version: bytes = b"1.1") -> bytes:
@@ -204,33 +204,33 @@ def test_what_is_given_up_while_it_waits_for_its_slot_is_told_to_the_pool(
 
     Of one that is new, the site has another reason.
     """
-    closed, given_up = list[Connection](), list[Connection]()
+    closed, given_up = list[HttpConnection](), list[HttpConnection]()
     monkeypatch.setattr(Pool, "gave_up", lambda _pool, _origin, connection: given_up.append(connection))
-    sleep = Connection.sleep
+    sleep = HttpConnection.sleep
 
-    async def slept(connection: Connection, seconds: float) -> None:
+    async def slept(connection: HttpConnection, seconds: float) -> None:
         if connection.has_carried is is_kept and not closed:
             closed.append(connection)
             connection.close()  # as what comes from the site does
         await sleep(connection, min(seconds, 0.01))
 
-    monkeypatch.setattr(Connection, "sleep", slept)
+    monkeypatch.setattr(HttpConnection, "sleep", slept)
     with site_of([PAGE]) as site:
         events = events_of(site, 2, ahead_s=0.1)
     assert [type(event) for event in events] == [Answer, Answer]
     assert site.requests == requests
-    assert [connection.state for connection in closed] == [State.CLOSED]
+    assert [connection.state for connection in closed] == [ConnectionState.CLOSED]
     assert given_up == (closed if is_kept else [])
 
 
 def test_where_each_connection_just_ends_before_the_request_that_is_all_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def ended(connection: Connection, _seconds: float) -> None:
+    async def ended(connection: HttpConnection, _seconds: float) -> None:
         connection.close()
         raise ConnectionClosedEarly
 
-    monkeypatch.setattr(Connection, "sleep", ended)
+    monkeypatch.setattr(HttpConnection, "sleep", ended)
     with site_of([PAGE]) as site:
         [event] = events_of(site, 1, ahead_s=0.1)
     assert isinstance(event, Failure)
@@ -241,7 +241,7 @@ def test_a_kept_connection_has_to_last_until_its_slot(monkeypatch: pytest.Monkey
     """It is taken ahead of that: what is too long by then is too long."""
     ahead: list[float] = []
 
-    def noted(_pool: Pool, _origin: str, ahead_s: float = 0.0) -> Connection | None:
+    def noted(_pool: Pool, _origin: str, ahead_s: float = 0.0) -> HttpConnection | None:
         ahead.append(ahead_s)
         raise RunOver
 

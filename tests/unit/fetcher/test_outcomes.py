@@ -18,8 +18,8 @@ from weir.workers.fetches.fetcher.results.outcomes import (
     unread,
 )
 from weir.workers.fetches.fetcher.results.outcomes import judge as judge_with
-from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Job, Snoozed
+from weir.workers.fetches.models import FetchState
 
 CAP = 5 * 2**20
 PAGE = b"<html>Weir</html>"
@@ -47,7 +47,7 @@ def answer(status: int, *headers: tuple[str, bytes], body: bytes = PAGE, to: Job
     return Answer(job=to or job(), status_code=status, headers=raw, body=body, lateness_ms=1.5, elapsed_ms=20.0)
 
 
-def judge(event: Event, max_body: int = CAP) -> Outcome:
+def judge(event: Event, max_body: int = CAP) -> FetchOutcome:
     return judge_with(event, max_body=max_body, chance=CHANCE)
 
 
@@ -55,10 +55,10 @@ def judge(event: Event, max_body: int = CAP) -> Outcome:
 def test_an_answer_is_a_result_whatever_it_says(status: int) -> None:
     """Every status below 500 but 429 ends the fetch with its body, headers and times."""
     outcome = judge(answer(status, ("ETag", b'"v1"'), ("Last-Modified", b"Sat, 21 Nov 2026 10:00:00 GMT")))
-    assert outcome == Outcome(
+    assert outcome == FetchOutcome(
         fetch_id=7,
         slot_id=70,
-        state=State.DONE,
+        state=FetchState.DONE,
         status_code=status,
         headers='[["ETag", "\\"v1\\""], ["Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT"]]',
         etag='"v1"',
@@ -73,25 +73,27 @@ def test_an_answer_is_a_result_whatever_it_says(status: int) -> None:
 def test_a_site_in_trouble_is_asked_again(status: int) -> None:
     """429 and 5xx count an attempt, use the slot, and wait for the back-off."""
     outcome = judge(answer(status, to=job(attempts=2)))
-    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, True, True)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (FetchState.QUEUED, True, True)
     assert outcome.delay_s == backoff_s(3, CHANCE)
     assert outcome.error == f"the site answered {status}"
     assert (outcome.status_code, outcome.content) == (status, None)
 
 
-@pytest.mark.parametrize(("attempts", "state"), [(0, State.QUEUED), (1, State.QUEUED), (2, State.FAILED)])
-def test_the_last_attempt_is_final(attempts: int, state: State) -> None:
+@pytest.mark.parametrize(
+    ("attempts", "state"), [(0, FetchState.QUEUED), (1, FetchState.QUEUED), (2, FetchState.FAILED)]
+)
+def test_the_last_attempt_is_final(attempts: int, state: FetchState) -> None:
     """`max_attempts` attempts are made and no more; the error of the last one counts them."""
     outcome = judge(answer(503, to=job(attempts=attempts, of=3)))
     assert outcome.state == state
-    assert outcome.error.endswith("(attempt 3 of 3)") is (state == State.FAILED)
-    assert (outcome.delay_s > 0) is (state == State.QUEUED)
+    assert outcome.error.endswith("(attempt 3 of 3)") is (state == FetchState.FAILED)
+    assert (outcome.delay_s > 0) is (state == FetchState.QUEUED)
 
 
 def test_trouble_before_the_request_was_written_counts_an_attempt_but_no_slot() -> None:
     """A connection that could not be opened leaves the slot to others."""
     outcome = judge(Failure(job=job(), error="no connection"))
-    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, True, False)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (FetchState.QUEUED, True, False)
     assert outcome.error == "no connection"
     assert outcome.delay_s == backoff_s(1, CHANCE)
 
@@ -110,36 +112,36 @@ def test_trouble_after_the_request_was_written_uses_the_slot() -> None:
 def test_permanent_trouble_is_not_tried_again() -> None:
     """What will not change, such as a refused address, fails at the first attempt."""
     outcome = judge(Failure(job=job(), error="10.0.0.1 is private", permanent=True))
-    assert (outcome.state, outcome.error, outcome.attempted) == (State.FAILED, "10.0.0.1 is private", True)
+    assert (outcome.state, outcome.error, outcome.attempted) == (FetchState.FAILED, "10.0.0.1 is private", True)
 
 
 def test_a_missed_run_counts_nothing() -> None:
     """A fetch that could not start in its run goes back: no attempt, no wait, its slot unused."""
-    assert judge(Snoozed(job=job(attempts=4))) == Outcome(
-        fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False
+    assert judge(Snoozed(job=job(attempts=4))) == FetchOutcome(
+        fetch_id=7, slot_id=70, state=FetchState.QUEUED, attempted=False, slot_used=False
     )
 
 
 def test_what_waits_for_robots_txt_counts_nothing_and_says_so() -> None:
     """As a missed run, but there is no use in coming back at once."""
     outcome = judge(Snoozed(job=job(attempts=4), delay_s=1.0, reason="waits for robots.txt"))
-    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, False, False)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (FetchState.QUEUED, False, False)
     assert (outcome.delay_s, outcome.error) == (1.0, "waits for robots.txt")
 
 
 def test_what_robots_txt_disallows_fails_without_an_attempt() -> None:
     """Nothing was sent, and nothing will be."""
     outcome = judge(Disallowed(job=job(), error="robots.txt disallows it"))
-    assert (outcome.state, outcome.error) == (State.FAILED, "robots.txt disallows it")
+    assert (outcome.state, outcome.error) == (FetchState.FAILED, "robots.txt disallows it")
     assert (outcome.attempted, outcome.slot_used) == (False, False)
 
 
-@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
-def test_trouble_that_lasts_is_waited_out(attempts: int, state: State) -> None:
+@pytest.mark.parametrize(("attempts", "state"), [(1, FetchState.QUEUED), (2, FetchState.FAILED)])
+def test_trouble_that_lasts_is_waited_out(attempts: int, state: FetchState) -> None:
     """The back-off begins when another attempt may be of use; the attempts are counted as ever."""
     outcome = judge(Failure(job=job(attempts=attempts, of=3), error="not now", not_before_s=60.0))
     assert (outcome.state, outcome.slot_used) == (state, False)
-    assert outcome.delay_s == (60 + backoff_s(2, CHANCE) if state == State.QUEUED else 0)
+    assert outcome.delay_s == (60 + backoff_s(2, CHANCE) if state == FetchState.QUEUED else 0)
 
 
 def lost_with(
@@ -151,7 +153,7 @@ def lost_with(
     in_hand: bool = False,
     is_explained: bool = False,
     chance: float = CHANCE,
-) -> Outcome:
+) -> FetchOutcome:
     return lost(
         fetch_id=7,
         slot_id=70,
@@ -168,8 +170,8 @@ def lost_with(
 def test_a_lost_message_counts_nothing() -> None:
     """A fetch that was reserved but never claimed has made no attempt, even where one is all it has."""
     outcome = lost_with(was_running=False, max_attempts=1, losses=99, in_hand=True)
-    assert outcome == Outcome(
-        fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False, is_lost=True
+    assert outcome == FetchOutcome(
+        fetch_id=7, slot_id=70, state=FetchState.QUEUED, attempted=False, slot_used=False, is_lost=True
     )
 
 
@@ -180,23 +182,23 @@ def test_a_lost_message_counts_nothing() -> None:
 def test_what_a_dead_fetcher_held_counts_nothing(losses: int, is_explained: bool) -> None:
     """The fetch may have been sent: its slot counts. It waits for longer each time, but for no robots.txt."""
     outcome = lost_with(attempts=2, losses=losses, is_explained=is_explained)
-    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, False, True)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (FetchState.QUEUED, False, True)
     assert outcome.delay_s == backoff_s(losses + 1, CHANCE)
     assert "died" in outcome.error
 
 
-@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
+@pytest.mark.parametrize(("attempts", "state"), [(1, FetchState.QUEUED), (2, FetchState.FAILED)])
 @pytest.mark.parametrize(
     ("losses", "in_hand", "is_explained"),
     [(0, True, False), (2, True, False), (UNCOUNTED_LOSSES, False, False), (UNCOUNTED_EXPLAINED, False, True)],
 )
 def test_what_a_dead_fetcher_had_in_hand_costs_an_attempt(
-    losses: int, in_hand: bool, is_explained: bool, attempts: int, state: State
+    losses: int, in_hand: bool, is_explained: bool, attempts: int, state: FetchState
 ) -> None:
     """It may have died of it. So does a fetch that was lost too often. The last attempt is final."""
     outcome = lost_with(attempts=attempts, losses=losses, in_hand=in_hand, is_explained=is_explained)
     assert (outcome.state, outcome.attempted, outcome.slot_used) == (state, True, True)
-    assert outcome.delay_s == (backoff_s(2, CHANCE) if state == State.QUEUED else 0)
+    assert outcome.delay_s == (backoff_s(2, CHANCE) if state == FetchState.QUEUED else 0)
     assert "died" in outcome.error
 
 
@@ -217,7 +219,7 @@ def test_a_fetch_that_is_lost_each_time_ends(
             chance=chance,
         )
         attempts += outcome.attempted
-        if outcome.state == State.FAILED:
+        if outcome.state == FetchState.FAILED:
             break
     assert attempts == max_attempts
     assert losses < uncounted + max_attempts
@@ -250,7 +252,7 @@ def test_answers_that_nobody_read_go_back_over_some_minutes() -> None:
 def test_a_redirect_is_a_hop_in_its_targets_site(status: int, location: bytes, url: str, site: str) -> None:
     """A redirect is no attempt: the fetch is queued again, for the site of where it leads."""
     outcome = judge(answer(status, ("LOCATION", location), to=job(attempts=4)))
-    assert (outcome.state, outcome.hop_url, outcome.hop_host) == (State.QUEUED, url, site)
+    assert (outcome.state, outcome.hop_url, outcome.hop_host) == (FetchState.QUEUED, url, site)
     assert (outcome.attempted, outcome.slot_used, outcome.delay_s, outcome.content) == (
         False,
         True,
@@ -267,20 +269,20 @@ def test_a_location_in_raw_utf_8_leads_to_its_very_bytes() -> None:
 @pytest.mark.parametrize("status", [300, 304, 305, 306])
 def test_other_statuses_in_the_300s_are_answers(status: int) -> None:
     """Only the statuses that mean a redirect are followed."""
-    assert judge(answer(status, ("Location", b"/elsewhere"))).state == State.DONE
+    assert judge(answer(status, ("Location", b"/elsewhere"))).state == FetchState.DONE
 
 
 @pytest.mark.parametrize("location", ["http://10.0.0.1/", "//other.example:25/"])
 def test_a_redirect_to_what_the_settings_forbid_fails_and_says_so(location: str) -> None:
     to = answer(302, ("Location", location.encode()))
     outcome = judge_with(to, max_body=CAP, chance=CHANCE, allowed=Allowed())
-    assert outcome.state == State.FAILED
+    assert outcome.state == FetchState.FAILED
     assert "WEIR_FETCH_ALLOW_" in outcome.error
 
 
 def test_a_redirect_to_nowhere_is_an_answer() -> None:
     """Without a Location there is nothing to follow; what came is stored."""
-    assert judge(answer(302)).state == State.DONE
+    assert judge(answer(302)).state == FetchState.DONE
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_a_redirect_to_nowhere_is_an_answer() -> None:
 def test_a_redirect_to_what_is_not_fetched_fails_and_says_where_it_led(location: bytes, reason: str) -> None:
     """A bad target ends the fetch at once: the site would say the same again."""
     outcome = judge(answer(302, ("Location", location)))
-    assert outcome.state == State.FAILED
+    assert outcome.state == FetchState.FAILED
     assert outcome.error.startswith(f"redirected to {location.decode('latin-1')!r}: ")
     assert reason in outcome.error
     assert outcome.hop_url is None
@@ -328,7 +330,7 @@ def test_a_redirect_is_followed_where_it_names_one_place(
     to = job(url=f"https://example.com/{asked}")
     outcome = judge(answer(302, *(("Location", location) for location in locations), to=to))
     assert (outcome.hop_url or outcome.error or None) == becomes
-    assert (outcome.state == State.DONE) == (becomes is None)
+    assert (outcome.state == FetchState.DONE) == (becomes is None)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +351,7 @@ def test_a_redirect_to_what_was_asked_already_ends_the_fetch(
     """At once: the site would be asked the very same ten times more, and each of that takes a slot."""
     to = replace(job(url=asked, redirects=3), first_url=first)
     outcome = judge(answer(302, ("Location", location), to=to))
-    assert outcome.state == (State.QUEUED if back is None else State.FAILED)
+    assert outcome.state == (FetchState.QUEUED if back is None else FetchState.FAILED)
     assert outcome.error.startswith("" if back is None else f"redirected to {back}: asked again, the site would say ")
 
 
@@ -363,7 +365,7 @@ def test_redirects_in_a_circle_end() -> None:
             break
         url, hops = outcome.hop_url, hops + 1
     assert hops == MAX_REDIRECTS == 10
-    assert (outcome.state, outcome.error) == (State.FAILED, "more than 10 redirects, the last to /2")
+    assert (outcome.state, outcome.error) == (FetchState.FAILED, "more than 10 redirects, the last to /2")
 
 
 def test_headers_of_any_bytes_can_be_stored() -> None:

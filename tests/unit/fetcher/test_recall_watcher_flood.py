@@ -13,7 +13,7 @@ from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.ratelimit.slot_rows import Recall
 from weir.workers.fetches.fetcher import recall_watcher
 from weir.workers.fetches.fetcher.recall_watcher import PERIOD, RecallWatcher
-from weir.workers.fetches.fetcher.refusals.rests import Rest
+from weir.workers.fetches.fetcher.refusals.rests import SiteRest
 
 STATEMENT_S = 0.005  # by the clock of the test: no time is spent
 SITES = 2_000
@@ -29,7 +29,7 @@ class Database:
         self.unstorable = ""
         self.watcher: RecallWatcher
         self.locked: set[str] = set()
-        self.answer: Rest | None = None  # comes while a statement runs
+        self.answer: SiteRest | None = None  # comes while a statement runs
         self.answers = 200
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -65,7 +65,7 @@ def test_a_flood_of_refusals_holds_up_no_question(monkeypatch: pytest.MonkeyPatc
     watcher = RecallWatcher(lambda _recalls, _asked_at: None, lambda: None)
     try:
         for n in range(SITES):
-            watcher.rest(Rest(site=f"{n}.example", slot_id=n, is_refusal=n % 2 == 0))
+            watcher.rest(SiteRest(site=f"{n}.example", slot_id=n, is_refusal=n % 2 == 0))
         database.may_answer.set()  # or locked sites, whose patience takes no time here, come again before the last rest
         wait_for(lambda: len(set(database.told)) == SITES, 20, "all sites to be told of")
         database.locked = set()
@@ -86,11 +86,11 @@ def test_a_site_that_says_the_same_on_each_answer_costs_a_statement_between_two_
     database = Database(monkeypatch)
     watcher = RecallWatcher(lambda _recalls, _asked_at: None, lambda: None)
     database.watcher = watcher
-    database.answer = Rest(site="loud.example", slot_id=1, seconds=1.0, is_refusal=False)
+    database.answer = SiteRest(site="loud.example", slot_id=1, seconds=1.0, is_refusal=False)
     try:
         watcher.rest(database.answer)
         wait_for(lambda: len(database.asked_at) >= 10, 10, "some questions")
-        watcher.rest(Rest(site="other.example", slot_id=2))
+        watcher.rest(SiteRest(site="other.example", slot_id=2))
         wait_for(lambda: "other.example" in database.told, 10, "the other site to be told of")
     finally:
         assert watcher.close(10)
@@ -105,7 +105,7 @@ def test_what_cannot_be_stored_of_one_site_holds_up_no_other(monkeypatch: pytest
     watcher = RecallWatcher(lambda _recalls, _asked_at: None, lambda: None)
     try:
         for site in ("odd.example", "a.example", "b.example"):
-            watcher.rest(Rest(site=site, slot_id=1))
+            watcher.rest(SiteRest(site=site, slot_id=1))
         wait_for(lambda: len(database.told) == 3, 10, "all sites to be told of")
     finally:
         assert watcher.close(10)

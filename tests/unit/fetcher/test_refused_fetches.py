@@ -4,14 +4,16 @@ import json
 
 from weir.ratelimit.pacing import NEVER, Confirmation, Run
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Job, Outcome
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, FetchOutcome, Job
+from weir.workers.fetches.models import FetchState
 
 CHANCE = 0.5
 TEMPORARY = (403, 413, 420)  # below 500: answers as any, unless they refuse
 
 
-def ends(status: int, *headers: tuple[str, str], refusing: tuple[int, ...] | None = None, attempts: int = 0) -> Outcome:
+def ends(
+    status: int, *headers: tuple[str, str], refusing: tuple[int, ...] | None = None, attempts: int = 0
+) -> FetchOutcome:
     run = Run(interval_s=1, burst=1, start_until=10, use_until=10, confirmation=Confirmation(asked_at=NEVER))
     job = Job(
         fetch_id=7,
@@ -44,11 +46,15 @@ def test_what_refuses_is_tried_again_and_what_does_not_is_a_result() -> None:
             ([after], (429, 503), False),
         ]:
             outcome = ends(status, *headers, refusing=refusing)
-            assert (outcome.state == State.QUEUED, outcome.attempted) == (is_again, True), (status, headers, refusing)
+            assert (outcome.state == FetchState.QUEUED, outcome.attempted) == (is_again, True), (
+                status,
+                headers,
+                refusing,
+            )
             assert outcome.error == (f"the site answered {status}" if is_again else "")
             assert (outcome.delay_s > 0) is is_again
-    assert ends(403, after, attempts=2).state == State.FAILED, "the last attempt is the last"
-    assert ends(200, quota).state == State.DONE, "a quota that is used up is no refusal"
+    assert ends(403, after, attempts=2).state == FetchState.FAILED, "the last attempt is the last"
+    assert ends(200, quota).state == FetchState.DONE, "a quota that is used up is no refusal"
 
 
 def test_the_error_of_a_fetch_says_whether_its_site_refused() -> None:
@@ -66,14 +72,14 @@ def test_the_error_of_a_fetch_says_whether_its_site_refused() -> None:
         assert ends(status, after).error == f"the site answered {status}"
     for status in (500, 503):
         outcome = ends(status, after, refusing=(429,))
-        assert (outcome.state, outcome.error) == (State.QUEUED, f"the site answered {status}")
+        assert (outcome.state, outcome.error) == (FetchState.QUEUED, f"the site answered {status}")
 
 
 def test_a_redirect_is_followed_when_its_retry_after_is_over() -> None:
     """No attempt is counted for it; it says why it waits, and for how long; one that leads nowhere fails at once."""
     outcome = ends(302, ("Location", "/b"), ("Retry-After", "12"))
-    assert (outcome.state, outcome.attempted, outcome.delay_s) == (State.QUEUED, False, 12.0)
+    assert (outcome.state, outcome.attempted, outcome.delay_s) == (FetchState.QUEUED, False, 12.0)
     assert (outcome.hop_url, "in 12 s" in outcome.error) == ("https://example.com/b", True)
     assert ends(302, ("Location", "/b")).delay_s == 0.0
-    assert ends(302, ("Location", "ftp://b/"), ("Retry-After", "12")).state == State.FAILED
+    assert ends(302, ("Location", "ftp://b/"), ("Retry-After", "12")).state == FetchState.FAILED
     assert json.loads(ends(302, ("Retry-After", "12")).headers or "") == [["Retry-After", "12"]]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from weir.workers.fetches.fetcher.refusals import rests
 from weir.workers.fetches.fetcher.refusals.asked import Asked
-from weir.workers.fetches.fetcher.refusals.rests import AGAIN_AFTER_S, MOST_TOLD, Rest, ToldQuotas, merged
+from weir.workers.fetches.fetcher.refusals.rests import AGAIN_AFTER_S, MOST_TOLD, SiteRest, ToldQuotas, merged
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 LONGEST_S = 3_600.0
@@ -19,19 +19,19 @@ def test_rests_of_one_site_are_one_that_asks_for_the_most() -> None:
     """Hundreds at once cost one statement a site; one more where some state a moment, or refuse nothing."""
     assert merged(
         [
-            Rest(site="a", slot_id=5, seconds=3.0, reason="three"),
-            Rest(site="b", slot_id=6),
-            Rest(site="a", slot_id=4, seconds=8.0, reason="eight"),
-            Rest(site="a", slot_id=7, until=AT, reason="late"),
-            Rest(site="a", slot_id=3, until=AT - timedelta(1), reason="early"),
-            Rest(site="a", slot_id=9, seconds=60.0, is_refusal=False),
-            Rest(site="b", slot_id=2, error="no connection"),
+            SiteRest(site="a", slot_id=5, seconds=3.0, reason="three"),
+            SiteRest(site="b", slot_id=6),
+            SiteRest(site="a", slot_id=4, seconds=8.0, reason="eight"),
+            SiteRest(site="a", slot_id=7, until=AT, reason="late"),
+            SiteRest(site="a", slot_id=3, until=AT - timedelta(1), reason="early"),
+            SiteRest(site="a", slot_id=9, seconds=60.0, is_refusal=False),
+            SiteRest(site="b", slot_id=2, error="no connection"),
         ]
     ) == [
-        Rest(site="a", slot_id=5, seconds=8.0, reason="eight"),
-        Rest(site="b", slot_id=6),
-        Rest(site="a", slot_id=7, until=AT, reason="late"),
-        Rest(site="a", slot_id=9, seconds=60.0, is_refusal=False),
+        SiteRest(site="a", slot_id=5, seconds=8.0, reason="eight"),
+        SiteRest(site="b", slot_id=6),
+        SiteRest(site="a", slot_id=7, until=AT, reason="late"),
+        SiteRest(site="a", slot_id=9, seconds=60.0, is_refusal=False),
     ]
 
 

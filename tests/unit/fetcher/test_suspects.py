@@ -16,8 +16,8 @@ from weir.workers.backoff import LONGEST_S
 from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
 from weir.workers.fetches.fetcher.results import writer
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Event, HeldBytes, Outcome
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, Event, FetchOutcome, HeldBytes
+from weir.workers.fetches.models import FetchState
 
 __all__ = ["store"]  # a fixture
 
@@ -46,7 +46,7 @@ def test_a_suspect_is_read_last_and_alone(store: Store, in_hand: list[int], monk
     """Once it is known to be in hand, and all others are stored. What was lost once, as all of a fetcher's, is none."""
     judged: list[tuple[int, list[int]]] = []
 
-    def seen(event: Event, **options: object) -> Outcome:
+    def seen(event: Event, **options: object) -> FetchOutcome:
         judged.append((event.job.fetch_id, in_hand[:]))
         return judge(event, **options)  # type: ignore[arg-type]  # as they were given
 
@@ -67,7 +67,7 @@ def test_what_comes_meanwhile_does_not_wait_for_all_suspects(
     steps: list[tuple[str, int]] = []
     what_came, suspects = writer.Writer._judge_what_came, writer.Writer._store_suspects
 
-    def slow(event: Event, **options: object) -> Outcome:
+    def slow(event: Event, **options: object) -> FetchOutcome:
         now[0] += 0.04
         return judge(event, **options)  # type: ignore[arg-type]  # as they were given
 
@@ -99,10 +99,10 @@ def test_a_suspect_goes_back_before_its_lease_is_over(store: Store, monkeypatch:
         pass
     *alone, given_back = store.statements[1:]
     assert [[outcome.fetch_id for outcome in each] for each in alone] == [[fetch] for fetch in range(1, 7)]
-    assert {outcome.state for [outcome] in alone} == {State.DONE}
+    assert {outcome.state for [outcome] in alone} == {FetchState.DONE}
     assert [outcome.fetch_id for outcome in given_back] == list(range(7, 101))
     for told in given_back:
-        assert (told.state, told.attempted, told.slot_used, told.is_lost) == (State.QUEUED, False, True, False)
+        assert (told.state, told.attempted, told.slot_used, told.is_lost) == (FetchState.QUEUED, False, True, False)
         assert 0 < told.delay_s <= LONGEST_S
     assert len({outcome.delay_s for outcome in given_back}) == len(given_back), "not all at the same time"
 
@@ -125,7 +125,7 @@ def test_what_is_not_read_in_time_when_the_fetcher_stops_goes_back_unread(
     monkeypatch.setattr(writer, "GIVING_BACK_S", 60.0, raising=False)
     is_read, may_end = threading.Event(), threading.Event()
 
-    def slow(event: Event, **options: object) -> Outcome:
+    def slow(event: Event, **options: object) -> FetchOutcome:
         if event.job.fetch_id == gated and options["budget_s"] is None:
             is_read.set()
             assert may_end.wait(60)
@@ -147,9 +147,9 @@ def test_what_is_not_read_in_time_when_the_fetcher_stops_goes_back_unread(
     became = {outcome.fetch_id: outcome for outcomes in store.statements for outcome in outcomes}
     given_back = {2 if gated == 1 else 31, 4, 5, 61}
     assert became.keys() == {gated, *given_back}
-    assert became[gated].state in {State.DONE, State.FAILED}
+    assert became[gated].state in {FetchState.DONE, FetchState.FAILED}
     for fetch in given_back:
         told = became[fetch]
-        assert (told.state, told.attempted, told.slot_used, told.error) == (State.QUEUED, False, True, "")
+        assert (told.state, told.attempted, told.slot_used, told.error) == (FetchState.QUEUED, False, True, "")
     assert in_hand == ([1] if gated == 1 else [])
     assert sum(store.freed) == len(became)

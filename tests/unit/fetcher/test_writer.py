@@ -16,8 +16,8 @@ from weir.workers.fetches.fetcher.results import costly, decoding, writer
 from weir.workers.fetches.fetcher.results.contents import UNREAD
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Event, HeldBytes, Outcome
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, Event, FetchOutcome, HeldBytes
+from weir.workers.fetches.models import FetchState
 
 EMPTY = gzip.compress(b"", mtime=0)
 MEMBERS = gzip.compress(EMPTY * (CAP // len(EMPTY)), mtime=0)  # 13 KB that take as long as they may
@@ -37,12 +37,12 @@ class Store:
     """Stands for PostgreSQL: takes what is stored, one list a statement, once it may."""
 
     def __init__(self) -> None:
-        self.statements: list[list[Outcome]] = []
+        self.statements: list[list[FetchOutcome]] = []
         self.freed: list[int] = []
         self.is_asked = threading.Event()
         self.may_go_on = threading.Event()
 
-    def __call__(self, outcomes: list[Outcome]) -> None:
+    def __call__(self, outcomes: list[FetchOutcome]) -> None:
         self.is_asked.set()
         assert self.may_go_on.wait(60)
         self.statements.append(outcomes)
@@ -95,8 +95,8 @@ def test_what_is_judged_quickly_is_stored_before_what_is_costly(store: Store) ->
     last_honest = max(place for place, ids in enumerate(store.ids) if set(ids) - their_ids)
     assert sum(in_each[: last_honest + 1]) <= 4  # of twelve
     outcomes = {outcome.fetch_id: outcome for outcomes in store.statements for outcome in outcomes}
-    assert {outcomes[event.job.fetch_id].state for event in honest} == {State.DONE}
-    assert {outcomes[number].state for number in their_ids} == {State.FAILED}
+    assert {outcomes[event.job.fetch_id].state for event in honest} == {FetchState.DONE}
+    assert {outcomes[number].state for number in their_ids} == {FetchState.FAILED}
     assert "to decompress" in outcomes[10].error
 
 
@@ -121,14 +121,14 @@ def test_many_sites_whose_answers_are_costly_hold_up_no_others(store: Store, mon
         pass
     before_last = store.ids[: max(place for place, ids in enumerate(store.ids) if max(ids) >= 1_000)]
     assert sum(0 < number < 1_000 for ids in before_last for number in ids) < 30
-    assert {outcome.state for outcomes in store.statements for outcome in outcomes} == {State.DONE}
+    assert {outcome.state for outcomes in store.statements for outcome in outcomes} == {FetchState.DONE}
 
 
 def test_a_step_ends_by_time_whatever_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event takes 20 ms here, and 100 of them wait: a statement has those of a PERIOD."""
     now = [0.0]
 
-    def slow(event: Event, **options: object) -> Outcome:
+    def slow(event: Event, **options: object) -> FetchOutcome:
         now[0] += 0.02
         return judge(event, **options)  # type: ignore[arg-type]  # as they were given
 
@@ -232,5 +232,5 @@ def test_an_overdue_answer_is_tried_again(store: Store, monkeypatch: pytest.Monk
     with writing(store, [hostile(site, site) for site in (1, 2, 3)]):
         pass
     became = {outcome.fetch_id: outcome for outcomes in store.statements for outcome in outcomes}
-    assert [(became[number].state, became[number].error) for number in (2, 3)] == [(State.QUEUED, UNREAD)] * 2
-    assert became[1].state == State.FAILED
+    assert [(became[number].state, became[number].error) for number in (2, 3)] == [(FetchState.QUEUED, UNREAD)] * 2
+    assert became[1].state == FetchState.FAILED

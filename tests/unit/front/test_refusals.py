@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from project.front.refusals import Refused, refuse
+from project.front.refusals import RequestRefused, refuse
 from tests.unit.front.asgi import Client, scope
 
 STATUSES = (400, 408, 413, 431, 503)  # of all that is refused in this package
@@ -13,7 +13,9 @@ STATUSES = (400, 408, 413, 431, 503)  # of all that is refused in this package
 
 def refused(status: int, path: str, root_path: str = "") -> Client:
     client = Client()
-    asyncio.run(refuse(Refused(status, "Why.", 1), {**scope(root_path + path), "root_path": root_path}, client.send))
+    asyncio.run(
+        refuse(RequestRefused(status, "Why.", 1), {**scope(root_path + path), "root_path": root_path}, client.send)
+    )
     assert (client.status, client.headers[b"connection"], client.headers[b"retry-after"]) == (status, b"close", b"1")
     return client
 

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from tests.unit.mail import mail_reader
 from weir.workers.mail import addresses, kinds
 from weir.workers.mail.addresses import CannotBeWritten
-from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.kinds import Content, EmailAttachment
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import Phase
@@ -339,14 +339,14 @@ def test_what_no_program_finds_in_a_header_of_a_list_is_refused(name: str, value
 )
 def test_a_file_has_its_name_as_programs_read_it(name: str, parameter: str) -> None:
     """In quotes where nobody reads it otherwise, else as RFC 2231 has it."""
-    *_, (part, _) = mail_reader.leaves(content_of(attachments=[Attachment(name, b"x", "application/pdf")]))
+    *_, (part, _) = mail_reader.leaves(content_of(attachments=[EmailAttachment(name, b"x", "application/pdf")]))
     assert part.get("Content-Disposition") == f"attachment; {parameter}"
 
 
 @pytest.mark.parametrize("name", ["日本" * 30, "\N{GRINNING FACE}x" * 60, "ü" * 255, '"' * 255])
 def test_a_long_name_of_a_file_stands_on_several_lines(name: str) -> None:
     """No letter is cut."""
-    content = content_of(attachments=[Attachment(name, b"x", "application/pdf")])
+    content = content_of(attachments=[EmailAttachment(name, b"x", "application/pdf")])
     *_, (part, _) = mail_reader.leaves(content)
     assert mail_reader.value_and_parameters(part.get("Content-Disposition"))[1] == {"filename": name}
     sections = re.findall(rb"\r\n filename\*\d+\*=(?:utf-8'')?([^;\r]+)", content)
@@ -367,7 +367,7 @@ def test_a_long_name_of_a_file_stands_on_several_lines(name: str) -> None:
 )
 def test_a_file_has_the_type_that_it_was_given(content_type: str) -> None:
     """With its parameters."""
-    *_, (part, came) = mail_reader.leaves(content_of(attachments=[Attachment("x", b"x", content_type)]))
+    *_, (part, came) = mail_reader.leaves(content_of(attachments=[EmailAttachment("x", b"x", content_type)]))
     assert (part.get("Content-Type"), came) == (content_type, b"x")
 
 
@@ -392,22 +392,22 @@ def test_a_file_has_the_type_that_it_was_given(content_type: str) -> None:
 def test_a_type_that_is_none_is_refused(content_type: str) -> None:
     """The sentence says what one looks like."""
     with pytest.raises(CannotBeWritten, match=r"cannot be attached as .*: write a type such as image/png"):
-        content_of(attachments=[Attachment("x", b"x", content_type)])
+        content_of(attachments=[EmailAttachment("x", b"x", content_type)])
 
 
 @pytest.mark.parametrize(
     ("attachment", "words"),
     [
-        (Attachment("x" * 256, b"x"), "255 characters at most"),
-        (Attachment("x", b"x", "image/png\r\nBcc: a@b.example"), "control character in the type"),
-        (Attachment("x", b"x", "image/png", "a b"), "ASCII letters, .* no blanks"),
-        (Attachment("x", b"x", "image/png", "ü"), "ASCII letters, such as logo"),
-        (Attachment("x", b"x", "image/png", "<x>"), "ASCII letters, .* without < and >"),
-        (Attachment("x\x00", b"x"), "control character in the name"),
-        (Attachment("x\ud800", b"x"), "control character in the name"),
+        (EmailAttachment("x" * 256, b"x"), "255 characters at most"),
+        (EmailAttachment("x", b"x", "image/png\r\nBcc: a@b.example"), "control character in the type"),
+        (EmailAttachment("x", b"x", "image/png", "a b"), "ASCII letters, .* no blanks"),
+        (EmailAttachment("x", b"x", "image/png", "ü"), "ASCII letters, such as logo"),
+        (EmailAttachment("x", b"x", "image/png", "<x>"), "ASCII letters, .* without < and >"),
+        (EmailAttachment("x\x00", b"x"), "control character in the name"),
+        (EmailAttachment("x\ud800", b"x"), "control character in the name"),
     ],
 )
-def test_a_file_that_programs_do_not_take_is_refused(attachment: Attachment, words: str) -> None:
+def test_a_file_that_programs_do_not_take_is_refused(attachment: EmailAttachment, words: str) -> None:
     """With a sentence."""
     with pytest.raises(CannotBeWritten, match=words):
         content_of(attachments=[attachment], html="<p>Hello")
@@ -518,7 +518,7 @@ ATTACHED = [
 @pytest.mark.parametrize("line", ATTACHED)
 def test_nothing_is_added_to_an_attached_email(line: bytes) -> None:
     """Its headers are not decoded; what cannot be transmitted in them is encoded."""
-    file = Attachment("x.eml", line + b"\r\nX-Next: 1\r\n\r\nHello\x00\r\n", "message/rfc822")
+    file = EmailAttachment("x.eml", line + b"\r\nX-Next: 1\r\n\r\nHello\x00\r\n", "message/rfc822")
     *_, (_, came) = mail_reader.leaves(content_of(attachments=[file]))
     inner = mail_reader.read(came)
     assert [name for name, _ in inner.headers] == [
@@ -542,6 +542,6 @@ def test_nothing_is_added_to_an_attached_email(line: bytes) -> None:
 def test_letters_of_an_attached_email_come_as_letters(given: str, written: str) -> None:
     """They are in UTF-8, as today's mail programs write them, or in ISO 8859-1."""
     for charset in ("utf-8", "iso-8859-1"):
-        file = Attachment("x.eml", f"X-Tag: {given}\r\n\r\nHello\r\n".encode(charset), "message/rfc822")
+        file = EmailAttachment("x.eml", f"X-Tag: {given}\r\n\r\nHello\r\n".encode(charset), "message/rfc822")
         *_, (_, came) = mail_reader.leaves(content_of(attachments=[file]))
         assert mail_reader.read(came).get("X-Tag") == written

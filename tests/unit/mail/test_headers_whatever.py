@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from tests.unit.mail import mail_reader
 from weir.workers.mail import addresses, kinds
-from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.kinds import Content, EmailAttachment
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
 from weir.workers.mail.rendering import render
@@ -136,7 +136,7 @@ def test_a_name_need_not_be_in_quotes(name: str) -> None:
 @example(name="<>", content=b"", inline=True)
 def test_a_file_comes_by_the_name_that_it_was_given(name: str, content: bytes, inline: bool) -> None:
     """With its bytes, also as a picture in the HTML."""
-    file = Attachment(name, content, "image/png", "logo" if inline else "")
+    file = EmailAttachment(name, content, "image/png", "logo" if inline else "")
     message = written(Content(subject="Hello", text="Hello", html="<p>Hello", attachments=[file]))
     *_, (part, came) = mail_reader.leaves(message.content)
     assert came == content

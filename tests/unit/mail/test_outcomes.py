@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import outcomes
 from weir.workers.mail.sending.outcomes import History
 from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
@@ -28,20 +28,20 @@ def before(attempts: int, **changes: Any) -> History:
 @pytest.mark.parametrize(
     ("error", "earlier", "state", "phase"),
     [
-        (LATER, 0, State.PENDING, Phase.NOT_BEGUN),
-        (LATER, 3, State.PENDING, Phase.NOT_BEGUN),
-        (LATER, 4, State.FAILED, Phase.NOT_BEGUN),
-        (LATER, 9, State.FAILED, Phase.NOT_BEGUN),
-        (CUT, 0, State.PENDING, Phase.BEFORE_DOT),
-        (CUT, 4, State.FAILED, Phase.BEFORE_DOT),
-        (NEVER, 0, State.FAILED, Phase.NOT_BEGUN),
-        (AFTER_ALL, 0, State.FAILED, Phase.AFTER_DOT),
-        (LOST, 0, State.UNKNOWN, Phase.AFTER_DOT),
-        (LOST, 4, State.UNKNOWN, Phase.AFTER_DOT),
+        (LATER, 0, EmailState.PENDING, Phase.NOT_BEGUN),
+        (LATER, 3, EmailState.PENDING, Phase.NOT_BEGUN),
+        (LATER, 4, EmailState.FAILED, Phase.NOT_BEGUN),
+        (LATER, 9, EmailState.FAILED, Phase.NOT_BEGUN),
+        (CUT, 0, EmailState.PENDING, Phase.BEFORE_DOT),
+        (CUT, 4, EmailState.FAILED, Phase.BEFORE_DOT),
+        (NEVER, 0, EmailState.FAILED, Phase.NOT_BEGUN),
+        (AFTER_ALL, 0, EmailState.FAILED, Phase.AFTER_DOT),
+        (LOST, 0, EmailState.UNKNOWN, Phase.AFTER_DOT),
+        (LOST, 4, EmailState.UNKNOWN, Phase.AFTER_DOT),
     ],
 )
 def test_what_is_certainly_not_accepted_is_tried_again_and_what_may_be_never(
-    error: Refused | BrokenOff | OutcomeUnknown, earlier: int, state: State, phase: Phase
+    error: Refused | BrokenOff | OutcomeUnknown, earlier: int, state: EmailState, phase: Phase
 ) -> None:
     """Temporary refusals until the attempts are used up; permanent ones fail; nobody guesses after the dot."""
     outcome = outcomes.of_failure(error, before(earlier))
@@ -62,8 +62,8 @@ def test_the_next_attempt_comes_later_each_time_but_within_an_hour(earlier: int,
 def test_what_could_not_be_written_fails_and_what_is_given_back_is_as_if_it_had_not_been_tried() -> None:
     """Neither counts as an attempt."""
     unwritten, back = outcomes.cannot_be_written("no address"), outcomes.given_back("the server is down")
-    assert (unwritten.state, unwritten.attempts, unwritten.last_reply) == (State.FAILED, 0, "no address")
-    assert (back.state, back.attempts, back.retry_in_s) == (State.PENDING, 0, 1.0)
+    assert (unwritten.state, unwritten.attempts, unwritten.last_reply) == (EmailState.FAILED, 0, "no address")
+    assert (back.state, back.attempts, back.retry_in_s) == (EmailState.PENDING, 0, 1.0)
 
 
 def test_who_gives_up_says_after_how_many_attempts() -> None:
@@ -78,22 +78,22 @@ CONFLICT = Refused("409 concurrent requests", Phase.NOT_BEGUN, is_permanent=Fals
 @pytest.mark.parametrize(
     ("error", "asked_again", "key_known_for_s", "state", "settled"),
     [
-        (LOST, False, 3_600, State.PENDING, False),
-        (LOST, True, 3_600, State.PENDING, False),
-        (LOST, True, 0.5, State.UNKNOWN, False),
-        (CUT, True, 3_600, State.PENDING, False),
-        (CONFLICT, True, 3_600, State.PENDING, False),
-        (CONFLICT, True, 0.5, State.UNKNOWN, False),
-        (CONFLICT, False, 3_600, State.PENDING, True),
-        (NEVER, True, 3_600, State.PENDING, False),
-        (NEVER, False, 3_600, State.FAILED, True),
+        (LOST, False, 3_600, EmailState.PENDING, False),
+        (LOST, True, 3_600, EmailState.PENDING, False),
+        (LOST, True, 0.5, EmailState.UNKNOWN, False),
+        (CUT, True, 3_600, EmailState.PENDING, False),
+        (CONFLICT, True, 3_600, EmailState.PENDING, False),
+        (CONFLICT, True, 0.5, EmailState.UNKNOWN, False),
+        (CONFLICT, False, 3_600, EmailState.PENDING, True),
+        (NEVER, True, 3_600, EmailState.PENDING, False),
+        (NEVER, False, 3_600, EmailState.FAILED, True),
     ],
 )
 def test_a_relay_that_knows_the_key_is_asked_again_while_it_does(
     error: Refused | BrokenOff | OutcomeUnknown,
     asked_again: bool,
     key_known_for_s: float,
-    state: State,
+    state: EmailState,
     settled: bool,
 ) -> None:
     """However many attempts there were; what an earlier attempt left open, only an answer about the e-mail settles."""

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from weir.workers.mail import kinds
 from weir.workers.mail.addresses import CannotBeWritten, canonical
-from weir.workers.mail.kinds import Attachment, Content
+from weir.workers.mail.kinds import Content, EmailAttachment
 from weir.workers.mail.models import Email
 from weir.workers.mail.rendering import Rendered, message_id, render
 
@@ -77,8 +77,8 @@ def test_files_go_along_and_pictures_stand_in_the_html() -> None:
     content = note(
         html='<img src="cid:logo">',
         attachments=[
-            Attachment("Rechnung Ä.pdf", b"%PDF\r\n\x00", "application/pdf"),
-            Attachment("l.png", PNG, "image/png", "logo"),
+            EmailAttachment("Rechnung Ä.pdf", b"%PDF\r\n\x00", "application/pdf"),
+            EmailAttachment("l.png", PNG, "image/png", "logo"),
         ],
     )
     kinds._kinds["note"] = lambda: content
@@ -95,7 +95,7 @@ def test_files_go_along_and_pictures_stand_in_the_html() -> None:
 
 def test_a_picture_without_an_html_to_stand_in_goes_along() -> None:
     """As any other file."""
-    kinds._kinds["note"] = lambda: note(html="", attachments=[Attachment("l.png", PNG, "image/png", "logo")])
+    kinds._kinds["note"] = lambda: note(html="", attachments=[EmailAttachment("l.png", PNG, "image/png", "logo")])
     (picture,) = parsed(render(email())).iter_attachments()
     assert (picture.get_filename(), picture.get_content()) == ("l.png", PNG)
 
@@ -112,7 +112,7 @@ ATTACHED = (
 @pytest.mark.parametrize("recipient", ["kim@customers.example", "jürgen@customers.example"])
 def test_an_email_goes_along_as_an_email(content_type: str, recipient: str) -> None:
     """Not in base64 (RFC 2046, 5.2.1), but in seven bits like all else, and its headers as they were."""
-    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", ATTACHED, content_type)])
+    kinds._kinds["note"] = lambda: note(attachments=[EmailAttachment("x.eml", ATTACHED, content_type)])
     content = render(email(recipient=recipient)).content
     assert not re.search(rb"(?<!\r)\n|\r(?!\n)", content)
     assert content.replace(f"To: {recipient}".encode(), b"").isascii()
@@ -128,7 +128,9 @@ def test_an_email_goes_along_as_an_email(content_type: str, recipient: str) -> N
 
 def test_an_email_in_the_html_goes_along_as_an_email() -> None:
     """As a picture would, by its name."""
-    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", b"Subject: Re\n\nHi", "message/rfc822", "x")])
+    kinds._kinds["note"] = lambda: note(
+        attachments=[EmailAttachment("x.eml", b"Subject: Re\n\nHi", "message/rfc822", "x")]
+    )
     (part,) = [part for part in parsed(render(email())).walk() if part.get_content_type() == "message/rfc822"]
     assert (part["Content-ID"], part.get_content()["Subject"]) == ("<x>", "Re")
 
@@ -136,7 +138,7 @@ def test_an_email_in_the_html_goes_along_as_an_email() -> None:
 @pytest.mark.parametrize("content", [b"", b"%PDF-1.7\n\x00", b"\nSubject: Re\n\n"])
 def test_what_is_no_email_does_not_go_along_as_one(content: bytes) -> None:
     """Mail programs would show nothing of it."""
-    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", content, "message/rfc822")])
+    kinds._kinds["note"] = lambda: note(attachments=[EmailAttachment("x.eml", content, "message/rfc822")])
     with pytest.raises(CannotBeWritten, match=r"'x\.eml' has no headers, so it is no e-mail: .* application/octet-str"):
         render(email())
 
@@ -147,7 +149,7 @@ def test_what_is_no_email_does_not_go_along_as_one(content: bytes) -> None:
 )
 def test_types_that_are_made_of_parts_are_refused(content_type: str) -> None:
     """They must not be in base64: the sentence says which type to give instead."""
-    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", ATTACHED, content_type)])
+    kinds._kinds["note"] = lambda: note(attachments=[EmailAttachment("x.eml", ATTACHED, content_type)])
     with pytest.raises(CannotBeWritten, match=r"'x\.eml' cannot be attached as .*: give .*message/rfc822"):
         render(email())
 
@@ -155,12 +157,12 @@ def test_types_that_are_made_of_parts_are_refused(content_type: str) -> None:
 @pytest.mark.parametrize(
     ("attachment", "where"),
     [
-        (Attachment("l.png\r\nBcc: a@b.example", PNG, "image/png"), "the name of an attachment"),
-        (Attachment("l.png\nX: y", PNG, "image/png", "logo"), "the name of an attachment"),
-        (Attachment("l.png", PNG, "image/png", "logo>\r\nBcc: a@b.example"), "the id of an attachment"),
+        (EmailAttachment("l.png\r\nBcc: a@b.example", PNG, "image/png"), "the name of an attachment"),
+        (EmailAttachment("l.png\nX: y", PNG, "image/png", "logo"), "the name of an attachment"),
+        (EmailAttachment("l.png", PNG, "image/png", "logo>\r\nBcc: a@b.example"), "the id of an attachment"),
     ],
 )
-def test_nor_can_a_file_that_goes_along_add_a_header(attachment: Attachment, where: str) -> None:
+def test_nor_can_a_file_that_goes_along_add_a_header(attachment: EmailAttachment, where: str) -> None:
     """Whatever a customer calls it."""
     kinds._kinds["note"] = lambda: note(attachments=[attachment])
     with pytest.raises(CannotBeWritten, match=f"control character in {where}"):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from weir.workers.mail.transports.replies import Step, Verdict, judge, status
+from weir.workers.mail.transports.replies import ReplyVerdict, SmtpStep, judge, status
 
-ENTRY, MAIL, RCPT, DATA, CONTENT = Step
-GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict
+ENTRY, MAIL, RCPT, DATA, CONTENT = SmtpStep
+GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = ReplyVerdict
 
 
 REPLIES = (
@@ -161,7 +161,7 @@ def test_a_reply_means_what_its_step_code_status_and_words_say() -> None:
 
 @pytest.mark.parametrize("step", [MAIL, RCPT])
 @pytest.mark.parametrize("code", [550, 553])
-def test_a_server_without_enhanced_codes_refuses_letters_by_these(step: Step, code: int) -> None:
+def test_a_server_without_enhanced_codes_refuses_letters_by_these(step: SmtpStep, code: int) -> None:
     """RFC 6531, 3.5: then it is this e-mail, not us."""
     assert judge(step, code, "Not these letters", is_utf8=True) == NEVER
     assert judge(MAIL, code, "Not you") == HELD
@@ -186,7 +186,7 @@ def test_an_enhanced_status_code_stands_first_and_has_the_class_of_its_code(code
 
 def test_every_refusal_means_something() -> None:
     """RFC 5321, 4.3.2: the first digit decides where nothing else does; 503 alone is out of step."""
-    meant = {(step, code): judge(step, code, "Hm") for step in Step for code in range(400, 600)}
+    meant = {(step, code): judge(step, code, "Hm") for step in SmtpStep for code in range(400, 600)}
     assert {case for case, verdict in meant.items() if verdict == UNCLEAR} == {
         (step, 503) for step in (MAIL, RCPT, DATA)
     }

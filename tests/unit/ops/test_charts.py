@@ -1,6 +1,6 @@
 """Charts: what is drawn, what is a gap, and what is said in words."""
 
-from weir.ops.charts import Chart, Gap, Series, chart
+from weir.ops.charts import Chart, ChartGap, Series, chart
 
 
 def drawn(*values: float | None, more: tuple[float | None, ...] = ()) -> Chart:
@@ -13,7 +13,7 @@ def drawn(*values: float | None, more: tuple[float | None, ...] = ()) -> Chart:
 def test_a_step_of_which_nothing_is_known_is_a_gap_and_no_zero() -> None:
     """The area ends before it, and begins again behind it."""
     found = drawn(1, None, None, 2)
-    assert found.gaps == (Gap(first=1, points=2),)
+    assert found.gaps == (ChartGap(first=1, points=2),)
     [(_, path)] = found.areas
     assert path == "M0 100V50H1V100zM3 100V0H4V100z"
     assert "Of 2 of 4 steps of 1 h, nothing is known." in found.alternative

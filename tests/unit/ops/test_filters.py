@@ -2,9 +2,9 @@
 
 from django.http import QueryDict
 
-from weir.ops.filters import Choice, Filters, Text
+from weir.ops.filters import Choice, PageFilters, Text
 
-FILTERS = Filters(
+FILTERS = PageFilters(
     Text(name="search", label="Search"),
     Choice(name="state", label="State", values=("queued", "done")),
     Choice(name="sort", label="Order", values=lambda: ["name", "backlog"], default="backlog"),

@@ -9,7 +9,7 @@ from django.db import OperationalError
 
 from tests.waiting import wait_for
 from weir.ops import snapshots
-from weir.ops.snapshots import Snapshot, Snapshots
+from weir.ops.snapshots import OverviewSnapshot, Snapshots
 from weir.postgres import bounded
 
 
@@ -28,7 +28,7 @@ def test_one_thread_looks_and_the_others_get_what_it_saw() -> None:
         may_end.wait(10)
         return len(looks)
 
-    snapshot: Snapshot[int] = Snapshot()
+    snapshot: OverviewSnapshot[int] = OverviewSnapshot()
     got: list[int | None] = []
     threads = [threading.Thread(target=lambda: got.append(snapshot.get(look).value)) for _ in range(8)]
     for thread in threads:
@@ -52,7 +52,7 @@ def test_while_one_looks_again_the_others_get_the_last_look(monkeypatch: pytest.
             may_end.wait(10)
         return answer
 
-    snapshot: Snapshot[int] = Snapshot(least_life_s=0)
+    snapshot: OverviewSnapshot[int] = OverviewSnapshot(least_life_s=0)
     first = snapshot.get(look)
     assert first.value == 1
     wait_for(lambda: not first.is_fresh, 10, "the end of the first look's life")
@@ -68,14 +68,14 @@ def test_a_look_that_took_long_lives_long(monkeypatch: pytest.MonkeyPatch) -> No
     """A process spends a twentieth of its time on it, at most."""
     clock = iter([0.0, 0.5, 0.5, 0.5, 0.5, 0.5])
     monkeypatch.setattr("weir.ops.snapshots.time.monotonic", lambda: next(clock))
-    assert Snapshot[int]().get(lambda: 1).life_s == 10.0
+    assert OverviewSnapshot[int]().get(lambda: 1).life_s == 10.0
 
 
 def test_no_look_lives_for_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stood still for half a minute is looked at again soon after it goes on."""
     clock = iter([0.0, 30.0, 30.0, 30.0, 30.0, 30.0])
     monkeypatch.setattr("weir.ops.snapshots.time.monotonic", lambda: next(clock))
-    assert Snapshot[int]().get(lambda: 1).life_s == 60.0
+    assert OverviewSnapshot[int]().get(lambda: 1).life_s == 60.0
 
 
 def test_a_quick_look_lives_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_a_quick_look_lives_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> 
         return nullcontext()
 
     monkeypatch.setattr(bounded, "reading", reading)
-    snapshot: Snapshot[int] = Snapshot()
+    snapshot: OverviewSnapshot[int] = OverviewSnapshot()
     assert 2 <= snapshot.get(lambda: 1).life_s < 5
     assert snapshot.get(lambda: 2) is snapshot.get(lambda: 3)
     assert limits == [1.0]
@@ -100,14 +100,14 @@ def test_a_failure_is_said_and_never_raised() -> None:
         words = "storniere Anfrage wegen Zeitüberschreitung der Anfrage"  # as `lc_messages` says
         raise OperationalError(words) from psycopg.errors.QueryCanceled(words)
 
-    seen = Snapshot[int]().get(look)
+    seen = OverviewSnapshot[int]().get(look)
     assert seen.value is None
     assert "longer than 1 s" in seen.failure
 
     def fail() -> int:
         raise OperationalError('connection to "db.example.com" as user "weir" failed')
 
-    assert Snapshot[int]().get(fail).failure == "PostgreSQL does not answer."
+    assert OverviewSnapshot[int]().get(fail).failure == "PostgreSQL does not answer."
 
 
 def test_each_key_has_its_snapshot_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

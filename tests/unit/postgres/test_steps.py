@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from weir.postgres.timeline.steps import Reading, expected, step_s
+from weir.postgres.timeline.steps import ClockReading, expected, step_s
 
 HOUR_S = 3600.0
-BEFORE = Reading(asked_at=100.0, answered_at=100.1, database_s=1_000_000.0, steps=0, number=50)
+BEFORE = ClockReading(asked_at=100.0, answered_at=100.1, database_s=1_000_000.0, steps=0, number=50)
 
 
-def after(elapsed_s: float, *, database_s: float, round_trip_s: float = 0.1, counted: int = 1) -> Reading:
+def after(elapsed_s: float, *, database_s: float, round_trip_s: float = 0.1, counted: int = 1) -> ClockReading:
     """Return a reading that was asked for so long after the first."""
-    return Reading(
+    return ClockReading(
         asked_at=100.1 + elapsed_s,
         answered_at=100.1 + elapsed_s + round_trip_s,
         database_s=1_000_000.0 + database_s,
@@ -33,7 +33,7 @@ def after(elapsed_s: float, *, database_s: float, round_trip_s: float = 0.1, cou
         after(HOUR_S + 2, database_s=2, counted=2),  # this host's clock went ahead: nobody has counted that long
     ],
 )
-def test_a_clock_that_has_run_on(reading: Reading) -> None:
+def test_a_clock_that_has_run_on(reading: ClockReading) -> None:
     assert step_s(BEFORE, reading) == 0.0
 
 
@@ -57,7 +57,7 @@ def test_threads_that_ask_at_the_same_time_prove_no_step() -> None:
         (after(2, database_s=HOUR_S, counted=10**9), HOUR_S - 2),  # a recovery, which is no count of seconds
     ],
 )
-def test_a_clock_that_was_stepped(reading: Reading, step: float) -> None:
+def test_a_clock_that_was_stepped(reading: ClockReading, step: float) -> None:
     """By what it says at most: sites that rest by that are not asked early."""
     assert step_s(BEFORE, reading) == pytest.approx(step, abs=0.001)
 

@@ -15,7 +15,7 @@ import structlog
 from project.logs import formats
 from weir.logs import masking
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Outcome
+from weir.workers.fetches.jobs import Answer, FetchOutcome
 
 LOGGERS = "workers.masking", "celery.masking", "psycopg.pool", "psycopg"  # of structlog, another, and of a driver
 CANARY = "CaNaRy"
@@ -239,7 +239,7 @@ def test_no_text_takes_long() -> None:
         assert time.process_time() - began_at < 0.1, part
 
 
-def outcomes(location: str) -> Iterator[Outcome]:
+def outcomes(location: str) -> Iterator[FetchOutcome]:
     """Yield what becomes of answers that redirect there, the first and the last time."""
     from tests.unit.fetcher.test_outcomes import job  # noqa: PLC0415  whose table is about all else
 

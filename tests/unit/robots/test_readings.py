@@ -7,9 +7,9 @@ from dataclasses import replace
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, judge
-from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Outcome
-from weir.workers.fetches.models import RobotsState, State
-from weir.workers.fetches.robots.answers import Reading, read
+from weir.workers.fetches.jobs import Answer, Event, Failure, FetchOutcome, Flaw, Job
+from weir.workers.fetches.models import FetchState, RobotsState
+from weir.workers.fetches.robots.answers import RobotsReading, read
 from weir.workers.fetches.robots.rules import MAX_BYTES
 
 RULES = b"User-agent: *\nDisallow: /private\n"
@@ -35,29 +35,29 @@ def answer(status: int = 200, body: bytes = RULES, cut: str = "", **headers: byt
     return replace(whole, flaw=Flaw.CUT, reason=cut) if cut else whole
 
 
-def judged(event: Event) -> Outcome:
+def judged(event: Event) -> FetchOutcome:
     return judge(event, max_body=1_000, chance=0.0, allowed=Allowed(networks=(), ports=frozenset({80, 443})))
 
 
-def reading(event: Event) -> Reading:
+def reading(event: Event) -> RobotsReading:
     """Return what it means if it goes on like that to the last attempt."""
     outcome = judged(replace(event, job=replace(event.job, attempts=2)))
-    assert outcome.state in {State.DONE, State.FAILED}, event
+    assert outcome.state in {FetchState.DONE, FetchState.FAILED}, event
     return read(outcome, "Weir/0.1")
 
 
 def test_any_file_is_rules() -> None:
     for status in (200, 203, 206, 299):
-        assert reading(answer(status)) == Reading(state=RobotsState.RULES, rules=RULES.decode()), status
+        assert reading(answer(status)) == RobotsReading(state=RobotsState.RULES, rules=RULES.decode()), status
     for status in (204, 205):
-        assert reading(answer(status, b"")) == Reading(state=RobotsState.RULES), status
+        assert reading(answer(status, b"")) == RobotsReading(state=RobotsState.RULES), status
 
 
 def test_what_is_not_there_has_no_rules() -> None:
     """2.3.1.3: whatever comes with it, in whatever form."""
     for status in (400, 401, 403, 404, 410, 418, 451, 499):
         for event in (answer(status), answer(status, b"\x00", Content_Encoding=b"br"), answer(status, cut="reset")):
-            assert reading(event) == Reading(state=RobotsState.ALLOWED), event
+            assert reading(event) == RobotsReading(state=RobotsState.ALLOWED), event
 
 
 def test_a_redirect_to_nowhere_is_no_error() -> None:
@@ -74,7 +74,7 @@ def test_a_redirect_to_nowhere_is_no_error() -> None:
         replace(answer(302, Location=b"/robots.txt"), job=replace(JOB, redirects=MAX_REDIRECTS)),
         replace(answer(302, Location=b"https://b.example/"), job=replace(JOB, redirects=MAX_REDIRECTS)),
     ]:
-        assert reading(event) == Reading(state=RobotsState.ALLOWED), event
+        assert reading(event) == RobotsReading(state=RobotsState.ALLOWED), event
 
 
 def test_five_redirects_in_a_row_are_followed() -> None:
@@ -123,7 +123,7 @@ def test_an_encoding_that_cannot_be_undone_is_none() -> None:
         answer(body=zlib.compress(RULES), Content_Encoding=b"deflate"),
         answer(body=gzip.compress(GZIPPED), Content_Encoding=b"gzip, gzip"),
     ]:
-        assert reading(event) == Reading(state=RobotsState.RULES, rules=RULES.decode()), event
+        assert reading(event) == RobotsReading(state=RobotsState.RULES, rules=RULES.decode()), event
     unreadable = reading(answer(body=b"\x1f\x9d\x90\x03", Content_Encoding=b"compress"))
     assert unreadable.state == RobotsState.RULES
 
@@ -141,7 +141,7 @@ def test_one_that_is_cut_is_asked_for_again() -> None:
         answer(body=zlib.compress(RULES)[:-5], Content_Encoding=b"deflate"),
     ]:
         again = judged(event)
-        assert (again.state, again.attempted, again.content) == (State.QUEUED, True, None), event
+        assert (again.state, again.attempted, again.content) == (FetchState.QUEUED, True, None), event
         assert reading(event).state == RobotsState.UNREACHABLE, event
         assert reading(event).error.endswith("(attempt 3 of 3)"), event
 

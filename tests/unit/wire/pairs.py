@@ -4,17 +4,17 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
+from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, HttpConnection
 from weir.workers.fetches.fetcher.wire.turns import Turns
 
 
-def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
+def pair(*, opens: bool = True) -> tuple[HttpConnection, socket.socket]:
     """Return a connection that waits for a request, if it `opens`, and its other end; in a running loop."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ours = socket.create_connection(listener.getsockname())
         theirs, _ = listener.accept()
     ours.setblocking(False)
-    connection = Connection(ours, loop := asyncio.get_running_loop(), Turns(loop, every_s=SLOW_READ_EVERY_S))
+    connection = HttpConnection(ours, loop := asyncio.get_running_loop(), Turns(loop, every_s=SLOW_READ_EVERY_S))
     if opens:
         connection.open()
     return connection, theirs

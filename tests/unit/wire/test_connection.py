@@ -17,11 +17,11 @@ from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import (
     FOLLOWING,
     SLOW_READ_EVERY_S,
-    Connection,
     ConnectionClosedEarly,
     ConnectionEnded,
+    ConnectionState,
     Holder,
-    State,
+    HttpConnection,
 )
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.pool import Pool
@@ -40,7 +40,7 @@ class Unbounded:
         return True
 
 
-def run(act: Callable[[Connection, socket.socket], Awaitable[None]]) -> None:
+def run(act: Callable[[HttpConnection, socket.socket], Awaitable[None]]) -> None:
     """Do this with a connection that waits for a request, and with its other end."""
 
     async def running() -> None:
@@ -53,7 +53,7 @@ def run(act: Callable[[Connection, socket.socket], Awaitable[None]]) -> None:
         runner.run(running())
 
 
-async def asked(connection: Connection, site: socket.socket, answer: bytes) -> AnswerReader:
+async def asked(connection: HttpConnection, site: socket.socket, answer: bytes) -> AnswerReader:
     """Send a request that is answered so."""
     reader = request(connection, Unbounded())
     site.sendall(answer)
@@ -61,7 +61,7 @@ async def asked(connection: Connection, site: socket.socket, answer: bytes) -> A
     return reader
 
 
-def request(connection: Connection, memory: Holder, most_body: int = 1_000) -> AnswerReader:
+def request(connection: HttpConnection, memory: Holder, most_body: int = 1_000) -> AnswerReader:
     """Send a request; returns the reader of its answer."""
     reader = AnswerReader(most_body)
     connection.send(connection.prepare(b"GET / HTTP/1.1\r\n\r\n"), reader, memory)
@@ -96,7 +96,7 @@ SAID = {
 def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bool) -> None:
     """On a new connection and on one that has carried a request: nothing is sent, nothing is taken for an answer."""
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         if is_reused:
             await asked(connection, site, PAGE)
             connection.keep(lambda: None)
@@ -105,7 +105,7 @@ def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bo
         for _ in range(2):  # the loop has not looked since, `prepare` does
             with pytest.raises(ConnectionClosedEarly, match=SAID[what]):
                 connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
-        assert connection.state is State.CLOSED
+        assert connection.state is ConnectionState.CLOSED
 
     run(act)
 
@@ -114,13 +114,13 @@ def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bo
 def test_what_comes_while_it_is_idle_takes_it_out_of_the_pool(what: str) -> None:
     """The next request gets another connection."""
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         await asked(connection, site, PAGE)
         pool = Pool(asyncio.get_running_loop())
         pool.give_back("http://site.example", connection)
-        assert connection.state is State.IDLE
+        assert connection.state is ConnectionState.IDLE
         UNASKED[what](site)
-        await until(lambda: connection.state is State.CLOSED)
+        await until(lambda: connection.state is ConnectionState.CLOSED)
         assert pool.take("http://site.example") is None
 
     run(act)
@@ -129,7 +129,7 @@ def test_what_comes_while_it_is_idle_takes_it_out_of_the_pool(what: str) -> None
 def test_a_sleep_ends_as_soon_as_the_connection_does() -> None:
     """So another one may be opened while the slot lasts."""
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         asyncio.get_running_loop().call_later(0.01, site.close)
         with pytest.raises(ConnectionClosedEarly):
             await connection.sleep(60)
@@ -152,7 +152,7 @@ def test_how_a_connection_ends_tells_whether_the_answer_is_whole(what: str) -> N
     """A reset cuts it off, however its end is marked; what came until then is there."""
     answer, end, error = ENDS[what]
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         reader = request(connection, Unbounded())
         site.recv(1_000)  # what is unread would make a reset of each end
         site.sendall(answer)
@@ -164,7 +164,7 @@ def test_how_a_connection_ends_tells_whether_the_answer_is_whole(what: str) -> N
         else:
             with pytest.raises(error):
                 await reading
-        assert connection.state is State.CLOSED
+        assert connection.state is ConnectionState.CLOSED
         assert bytes(reader.body) == answer.partition(b"\r\n\r\n")[2]
 
     run(act)
@@ -184,7 +184,7 @@ def test_what_came_before_a_reset_is_read_and_then_the_reset(what: str, monkeypa
     monkeypatch.setattr(channel, "_buffer", memoryview(bytearray(1_000)))
     answer, error = RESETS[what]
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         reader = request(connection, Unbounded(), 50_000)
         site.recv(1_000)
         site.sendall(answer)
@@ -210,7 +210,7 @@ def test_a_connection_is_read_no_further_than_memory_allows() -> None:
             self.asked, self.go_on = self.asked + 1, go_on
             return False
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         memory = Bounded()
         request(connection, memory)
         reading = asyncio.ensure_future(connection.answer())
@@ -227,18 +227,18 @@ def test_a_connection_is_read_no_further_than_memory_allows() -> None:
 def test_its_state_follows_what_has_come_of_the_answer() -> None:
     """As the drawing in the documentation has it."""
     steps = {
-        b"HTTP/1.1 103 Early": State.HEAD,
-        b" Hints\r\n\r\n": State.INTERIM,
-        b"HTTP/1.1 200 OK\r\n": State.HEAD,
-        b"Content-Length: 100000\r\n\r\n": State.BODY,
-        b"x" * 50_000: State.BODY,
-        b"y" * 50_000: State.DONE,
+        b"HTTP/1.1 103 Early": ConnectionState.HEAD,
+        b" Hints\r\n\r\n": ConnectionState.INTERIM,
+        b"HTTP/1.1 200 OK\r\n": ConnectionState.HEAD,
+        b"Content-Length: 100000\r\n\r\n": ConnectionState.BODY,
+        b"x" * 50_000: ConnectionState.BODY,
+        b"y" * 50_000: ConnectionState.DONE,
     }
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         reader = request(connection, Unbounded(), 100_000)
         reading = asyncio.ensure_future(connection.answer())
-        assert connection.state is State.WRITTEN
+        assert connection.state is ConnectionState.WRITTEN
         for piece, state in steps.items():
             site.sendall(piece)
             await until(lambda: connection.state is state)  # noqa: B023  it is awaited here
@@ -260,7 +260,7 @@ def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(AnswerReader, "feed", counted)
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = request(connection, Unbounded(), 10_000)
         reading = asyncio.ensure_future(connection.answer())
@@ -276,14 +276,16 @@ def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch
 
 def test_the_states_lead_to_an_end() -> None:
     """From each, a connection can be closed, and from CLOSED nothing follows."""
-    assert set(FOLLOWING) == set(State)
-    assert [state for state in State if State.CLOSED not in FOLLOWING[state]] == [State.CLOSED]
+    assert set(FOLLOWING) == set(ConnectionState)
+    assert [state for state in ConnectionState if ConnectionState.CLOSED not in FOLLOWING[state]] == [
+        ConnectionState.CLOSED
+    ]
 
 
 def test_a_request_that_is_not_sent_whole_takes_its_connection_with_it() -> None:
     """An answer that comes before does not have the next request written into its middle."""
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         reader = AnswerReader(1_000)
         connection.send(connection.prepare(b"x" * 50_000_000), reader, Unbounded())
         site.sendall(PAGE)
@@ -304,7 +306,7 @@ def test_a_request_that_is_not_sent_whole_takes_its_connection_with_it() -> None
 def test_what_costs_much_to_read_shares_a_part_of_the_loop(begins: bytes, goes_on: bytes) -> None:
     """Many answers in small chunks, or with large heads, are read one after the other, and others as they come."""
 
-    async def act(connection: Connection, site: socket.socket) -> None:
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         reader = request(connection, Unbounded(), 100_000)
         site.sendall(begins)
@@ -396,7 +398,7 @@ def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
         opened.setblocking(False)
         loop = asyncio.get_running_loop()
         connection, serving = (
-            Connection(opened, loop, Turns(loop, every_s=SLOW_READ_EVERY_S)),
+            HttpConnection(opened, loop, Turns(loop, every_s=SLOW_READ_EVERY_S)),
             loop.run_in_executor(None, serve, site),
         )
         await connection.secure(Tls(ours, "127.0.0.1"), Handshakes(asyncio.get_running_loop()))

@@ -8,13 +8,13 @@ import uvloop
 
 from tests.unit.wire.pairs import pair, until
 from weir.workers.fetches.fetcher.wire import pool as pools
-from weir.workers.fetches.fetcher.wire.connection import Connection, State
+from weir.workers.fetches.fetcher.wire.connection import ConnectionState, HttpConnection
 from weir.workers.fetches.fetcher.wire.pool import Pool
 
 ORIGIN = "http://site.example"
 
 
-def run(act: Callable[[Pool, list[Connection]], Awaitable[None]]) -> None:
+def run(act: Callable[[Pool, list[HttpConnection]], Awaitable[None]]) -> None:
     """Do this with a pool and three connections, whose sites keep them open."""
 
     async def running() -> None:
@@ -34,13 +34,13 @@ def run(act: Callable[[Pool, list[Connection]], Awaitable[None]]) -> None:
 def test_the_connection_used_last_is_used_next() -> None:
     """Those that are not needed any more grow old; another origin gets none of them."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         for connection in connections:
             pool.give_back(ORIGIN, connection)
-        assert {connection.state for connection in connections} == {State.IDLE}
+        assert {connection.state for connection in connections} == {ConnectionState.IDLE}
         assert pool.take("http://other.example") is None
         assert [pool.take(ORIGIN) for _ in range(4)] == [*reversed(connections), None]
-        assert {connection.state for connection in connections} == {State.WAITING}
+        assert {connection.state for connection in connections} == {ConnectionState.WAITING}
 
     run(act)
 
@@ -48,12 +48,12 @@ def test_the_connection_used_last_is_used_next() -> None:
 def test_what_cannot_carry_another_request_is_closed() -> None:
     """Whatever it was doing."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
-        connections[0].state = State.BODY
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
+        connections[0].state = ConnectionState.BODY
         connections[1].close()
         for connection in connections[:2]:
             pool.give_back(ORIGIN, connection)
-            assert connection.state is State.CLOSED
+            assert connection.state is ConnectionState.CLOSED
         assert pool.take(ORIGIN) is None
 
     run(act)
@@ -62,7 +62,7 @@ def test_what_cannot_carry_another_request_is_closed() -> None:
 def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that comes long after the first was looked for; one that was taken out is left alone."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         pool.give_back(ORIGIN, connections[2])
         pool._sweep()
         assert pool.take(ORIGIN) is connections[2]
@@ -70,16 +70,16 @@ def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
         for connection in connections[:2]:
             pool.give_back(ORIGIN, connection)
         assert pool.take(ORIGIN) is connections[1]
-        await until(lambda: connections[0].state is State.CLOSED)
-        assert connections[1].state is State.WAITING
+        await until(lambda: connections[0].state is ConnectionState.CLOSED)
+        assert connections[1].state is ConnectionState.WAITING
         assert pool.take(ORIGIN) is None
         pool.give_back(ORIGIN, connections[2])
-        await until(lambda: connections[2].state is State.CLOSED)
+        await until(lambda: connections[2].state is ConnectionState.CLOSED)
 
     run(act)
 
 
-def waiting_since(pool: Pool, connection: Connection, seconds: float) -> None:
+def waiting_since(pool: Pool, connection: HttpConnection, seconds: float) -> None:
     """Have it wait in the pool, as if its last answer had come so long ago."""
     pool.give_back(ORIGIN, connection)
     connection.since -= seconds
@@ -88,7 +88,7 @@ def waiting_since(pool: Pool, connection: Connection, seconds: float) -> None:
 def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
     """Nor half as long, by the time of the request; those of other origins do, and all do again after a while."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         first, second, third = connections
         waiting_since(pool, first, 60)
         assert pool.take(ORIGIN) is first
@@ -96,7 +96,7 @@ def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
         for seconds, ahead_s, is_taken in ((10, 10, True), (5, 20, False)):
             waiting_since(pool, second, seconds)
             assert pool.take(ORIGIN, ahead_s) is (second if is_taken else None)
-        assert second.state is State.CLOSED
+        assert second.state is ConnectionState.CLOSED
         waiting_since(pool, third, 60)
         pool._learned.note("http://other.example", pool._learned.pop(ORIGIN))
         assert pool.take(ORIGIN) is third
@@ -110,12 +110,12 @@ def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
 def test_one_that_has_waited_for_too_long_hides_no_other() -> None:
     """It may have come back last, as it was taken in vain."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         pool._learned.note(ORIGIN, (asyncio.get_running_loop().time() + 60, 30.0))
         for connection, seconds in zip(connections, (0, 60, 60), strict=True):
             waiting_since(pool, connection, seconds)
         assert pool.take(ORIGIN) is connections[0]
-        assert {connection.state for connection in connections[1:]} == {State.CLOSED}
+        assert {connection.state for connection in connections[1:]} == {ConnectionState.CLOSED}
 
     run(act)
 
@@ -123,7 +123,7 @@ def test_one_that_has_waited_for_too_long_hides_no_other() -> None:
 def test_one_that_was_given_up_soon_tells_nothing_of_others() -> None:
     """It was not its waiting: the site may have ended, or lets a connection carry so many requests."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         waiting_since(pool, connections[0], pools.SHORTEST_S / 10)
         assert pool.take(ORIGIN) is connections[0]
         pool.gave_up(ORIGIN, connections[0])
@@ -136,13 +136,13 @@ def test_one_that_was_given_up_soon_tells_nothing_of_others() -> None:
 def test_a_connection_that_was_taken_in_vain_has_waited_since_its_last_answer() -> None:
     """The site counts from there, and not from when the request was given up."""
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         waiting_since(pool, connections[0], 60)
         assert pool.take(ORIGIN) is connections[0]
         pool.give_back(ORIGIN, connections[0])
         assert connections[0].since < asyncio.get_running_loop().time() - 50
         pool._sweep()
-        assert connections[0].state is State.CLOSED
+        assert connections[0].state is ConnectionState.CLOSED
 
     run(act)
 
@@ -159,17 +159,17 @@ def test_one_look_at_a_time_is_taken_for_old_connections(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Pool, "_sweep", counted)
 
-    async def act(pool: Pool, connections: list[Connection]) -> None:
+    async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         for connection in connections:
             pool.give_back(ORIGIN, connection)
-        await until(lambda: all(connection.state is State.CLOSED for connection in connections))
+        await until(lambda: all(connection.state is ConnectionState.CLOSED for connection in connections))
         assert len(looks) <= 5  # each 10 ms for 40 ms
         first, second = pair()
         with second:
             pool.give_back(ORIGIN, first)
             pool.close()
             pool.close()
-            assert first.state is State.CLOSED
+            assert first.state is ConnectionState.CLOSED
             looks.clear()
             await asyncio.sleep(0.05)  # what must not happen has time for it
             assert not looks

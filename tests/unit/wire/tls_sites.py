@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA384
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from tests.unit.wire.pairs import pair
-from weir.workers.fetches.fetcher.wire.connection import Connection
+from weir.workers.fetches.fetcher.wire.connection import HttpConnection
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import Tls, context
 
@@ -50,7 +50,7 @@ class Records:
         return announced
 
 
-async def secured_pair() -> tuple[Connection, socket.socket, Records]:
+async def secured_pair() -> tuple[HttpConnection, socket.socket, Records]:
     """Return a connection that waits for a request by TLS 1.3, its other end, and what writes records for it."""
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context()
@@ -67,7 +67,7 @@ async def secured_pair() -> tuple[Connection, socket.socket, Records]:
     return connection, site, Records(bytes.fromhex(kinds["SERVER_TRAFFIC_SECRET_0"]))
 
 
-async def _shake(connection: Connection, site: socket.socket, theirs: ssl.SSLContext, tls: Tls) -> None:
+async def _shake(connection: HttpConnection, site: socket.socket, theirs: ssl.SSLContext, tls: Tls) -> None:
     site.setblocking(False)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = theirs.wrap_bio(incoming, outgoing, server_side=True)

@@ -21,7 +21,7 @@ def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_nameless")
 def test_a_sentinel_without_the_name_of_its_group_is_unreachable() -> None:
     """The sentence says where to write it; `doctor` has it, too."""
-    with pytest.raises(broker_link.Unreachable, match=r"CELERY_BROKER_TRANSPORT_OPTIONS\['master_name'\]"):
+    with pytest.raises(broker_link.BrokerUnreachable, match=r"CELERY_BROKER_TRANSPORT_OPTIONS\['master_name'\]"):
         broker_link.waiting_in("default")
     level, sentence, _ = redis_server._send()
     assert (level, sentence) == (Level.WRONG, f"{broker_link.NAMELESS}.")
@@ -57,7 +57,7 @@ def test_who_answers_and_refuses_is_not_to_be_started(reply: Exception, words: s
         error.__cause__ = reply
     broker_link.forget_outage()
     for _ in range(2):  # the second time it is left alone
-        with pytest.raises(broker_link.Unreachable) as refused, broker_link._noting_outages():
+        with pytest.raises(broker_link.BrokerUnreachable) as refused, broker_link._noting_outages():
             raise error
         assert words in refused.value.remedy if words else not refused.value.remedy
     broker_link.forget_outage()

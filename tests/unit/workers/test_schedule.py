@@ -9,7 +9,7 @@ import pytest
 from project.celery import app
 from project.checkout import CHECKOUT
 from weir.workers import task_names
-from weir.workers.schedule import QUEUES, Entry, queues
+from weir.workers.schedule import QUEUES, ScheduleEntry, queues
 from weir.workers.schedule import entries as all_entries
 
 entries = pytest.mark.parametrize("entry", all_entries(), ids=lambda entry: entry.name)
@@ -28,19 +28,19 @@ def consumed_queues() -> set[str]:
 
 
 @entries
-def test_every_entry_names_a_registered_task(entry: Entry) -> None:
+def test_every_entry_names_a_registered_task(entry: ScheduleEntry) -> None:
     """A task that was renamed would be sent for ever and never run."""
     assert entry.task in app.tasks
 
 
 @entries
-def test_every_entry_calls_its_task_with_arguments_that_fit(entry: Entry) -> None:
+def test_every_entry_calls_its_task_with_arguments_that_fit(entry: ScheduleEntry) -> None:
     """A missing or an extra argument would make every call fail."""
     inspect.signature(app.tasks[entry.task].run).bind(*entry.arguments)
 
 
 @entries
-def test_every_entry_goes_to_a_queue_that_is_consumed(entry: Entry) -> None:
+def test_every_entry_goes_to_a_queue_that_is_consumed(entry: ScheduleEntry) -> None:
     """A message in a queue without a worker waits for ever."""
     assert entry.queue in consumed_queues()
 
@@ -53,7 +53,7 @@ def test_every_queue_proves_by_a_heartbeat_that_it_is_consumed() -> None:
 
 
 @entries
-def test_intervals_are_whole_seconds(entry: Entry) -> None:
+def test_intervals_are_whole_seconds(entry: ScheduleEntry) -> None:
     """The database keeps intervals in whole seconds, so that anything else would be rounded silently."""
     assert entry.every >= timedelta(seconds=1)
     assert entry.every % timedelta(seconds=1) == timedelta(0)

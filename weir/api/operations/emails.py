@@ -37,7 +37,7 @@ KIND_CHANGES: Final = (READ_ONLY, NOT_FOUND, NO_REASON)
 @operation(router, "GET", "/emails", scope=scopes.SEE_EMAILS, answers={200: schemas.EmailPage})
 def list_emails(request: HttpRequest, query: Query[schemas.EmailQuery]) -> schemas.EmailPage:
     """List e-mails: unknown ones by when they were sent, those to an address by it, all others the oldest first."""
-    wanted = listing.Wanted(state=query.state, kind=query.kind, to=query.to)
+    wanted = listing.EmailFilters(state=query.state, kind=query.kind, to=query.to)
 
     def found() -> listing.EmailsPage:
         planner.by_indexes()

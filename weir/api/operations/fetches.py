@@ -36,7 +36,7 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import FINAL, Fetch
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
-from weir.workers.fetches.reports.fetch_way import FoundFetch, fetch_way
+from weir.workers.fetches.reports.fetch_way import FetchOnItsWay, fetch_way
 from weir.workers.fetches.reports.forecast import forecast
 from weir.workers.fetches.reports.why import UnknownFetch, why
 
@@ -171,7 +171,7 @@ def _pairs(stored: object) -> list[tuple[str, str]]:
     return [(pair[0], pair[1]) for pair in pairs if isinstance(pair, list) and [*map(type, pair)] == [str, str]]
 
 
-def _retry_after_s(row: FoundFetch) -> int:
+def _retry_after_s(row: FetchOnItsWay) -> int:
     """Return in how many seconds it may have ended: when a new request of its site would start, by the forecast."""
     if row.slot_at is not None:
         wait_s = (row.slot_at - row.now).total_seconds()

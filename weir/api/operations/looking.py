@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from weir.api.http.problems import UNAVAILABLE, Problem
-from weir.ops.snapshots import Seen, look
+from weir.ops.snapshots import SeenOverview, look
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ def looked(ask: Callable[[], T]) -> T:
     return seen(look(ask))
 
 
-def seen(of: Seen[T]) -> T:
+def seen(of: SeenOverview[T]) -> T:
     """Return the value of a look. Raises Problem where there is none."""
     if of.value is None:
         raise Problem(UNAVAILABLE, of.failure)

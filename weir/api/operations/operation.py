@@ -87,7 +87,7 @@ def refused(kind: Kind, *errors: type[Exception]) -> Iterator[None]:
     """Refuse the request with this problem where the block raises one of the errors, whose text says why."""
     try:
         yield
-    except acting.Refused:  # which each is a problem of its own
+    except acting.ActRefused:  # which each is a problem of its own
         raise
     except errors as error:
         raise Problem(kind, str(error)) from error

@@ -15,7 +15,7 @@ from weir.api.tokens import scopes
 from weir.ratelimit.sites import SitesLocked
 from weir.workers.fetches.actions import fetches
 from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.retrying import MoreThanExpected
+from weir.workers.fetches.retrying import MoreFetchesThanExpected
 
 router = Router(tags=["fetches"])
 
@@ -40,7 +40,7 @@ def retry_fetches(request: HttpRequest, wanted: Retry) -> Retried:
         return Retried(dry_run=True, queued=would, not_urls=0, robots_files=0, already_unfinished=0)
     if wanted.expected is None:
         raise Problem(INVALID, "Say in `expected` how many you expect: `dry_run` tells.")
-    with refused(MORE_THAN_EXPECTED, MoreThanExpected), refused(BUSY, SitesLocked):
+    with refused(MORE_THAN_EXPECTED, MoreFetchesThanExpected), refused(BUSY, SitesLocked):
         done = fetches.retry(actor(request), meant, described, why=wanted.why, expected=wanted.expected)
     return Retried(
         dry_run=False,

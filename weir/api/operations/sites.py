@@ -19,7 +19,7 @@ from weir.api.schemas.values import Host
 from weir.api.tokens import scopes
 from weir.api.tokens.models import SITE_PREFIX
 from weir.conf.texts.rates import parse_duration, rate_text
-from weir.ops.snapshots import Snapshot
+from weir.ops.snapshots import OverviewSnapshot
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_settings import DEFAULT
@@ -33,7 +33,7 @@ from weir.workers.fetches.reports.timeline import timeline
 
 router = Router(tags=["sites"])
 CHANGES: Final = (READ_ONLY, NOT_FOUND, BUSY)
-_backlogs: Snapshot[site_list.Backlogs] = Snapshot(least_life_s=5.0)
+_backlogs: OverviewSnapshot[site_list.Backlogs] = OverviewSnapshot(least_life_s=5.0)
 
 
 @operation(router, "GET", "/sites", scope=scopes.SEE_SITES, answers={200: schemas.SitePage})

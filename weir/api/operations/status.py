@@ -7,12 +7,12 @@ from weir.api.operations.looking import seen
 from weir.api.operations.operation import operation
 from weir.api.schemas import status as schemas
 from weir.api.tokens import scopes
-from weir.ops.snapshots import Snapshot
+from weir.ops.snapshots import OverviewSnapshot
 from weir.workers.overview.overview import Overview, overview
 from weir.workers.overview.problems import problems
 
 router = Router(tags=["status"])
-_snapshot: Snapshot[Overview] = Snapshot()
+_snapshot: OverviewSnapshot[Overview] = OverviewSnapshot()
 
 
 @operation(router, "GET", "/status", scope=scopes.SEE_STATUS, answers={200: schemas.Status})

@@ -13,11 +13,11 @@ from weir.api.tokens.models import LONGEST_NAME, Token
 from weir.conf.texts.rates import parse_rate
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import MOST_SLOTS
-from weir.workers.audit.acting import Action, Actor, NotPermitted, State
+from weir.workers.audit.acting import Actor, AuditedAction, NotPermitted, State
 from weir.workers.cursors import is_text
 
-CREATE: Final = Action("tokens.create", "weir_tokens.add_token")
-REVOKE: Final = Action("tokens.revoke", "weir_tokens.change_token")
+CREATE: Final = AuditedAction("tokens.create", "weir_tokens.add_token")
+REVOKE: Final = AuditedAction("tokens.revoke", "weir_tokens.change_token")
 DEFAULT_RATE: Final = "20/s"
 DEFAULT_BURST: Final = 100
 DEFAULT_LIFE: Final = timedelta(days=90)

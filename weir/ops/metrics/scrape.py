@@ -32,7 +32,7 @@ HOLDS_S: Final = 15.0  # for so long while another request asks
 STATEMENT_S: Final = 1.0  # after which PostgreSQL ends a statement
 BUDGET_S: Final = 5.0  # after which no other part begins: Prometheus gives up after ten seconds
 DATABASE_ERRORS: Final = (DatabaseError, InterfaceError)
-ERRORS: Final = (*DATABASE_ERRORS, broker_link.Unreachable, counters.Unreachable)
+ERRORS: Final = (*DATABASE_ERRORS, broker_link.BrokerUnreachable, counters.RedisUnreachable)
 
 
 class Busy(Exception):
@@ -40,7 +40,7 @@ class Busy(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ScrapedPart:
     """Some families, which are read together."""
 
     name: str
@@ -59,18 +59,18 @@ class Scrape(Collector):
         return self.families
 
 
-def parts() -> list[Part]:
+def parts() -> list[ScrapedPart]:
     """Return all parts, in the order in which they are read."""
     found = [
-        Part(name="processes", ask=processes.families),
-        Part(name="work", ask=work.families),
-        Part(name="unread", ask=unread.families),
-        Part(name="database", ask=database.families),
-        Part(name="history", ask=history.families),
-        Part(name="messages", ask=processes.message_families, of_database=False),
-        Part(name="deltas", ask=unread.delta_families, of_database=False),
+        ScrapedPart(name="processes", ask=processes.families),
+        ScrapedPart(name="work", ask=work.families),
+        ScrapedPart(name="unread", ask=unread.families),
+        ScrapedPart(name="database", ask=database.families),
+        ScrapedPart(name="history", ask=history.families),
+        ScrapedPart(name="messages", ask=processes.message_families, of_database=False),
+        ScrapedPart(name="deltas", ask=unread.delta_families, of_database=False),
     ]
-    return [*found, Part(name="sites", ask=sites.families)] if settings.WEIR_METRICS_SITES else found
+    return [*found, ScrapedPart(name="sites", ask=sites.families)] if settings.WEIR_METRICS_SITES else found
 
 
 class Scraper:
@@ -121,7 +121,7 @@ def _is_reachable() -> bool:
     return True
 
 
-def _read(part: Part) -> list[Metric] | None:
+def _read(part: ScrapedPart) -> list[Metric] | None:
     """Return the families of a part; None where it cannot be read."""
     try:
         if not part.of_database:

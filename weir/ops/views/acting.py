@@ -25,7 +25,7 @@ from weir.workers.mail.actions import emails
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.mail.models import Email
 
-REFUSALS: Final = (acting.Refused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
+REFUSALS: Final = (acting.ActRefused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
 LONGEST_COUNT_S: Final = 1.0
 
 Target = Any  # a host, a number, a kind, the filters of a list

@@ -4,21 +4,21 @@ from functools import partial
 
 from django.http import HttpRequest
 
-from weir.ops.filters import Filters, Text
-from weir.ops.pages import Page, page
+from weir.ops.filters import PageFilters, Text
+from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import Snapshots
 from weir.workers.audit import listing
 
-FILTERS = Filters(
+FILTERS = PageFilters(
     Text(name="target", label="Target"), Text(name="action", label="Action"), Text(name="actor", label="Actor")
 )
 _lists: Snapshots[listing.EntriesPage] = Snapshots()
 
 
 @page
-def show_list(request: HttpRequest) -> Page:
+def show_list(request: HttpRequest) -> OpsPage:
     """Show a page of the entries that the filters name, the newest first."""
     chosen = FILTERS.read(request.GET)
-    seen = _lists.get(chosen.key, partial(listing.page, listing.Wanted(**chosen.values), chosen.cursor))
+    seen = _lists.get(chosen.key, partial(listing.page, listing.EntryFilters(**chosen.values), chosen.cursor))
     shows = {"chosen": chosen, "list": seen}
-    return Page(template="weir/ops/audit.html", title="Audit", good_for_s=seen.left_s, shows=shows)
+    return OpsPage(template="weir/ops/audit.html", title="Audit", good_for_s=seen.left_s, shows=shows)

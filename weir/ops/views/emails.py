@@ -6,18 +6,20 @@ from django.http import Http404, HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from weir.ops import actions
-from weir.ops.filters import Choice, Filters, Text
-from weir.ops.pages import Page, page
-from weir.ops.snapshots import Snapshot, Snapshots
+from weir.ops.filters import Choice, PageFilters, Text
+from weir.ops.pages import OpsPage, page
+from weir.ops.snapshots import OverviewSnapshot, Snapshots
 from weir.postgres import planner
 from weir.workers.mail import kinds, resolving
 from weir.workers.mail.models import Email, RelayHold
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, listing
 from weir.workers.mail.reports.why import goes_by, why
 
-FILTERS = Filters(
-    Choice(name="state", label="State", values=[state.value for state in State], default=State.UNKNOWN.value),
+FILTERS = PageFilters(
+    Choice(
+        name="state", label="EmailState", values=[state.value for state in EmailState], default=EmailState.UNKNOWN.value
+    ),
     Choice(name="kind", label="Kind", values=kinds.names),
     Text(name="to", label="Recipient begins with"),
 )
@@ -37,33 +39,33 @@ def _numbers() -> dict[str, object]:
     }
 
 
-_snapshot: Snapshot[dict[str, object]] = Snapshot()
+_snapshot: OverviewSnapshot[dict[str, object]] = OverviewSnapshot()
 _lists: Snapshots[listing.EmailsPage] = Snapshots()
 _emails: Snapshots[dict[str, object] | None] = Snapshots()
 
 
 @page
-def show_list(request: HttpRequest) -> Page:
+def show_list(request: HttpRequest) -> OpsPage:
     """Show the numbers of all states, and a page of a list."""
     chosen = FILTERS.read(request.GET)
 
     def found() -> listing.EmailsPage:
         planner.by_indexes()
-        return listing.page(listing.Wanted(**chosen.values), chosen.cursor)
+        return listing.page(listing.EmailFilters(**chosen.values), chosen.cursor)
 
     numbers, seen = _snapshot.get(_numbers), _lists.get(chosen.key, found)
     shows = {"numbers": numbers, "chosen": chosen, "list": seen}
-    return Page(
+    return OpsPage(
         template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows
     )
 
 
 @page
-def show(_request: HttpRequest, email_id: int) -> Page:
+def show(_request: HttpRequest, email_id: int) -> OpsPage:
     """Show all that is known of one e-mail."""
 
     def found() -> dict[str, object] | None:
-        email = listing.listed(listing.Wanted()).filter(pk=email_id).first()
+        email = listing.listed(listing.EmailFilters()).filter(pk=email_id).first()
         if email is None:
             return None
         waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
@@ -76,7 +78,7 @@ def show(_request: HttpRequest, email_id: int) -> Page:
     state = email.state if isinstance(email, Email) else ""
     deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
     shows = {"id": email_id, "seen": seen, "admin": _in_admin(email_id), "deeds": deeds}
-    return Page(template="weir/ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)
+    return OpsPage(template="weir/ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)
 
 
 def _in_admin(email_id: int) -> str:

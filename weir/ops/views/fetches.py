@@ -7,19 +7,19 @@ from itertools import islice
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from weir.ops.filters import Choice, Filters, Text
-from weir.ops.pages import Page, page
+from weir.ops.filters import Choice, PageFilters, Text
+from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import Snapshots
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.reports import fetch_filters, fetch_list
 from weir.workers.fetches.reports.fetch_way import FetchWay, fetch_way
 from weir.workers.fetches.reports.why import UnknownFetch, Why, why
 
 MOST_HEADERS = 100
-FILTERS = Filters(
-    Choice(name="state", label="State", values=[state.value for state in State]),
+FILTERS = PageFilters(
+    Choice(name="state", label="FetchState", values=[state.value for state in FetchState]),
     Text(name="site", label="Site"),
     Text(name="error", label="Error contains"),
     Text(name="status", label="Status"),
@@ -33,7 +33,7 @@ FILTERS = Filters(
 class _Found:
     """A page of the list, or why the filters are refused."""
 
-    page: fetch_list.Page | None = None
+    page: fetch_list.FetchPage | None = None
     count: str = ""
     refusal: str = ""
 
@@ -51,7 +51,7 @@ _fetches: Snapshots[_Seen] = Snapshots()
 
 
 @page
-def show_list(request: HttpRequest) -> Page:
+def show_list(request: HttpRequest) -> OpsPage:
     """Show a page of the fetches that the filters name."""
     chosen = FILTERS.read(request.GET)
 
@@ -64,7 +64,7 @@ def show_list(request: HttpRequest) -> Page:
         return _Found(page=fetch_list.fetch_list(filters, chosen.cursor or None), count=count)
 
     seen = _lists.get(chosen.key, found)
-    return Page(
+    return OpsPage(
         template="weir/ops/fetches.html",
         title="Fetches",
         good_for_s=seen.left_s,
@@ -73,7 +73,7 @@ def show_list(request: HttpRequest) -> Page:
 
 
 @page
-def show(_request: HttpRequest, fetch_id: int) -> Page:
+def show(_request: HttpRequest, fetch_id: int) -> OpsPage:
     """Show all about one fetch."""
     try:
         seen = _fetches.get(fetch_id, lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
@@ -81,7 +81,7 @@ def show(_request: HttpRequest, fetch_id: int) -> Page:
         raise Http404(str(error)) from error
     headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []
     shows = {"id": fetch_id, "seen": seen, "headers": headers}
-    return Page(template="weir/ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
+    return OpsPage(template="weir/ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
 
 
 def _pairs(stored: object) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,8 @@ from typing import Final
 from django.http import HttpRequest
 
 from weir.ops import histories
-from weir.ops.pages import Page, page
-from weir.ops.snapshots import Snapshot
+from weir.ops.pages import OpsPage, page
+from weir.ops.snapshots import OverviewSnapshot
 from weir.workers.overview.overview import Overview, overview
 from weir.workers.overview.problems import Problem, problems
 from weir.workers.processes.status import ProcessStatus
@@ -45,14 +45,14 @@ def _others(processes: list[ProcessStatus]) -> str:
     return f"{len(processes):,} more: {named}" if processes else ""
 
 
-_snapshot: Snapshot[_Now] = Snapshot()
+_snapshot: OverviewSnapshot[_Now] = OverviewSnapshot()
 
 
 @page
-def show(request: HttpRequest) -> Page:
+def show(request: HttpRequest) -> OpsPage:
     """Show how everything does."""
     now = _snapshot.get(_now)
     span, charts = histories.of_all(request.GET.get("over"))
     shows = {"now": now, "span": span, "spans": histories.SPANS.values(), "charts": charts}
     left_s = min(now.left_s, charts.left_s)
-    return Page(template="weir/ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows=shows)
+    return OpsPage(template="weir/ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows=shows)

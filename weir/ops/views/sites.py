@@ -8,9 +8,9 @@ from functools import partial
 from django.http import Http404, HttpRequest
 
 from weir.ops import histories, timelines
-from weir.ops.filters import Choice, Filters, Text
-from weir.ops.pages import Page, page
-from weir.ops.snapshots import Snapshot, Snapshots, look
+from weir.ops.filters import Choice, PageFilters, Text
+from weir.ops.pages import OpsPage, page
+from weir.ops.snapshots import OverviewSnapshot, Snapshots, look
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
 from weir.workers.fetches.reports import site_list
@@ -18,7 +18,7 @@ from weir.workers.fetches.reports.forecast import Forecast, forecast
 from weir.workers.fetches.reports.site_status import SiteDetails, site_details
 from weir.workers.fetches.reports.timeline import Timeline, timeline
 
-FILTERS = Filters(
+FILTERS = PageFilters(
     Text(name="search", label="Name begins with, or ends with .…", longest=site_list.LONGEST_SEARCH),
     Choice(name="state", label="State", values=site_list.STATES),
     Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
@@ -53,13 +53,13 @@ def _site(name: str) -> _Seen:
     return _Seen(details=details, timeline=of, picture=timelines.picture(of))
 
 
-_backlogs: Snapshot[site_list.Backlogs] = Snapshot(least_life_s=5.0)
+_backlogs: OverviewSnapshot[site_list.Backlogs] = OverviewSnapshot(least_life_s=5.0)
 _lists: Snapshots[site_list.SitePage] = Snapshots()
 _sites: Snapshots[_Seen] = Snapshots()
 
 
 @page
-def show_list(request: HttpRequest) -> Page:
+def show_list(request: HttpRequest) -> OpsPage:
     """Show a page of the sites that the filters name."""
     chosen = FILTERS.read(request.GET)
     counted = _backlogs.get(site_list.backlogs)
@@ -70,11 +70,11 @@ def show_list(request: HttpRequest) -> Page:
         found = partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value)
         shows["seen"] = seen = _lists.get(chosen.key, found)
         good_for_s = min(good_for_s, seen.left_s)
-    return Page(template="weir/ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
+    return OpsPage(template="weir/ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
 
 
 @page
-def show(request: HttpRequest, name: str) -> Page:
+def show(request: HttpRequest, name: str) -> OpsPage:
     """Show all about one site."""
     try:
         seen = _sites.get(name, partial(_site, name))
@@ -84,7 +84,7 @@ def show(request: HttpRequest, name: str) -> Page:
     if seen.value is not None:
         span, charts = histories.of_site(request.GET.get("over"), seen.value.details.at.site.pk)
         shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET)}
-    return Page(template="weir/ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
+    return OpsPage(template="weir/ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
 
 
 def _what_if(name: str, query: Mapping[str, str]) -> _WhatIf:

@@ -3,18 +3,18 @@
 from django.http import HttpRequest
 
 from weir.notifications.reports import UnreadStatus, unread_status
-from weir.ops.pages import Page, page
-from weir.ops.snapshots import Snapshot
+from weir.ops.pages import OpsPage, page
+from weir.ops.snapshots import OverviewSnapshot
 
-_snapshot: Snapshot[UnreadStatus] = Snapshot()
+_snapshot: OverviewSnapshot[UnreadStatus] = OverviewSnapshot()
 
 
 @page
-def show(_request: HttpRequest) -> Page:
+def show(_request: HttpRequest) -> OpsPage:
     """Show how unread numbers do."""
     seen = _snapshot.get(unread_status)
     shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
-    return Page(template="weir/ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
+    return OpsPage(template="weir/ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
 
 
 def _scan(of: UnreadStatus) -> dict[str, object]:

@@ -34,7 +34,7 @@ from typing_extensions import TypeVar
 from weir.postgres.statements import Statement, execute
 from weir.postgres.timeline import steps
 from weir.postgres.timeline.seen import Seen
-from weir.postgres.timeline.steps import Reading
+from weir.postgres.timeline.steps import ClockReading
 
 EVERY_S: Final = 1.0  # in which the number grows, and in which the witness is asked
 IDLE_S: Final = 5.0  # after which a process asks before it goes on: it may have missed more than PostgreSQL forgot
@@ -54,7 +54,7 @@ class _Memory:
     number: int = 0
     witness: Witness | None = None
     asked_at: float = float("-inf")  # of time.monotonic()
-    reading: Reading | None = None  # of PostgreSQL's clock: the last one before a step that is not settled
+    reading: ClockReading | None = None  # of PostgreSQL's clock: the last one before a step that is not settled
     step_s: float = 0.0  # that is not settled
     settle: Callable[[], None] | None = None
     lease: UUID | None = None  # of the recovery that this process makes
@@ -175,7 +175,7 @@ def look() -> Seen:
     """Have the number grow, if a second has passed, and return what is seen. Raises database errors."""
     asked_at = steps.now()
     seen = _only(LOOK(known=known_number(), every=EVERY_S))
-    _note(Reading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.number))
+    _note(ClockReading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.number))
     if seen.is_known:
         remember(seen.number)
     return seen
@@ -223,12 +223,12 @@ def read_clock() -> None:
     """Read PostgreSQL's clock, and have a step of it settled. Raises database errors."""
     asked_at = steps.now()
     read = _only(CLOCK())
-    _note(Reading(asked_at, steps.now(), read.clock_s, read.steps, read.number))
+    _note(ClockReading(asked_at, steps.now(), read.clock_s, read.steps, read.number))
     if _memory.step_s and _memory.settle:
         _memory.settle()
 
 
-def _note(reading: Reading) -> None:
+def _note(reading: ClockReading) -> None:
     """Keep a reading of PostgreSQL's clock, unless it says that the clock was stepped: then the last one is kept."""
     with _memory.lock:
         last = _memory.reading

@@ -31,7 +31,7 @@ def now() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """What PostgreSQL's clock was, and when this process has asked."""
 
     asked_at: float  # of now()
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     number: int  # of the timeline
 
 
-def step_s(before: Reading, after: Reading) -> float:
+def step_s(before: ClockReading, after: ClockReading) -> float:
     """Return by how many seconds PostgreSQL's clock was stepped forward, at most; below 0: back; 0.0: not at all."""
     at_least = after.asked_at - before.answered_at  # below 0, where two threads have asked at the same time
     at_most = after.answered_at - before.asked_at
@@ -58,7 +58,7 @@ def step_s(before: Reading, after: Reading) -> float:
     return 0.0 if stood_still or went_ahead else passed - at_least
 
 
-def expected(reading: Reading, sent_at: float) -> TimestamptzRange:
+def expected(reading: ClockReading, sent_at: float) -> TimestamptzRange:
     """Return between which moments of PostgreSQL's clock a statement arrives that is sent then, if none stepped it."""
     round_trip_s = reading.answered_at - reading.asked_at
     earliest = reading.database_s + (sent_at - reading.answered_at) - LATE_S

@@ -9,19 +9,19 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
-from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches import cancelling, retrying
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 
 MAY_CHANGE: Final = "weir_fetches.change_fetch"
-CANCEL: Final = Action("fetches.cancel", MAY_CHANGE)
-RETRY: Final = Action("fetches.retry", MAY_CHANGE)
+CANCEL: Final = AuditedAction("fetches.cancel", MAY_CHANGE)
+RETRY: Final = AuditedAction("fetches.retry", MAY_CHANGE)
 
 
 def cancel(actor: Actor, fetch_id: int, *, why: str = "") -> bool:
     """Take a fetch back that has not started, as cancelling.cancel does; False when it is too late."""
     CANCEL.allow(actor, why)
-    after = {"state": State.CANCELLED}
+    after = {"state": FetchState.CANCELLED}
     return cancelling.cancel(
         fetch_id, note=partial(CANCEL.record, actor, f"fetch {fetch_id}", why, before=None, after=after)
     )
@@ -55,4 +55,4 @@ def retry(
 
 def would_retry(meant: QuerySet[Fetch]) -> int:
     """Return how many fetches `retry` would try to queue again now."""
-    return meant.filter(Q(state=State.FAILED), is_robots=False).exclude(site=None).count()
+    return meant.filter(Q(state=FetchState.FAILED), is_robots=False).exclude(site=None).count()

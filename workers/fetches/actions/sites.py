@@ -12,7 +12,7 @@ from typing import Any, Final
 from weir.ratelimit import site_names, site_settings
 from weir.ratelimit.models import Site
 from weir.workers import task_names
-from weir.workers.audit.acting import Action, Actor, State
+from weir.workers.audit.acting import Actor, AuditedAction, State
 from weir.workers.fetches import strays
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.models import RobotsFile
@@ -20,11 +20,11 @@ from weir.workers.fetches.robots import crawl_delays, files
 from weir.workers.publish import publish
 
 MAY_CHANGE: Final = "weir_ratelimit.change_site"
-SET: Final = Action("sites.set", MAY_CHANGE)
-PAUSE: Final = Action("sites.pause", MAY_CHANGE)
-RESUME: Final = Action("sites.resume", MAY_CHANGE)
-DELETE: Final = Action("sites.delete", MAY_CHANGE)
-ASK_ROBOTS: Final = Action("sites.ask_robots", "weir_fetches.change_robotsfile")
+SET: Final = AuditedAction("sites.set", MAY_CHANGE)
+PAUSE: Final = AuditedAction("sites.pause", MAY_CHANGE)
+RESUME: Final = AuditedAction("sites.resume", MAY_CHANGE)
+DELETE: Final = AuditedAction("sites.delete", MAY_CHANGE)
+ASK_ROBOTS: Final = AuditedAction("sites.ask_robots", "weir_fetches.change_robotsfile")
 
 # The settings of a site, as the audit trail has them, and as a version of them is made.
 SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "refusing")

@@ -21,7 +21,7 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.fetcher.lease import longest_hold_s
-from weir.workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
+from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.jobs import Job, Validators
 from weir.workers.processes import presence
 
@@ -203,7 +203,7 @@ class Claimer:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self.part = Part("claimer", self._work, patience_s=database_patience_s())
+        self.part = FetcherPart("claimer", self._work, patience_s=database_patience_s())
 
     def submit(self, do: Callable[..., Result], *arguments: object, **options: object) -> "Future[Result]":
         """Have `do` called in the claimer's thread; returns the future of its result or error."""

@@ -34,11 +34,11 @@ from weir.workers.fetches.fetcher import successors
 from weir.workers.fetches.fetcher.claim import Claimer, claim, reconnecting
 from weir.workers.fetches.fetcher.http import descriptors
 from weir.workers.fetches.fetcher.http.session import Session
-from weir.workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
-from weir.workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
+from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob, InFlight, Stage
+from weir.workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, FetcherPart, Watchdog, end_process, take_turn
 from weir.workers.fetches.fetcher.recall_watcher import RecallWatcher
 from weir.workers.fetches.fetcher.refusals.asked import Headers, asks_to_rest
-from weir.workers.fetches.fetcher.refusals.rests import Rest, ToldQuotas, rest_of
+from weir.workers.fetches.fetcher.refusals.rests import SiteRest, ToldQuotas, rest_of
 from weir.workers.fetches.fetcher.results.writer import Writer
 from weir.workers.fetches.fetcher.successors import PassedOn
 from weir.workers.fetches.jobs import Event, Failure, HeldBytes, Job, Snoozed
@@ -78,7 +78,7 @@ class Fetcher:
         self._in_flight = InFlight()
         self._confirmation = Confirmation(asked_at=NEVER)
         self._loop = (uvloop or asyncio).new_event_loop()
-        self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
+        self._loop_part = FetcherPart("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
         self._told_quotas = ToldQuotas(settings.WEIR_RETRY_AFTER_MAX)
         self._recall_watcher = RecallWatcher(self._pass_to_loop, self._note_turn)
@@ -108,7 +108,7 @@ class Fetcher:
         for event in turned_away:
             self._writer.put(event)
         if jobs:
-            batch = Batch(jobs)
+            batch = BatchInFlight(jobs)
             self._on_loop(self._start, jobs, batch)
             batch.wait()
 
@@ -185,7 +185,7 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._session.close()
 
-    def _start(self, jobs: list[Job], batch: Batch) -> None:
+    def _start(self, jobs: list[Job], batch: BatchInFlight) -> None:
         for job in jobs:
             held = HeldJob(job=job, batch=batch)
             task = self._loop.create_task(self._session.fetch(held))
@@ -218,7 +218,7 @@ class Fetcher:
         for job, since in taken_over:
             self._in_flight.note_taken_over(job, since)
         jobs = [job for job, _ in taken_over]
-        self._start(jobs, Batch(jobs))
+        self._start(jobs, BatchInFlight(jobs))
 
     def _ended(self, task: asyncio.Task[Event]) -> None:
         """Give the writer the event in which a job ended, whatever happened: a claimed fetch is never dropped here."""
@@ -246,7 +246,7 @@ class Fetcher:
             self._leave_alone(job, rest_of(job.site, job.slot_id, asked))
 
     def _unreachable(self, job: Job, error: str) -> None:
-        self._leave_alone(job, Rest(site=job.site, slot_id=job.slot_id, error=error))
+        self._leave_alone(job, SiteRest(site=job.site, slot_id=job.slot_id, error=error))
 
     def _started_out_of_time(self, job: Job, late_by_s: float) -> None:
         """Have nothing start close behind this job's request, which was written so many seconds out of its time.
@@ -257,7 +257,7 @@ class Fetcher:
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting.run is not job.run)
         self._recall_watcher.out_of_time.add(job, late_by_s)
 
-    def _leave_alone(self, job: Job, rest: Rest) -> None:
+    def _leave_alone(self, job: Job, rest: SiteRest) -> None:
         """End what else waits at this job's site, and have the site left alone, which recalls the slots elsewhere."""
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
         self._recall_watcher.rest(rest)

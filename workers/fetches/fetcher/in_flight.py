@@ -20,7 +20,7 @@ from weir.workers.fetches.jobs import Event, Job
 MOST_REMEMBERED = 100_000  # recalls: far more than the recall watcher hands over twice (its WINDOW)
 
 
-class Batch:
+class BatchInFlight:
     """The jobs of one message. The message's thread waits until each has been started or given up."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
@@ -63,7 +63,7 @@ class HeldJob:
     """One claimed job, and the batch that waits until it has left Stage.WAITING."""
 
     job: Job
-    batch: Batch
+    batch: BatchInFlight
     stage: Stage = Stage.WAITING
 
     def move(self, to: Stage) -> None:

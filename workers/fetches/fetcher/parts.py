@@ -27,7 +27,7 @@ def database_patience_s() -> float:
 
 def take_turn() -> None:
     """Note that the part whose thread this is goes on. Does nothing in other threads."""
-    part: Part | None = getattr(_current, "part", None)
+    part: FetcherPart | None = getattr(_current, "part", None)
     if part is not None:
         part.turned_at = time.monotonic()
 
@@ -37,7 +37,7 @@ def end_process(name: str, reason: str, error: BaseException | None = None) -> N
     ending.end_process("fetcher_ends", error, part=name, reason=reason)
 
 
-class Part:
+class FetcherPart:
     """A thread of the fetcher. `work` calls `take_turn` at least every `patience_s` seconds."""
 
     def __init__(self, name: str, work: Callable[[], None], *, patience_s: float) -> None:
@@ -72,7 +72,7 @@ class Part:
 class Watchdog:
     """A thread that ends the process when a part hangs. It calls `each_look` once a second."""
 
-    def __init__(self, *parts: Part, each_look: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, *parts: FetcherPart, each_look: Callable[[], None] = lambda: None) -> None:
         self._parts = parts
         self._each_look = each_look
         self._closed = threading.Event()

@@ -23,8 +23,8 @@ from weir.postgres import sessions
 from weir.ratelimit import clock, site_settings, sites, slots
 from weir.ratelimit.slot_rows import Recall
 from weir.workers.fetches.fetcher.out_of_time import StartsOutOfTime
-from weir.workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
-from weir.workers.fetches.fetcher.refusals.rests import Rest, merged
+from weir.workers.fetches.fetcher.parts import FetcherPart, database_patience_s, take_turn
+from weir.workers.fetches.fetcher.refusals.rests import SiteRest, merged
 
 log = get_logger(__name__)
 
@@ -51,10 +51,10 @@ class RecallWatcher:
         self._heard = heard
         self._note_turn = note_turn
         self.out_of_time = StartsOutOfTime()
-        self._rests: SimpleQueue[Rest | None] = SimpleQueue()
-        self.part = Part("recall-watcher", self._work, patience_s=database_patience_s())
+        self._rests: SimpleQueue[SiteRest | None] = SimpleQueue()
+        self.part = FetcherPart("recall-watcher", self._work, patience_s=database_patience_s())
 
-    def rest(self, rest: Rest) -> None:
+    def rest(self, rest: SiteRest) -> None:
         """Have the site left alone at once, by all processes; never blocks."""
         self._rests.put(rest)
 
@@ -64,7 +64,7 @@ class RecallWatcher:
         return self.part.join(timeout)
 
     def _work(self) -> None:
-        pending: list[Rest] = []
+        pending: list[SiteRest] = []
         told: set[str] = set()  # the sites that have had their statement before the next question
         heard_at = ask_at = clock.now()
         last = False
@@ -93,9 +93,9 @@ class RecallWatcher:
         self.out_of_time.close()
         connection.close()
 
-    def _wait(self, until: float) -> tuple[list[Rest], bool]:
+    def _wait(self, until: float) -> tuple[list[SiteRest], bool]:
         """Return the rests that have come, as soon as there is one or at `until`, and whether this is the end."""
-        rests: list[Rest] = []
+        rests: list[SiteRest] = []
         timeout = max(0.0, until - clock.now())
         while len(rests) < MOST_AT_ONCE:
             try:
@@ -109,7 +109,7 @@ class RecallWatcher:
         return rests, False
 
 
-def _tell(pending: list[Rest], told: set[str], give_up_at: float) -> None:
+def _tell(pending: list[SiteRest], told: set[str], give_up_at: float) -> None:
     """Have the sites left alone that were not told of yet, in their order, until it is time for the next question.
 
     What is settled leaves `pending`; where a row is locked, the rest goes behind the others.
@@ -126,7 +126,7 @@ def _tell(pending: list[Rest], told: set[str], give_up_at: float) -> None:
             pending.append(rest)
 
 
-def _leave_alone(rest: Rest) -> bool:
+def _leave_alone(rest: SiteRest) -> bool:
     """Have the site left alone; returns False where its row stays locked for PATIENCE: then it is to be tried again."""
     stated: _Stated = {"until": rest.until, "reason": rest.reason, "patience_s": PATIENCE}
     try:

@@ -17,9 +17,9 @@ from weir.workers import task_names
 from weir.workers.fetches import backlog, strays
 from weir.workers.fetches.fetcher.results import outcomes
 from weir.workers.fetches.fetcher.results.store import store
-from weir.workers.fetches.jobs import Outcome
+from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.maintenance import deleted_sites
-from weir.workers.fetches.models import State
+from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.on_done import call_overdue
 from weir.workers.processes import status
 from weir.workers.publish import publish
@@ -75,11 +75,11 @@ def sweep() -> int:
     return taken_back
 
 
-def _outcome_of(lost: LostFetch) -> Outcome:
+def _outcome_of(lost: LostFetch) -> FetchOutcome:
     return outcomes.lost(
         fetch_id=lost.id,
         slot_id=lost.slot_id,
-        was_running=lost.state == State.RUNNING,
+        was_running=lost.state == FetchState.RUNNING,
         attempts=lost.attempts,
         max_attempts=lost.max_attempts,
         losses=lost.losses,

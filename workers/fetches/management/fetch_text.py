@@ -11,7 +11,7 @@ from weir.workers.cli import terminal
 from weir.workers.fetches.management.forecast_text import FARTHEST_S, WHEN
 from weir.workers.fetches.reports.fetch_list import ListedFetch
 from weir.workers.fetches.reports.fetch_way import FetchWay, Step
-from weir.workers.fetches.reports.why import Blocker, Why
+from weir.workers.fetches.reports.why import FetchBlocker, Why
 
 SHOWN = 200  # characters of a text in the table; --json has all of them
 COLUMNS = ("id", "state", "status", "URL", "error")
@@ -132,7 +132,7 @@ def why_text(found: Why) -> str:
     )
 
 
-def _line(blocker: Blocker, now: datetime) -> str:
+def _line(blocker: FetchBlocker, now: datetime) -> str:
     until, remedy = "", f" -> {terminal.printable(blocker.remedy)}" if blocker.remedy else ""
     if blocker.until is not None and (blocker.until - now).total_seconds() < FARTHEST_S:
         left_s = max(0.0, (blocker.until - now).total_seconds())

@@ -10,17 +10,17 @@ from django.core.management.base import CommandParser
 from django.db.models import Q
 from django.utils import timezone
 
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, one_of, row_id, utf8
 from weir.workers.fetches.management import fetch_text
-from weir.workers.fetches.models import Fetch, State
+from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import LOOKED_AT, ROWS, ListedFetch, fetch_list, listed
 
 LISTED = 20
 
 
-class List(Action):
+class List(Subcommand):
     """A page of fetches."""
 
     name = "list"
@@ -40,10 +40,10 @@ class List(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", type=ids, nargs="*", metavar="ID", help="only these; 17-42 means all from 17 to 42")
-        states = ", ".join(State)
+        states = ", ".join(FetchState)
         parser.add_argument(
             "--state",
-            type=one_of(State, "state"),
+            type=one_of(FetchState, "state"),
             action="append",
             metavar="STATE",
             help=f"only those that are {states}; may be given several times",
@@ -75,7 +75,7 @@ class List(Action):
         )
         parser.add_argument("--after", metavar="CURSOR", help="go on where a list ended, which has told its cursor")
 
-    def run(self, *, limit: int, after: str | None, **options: Any) -> Answer:
+    def run(self, *, limit: int, after: str | None, **options: Any) -> Result:
         texts = {name: [options[name] or ""] for name in fetch_filters.NAMES} | {"state": options["state"] or []}
         filters = fetch_filters.read(texts, timezone.now())
         if options["ids"] and after:
@@ -104,14 +104,14 @@ def _filter(name: str) -> Callable[[str], str]:
     return checked
 
 
-def _of_ids(meant: Q, limit: int) -> Answer:
+def _of_ids(meant: Q, limit: int) -> Result:
     found = list(Fetch.objects.filter(meant).order_by("-pk").values_list("pk", flat=True)[: limit + 1])
     return _listed(listed(found[:limit]), "There are more: --limit N shows N." if len(found) > limit else "")
 
 
-def _listed(fetches: Sequence[ListedFetch], hint: str, cursor: str | None = None) -> Answer:
+def _listed(fetches: Sequence[ListedFetch], hint: str, cursor: str | None = None) -> Result:
     data = {"fetches": [fetch_text.as_data(fetch) for fetch in fetches], "more": bool(hint), "next": cursor}
-    return Answer(
+    return Result(
         text=lambda: (fetch_text.as_table(fetches) if fetches else "No fetches." + " " * bool(hint)) + hint, data=data
     )
 

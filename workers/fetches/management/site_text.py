@@ -12,7 +12,7 @@ from weir.ratelimit.models import PAUSED_FOREVER, Site, held_state
 from weir.workers.cli import terminal
 from weir.workers.fetches.management import forecast_text
 from weir.workers.fetches.management.forecast_text import WHEN
-from weir.workers.fetches.reports.site_list import FoundSite, SiteStatus
+from weir.workers.fetches.reports.site_list import ListedSite, SiteStatus
 from weir.workers.fetches.reports.site_status import SiteDetails, SiteNow
 from weir.workers.fetches.targets import DEFAULT_PORTS
 
@@ -184,7 +184,7 @@ def _robots(details: SiteDetails) -> Iterator[str]:
         yield f"{terminal.printable(file.origin)}: {file.state}{error} until {until}"
 
 
-def _rate(site: Site | FoundSite) -> str:
+def _rate(site: Site | ListedSite) -> str:
     """Return the rate that holds, and whether it is due to a Crawl-delay."""
     rate = rate_text(site.effective_interval, site.written_rate)
     return rate if site.effective_interval == site.interval else f"{rate} (robots.txt)"

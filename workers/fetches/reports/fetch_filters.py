@@ -13,7 +13,7 @@ from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.ratelimit.sites import unknown_site
 from weir.workers import cursors
-from weir.workers.fetches.models import FINAL, State
+from weir.workers.fetches.models import FINAL, FetchState
 
 NAMES = ("state", "site", "error", "status", "url", "since", "until")
 LONGEST_TEXT = 8_000  # characters: the longest URL
@@ -45,7 +45,7 @@ class Filters:
     @property
     def wanted(self) -> frozenset[str]:
         """Return the states that fetches may have: where times of an end are given, only those of an end."""
-        states = self.states or frozenset(state.value for state in State)
+        states = self.states or frozenset(state.value for state in FetchState)
         return states.intersection(FINAL) if self.is_timed else states
 
     def condition(self) -> Q:
@@ -104,8 +104,8 @@ def _once(name: str, values: list[str]) -> str:
 
 
 def _state(text: str) -> str:
-    if text not in State.values:
-        raise ValueError(no_such_word(text, State.values, "state"))
+    if text not in FetchState.values:
+        raise ValueError(no_such_word(text, FetchState.values, "state"))
     return text
 
 

@@ -25,7 +25,7 @@ from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import cursors
-from weir.workers.fetches.models import FINAL, HELD, URL_KEY, State
+from weir.workers.fetches.models import FINAL, HELD, URL_KEY, FetchState
 from weir.workers.fetches.reports.fetch_filters import EVER, Filters
 
 ROWS: Final = 100  # of a page, if nothing else is said
@@ -36,7 +36,7 @@ LARGEST_ID: Final = 2**63 - 1
 LARGEST_PRIORITY: Final = 2**15
 LAST_CHARACTER: Final = "\U0010ffff"
 SCATTERED: Final = frozenset({"not done", "ended at site", "by URL"})  # ways
-NOT_DONE: Final = frozenset({State.FAILED.value, State.CANCELLED.value})
+NOT_DONE: Final = frozenset({FetchState.FAILED.value, FetchState.CANCELLED.value})
 
 
 class ListedFetch(NamedTuple):
@@ -78,7 +78,7 @@ LISTED_FETCHES = Statement("listed_fetches", row=ListedFetch, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class FetchPage:
     """Some fetches of a list."""
 
     fetches: Sequence[ListedFetch]
@@ -122,7 +122,7 @@ class _Place:
             raise cursors.BadCursor
 
 
-def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS) -> Page:
+def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS) -> FetchPage:
     """Return the fetches that meet the filters, from the cursor of the last page on. Reads only; at most five queries.
 
     Raises BadCursor, a ValueError.
@@ -131,7 +131,7 @@ def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS)
         found, place, looked_at = _read_on(filters, cursor, most)
         rows = listed(found)
     is_short = place is not None and len(found) < most
-    return Page(fetches=rows, next=_text(place) if place else None, looked_at=looked_at if is_short else None)
+    return FetchPage(fetches=rows, next=_text(place) if place else None, looked_at=looked_at if is_short else None)
 
 
 def listed(ids: Sequence[int]) -> list[ListedFetch]:
@@ -178,7 +178,7 @@ def _ways(filters: Filters) -> list[str]:
         return [*held, *(["by URL"] if states - set(HELD) else [])]
     if filters == Filters():
         return ["newest"]
-    queued = ["queued" if filters.site is None else "queue"] if State.QUEUED in states else []
+    queued = ["queued" if filters.site is None else "queue"] if FetchState.QUEUED in states else []
     ended = states.intersection(FINAL)
     if not ended:
         return [*held, *queued]

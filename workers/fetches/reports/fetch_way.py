@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from weir.postgres.statements import Statement
-from weir.workers.fetches.models import FINAL, HELD, State
-from weir.workers.fetches.reports.preview import MOST, Preview, preview
+from weir.workers.fetches.models import FINAL, HELD, FetchState
+from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
 from weir.workers.fetches.reports.why import UnknownFetch
 
 
-class FoundFetch(NamedTuple):
+class FetchOnItsWay(NamedTuple):
     """A fetch with its slot and the beginning of its body (sql/fetch_way.sql)."""
 
     id: int
@@ -52,7 +52,7 @@ class FoundFetch(NamedTuple):
     now: datetime
 
 
-FETCH_WAY = Statement("fetch_way", row=FoundFetch, commits=False)
+FETCH_WAY = Statement("fetch_way", row=FetchOnItsWay, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,9 +69,9 @@ class Step:
 class FetchWay:
     """One fetch, at the moment at which the database was asked."""
 
-    fetch: FoundFetch
+    fetch: FetchOnItsWay
     steps: Sequence[Step]  # in the order of time; what has no time yet comes last
-    preview: Preview | None  # None without a body
+    preview: BodyPreview | None  # None without a body
 
 
 def fetch_way(fetch_id: int) -> FetchWay:
@@ -85,7 +85,7 @@ def fetch_way(fetch_id: int) -> FetchWay:
     return FetchWay(fetch=row, steps=steps, preview=shown)
 
 
-def _steps(row: FoundFetch) -> Iterator[Step]:
+def _steps(row: FetchOnItsWay) -> Iterator[Step]:
     yield Step(kind="queued", at=row.created_at)
     yield from _due(row)
     yield from _slot(row)
@@ -95,29 +95,29 @@ def _steps(row: FoundFetch) -> Iterator[Step]:
     yield from _on_done(row)
 
 
-def _due(row: FoundFetch) -> Iterator[Step]:
+def _due(row: FetchOnItsWay) -> Iterator[Step]:
     if row.due_since is not None:
         yield Step(kind="due", at=row.due_since, text="it waits for robots.txt", is_expected=row.due_since > row.now)
         yield Step(kind="robots.txt", at=row.not_before, text="it is due again", is_expected=row.not_before > row.now)
         return
-    again = "again" if row.state == State.QUEUED and row.attempts else ""
+    again = "again" if row.state == FetchState.QUEUED and row.attempts else ""
     yield Step(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)
 
 
-def _slot(row: FoundFetch) -> Iterator[Step]:
+def _slot(row: FetchOnItsWay) -> Iterator[Step]:
     if row.slot_at is None:
         return
     yield Step(kind="reserved", at=row.reserved_at)
-    if row.claimed_at is not None and row.state != State.RESERVED:
+    if row.claimed_at is not None and row.state != FetchState.RESERVED:
         yield Step(kind="claimed", at=row.claimed_at, text=row.claimed_by)
     yield Step(kind="slot", at=row.slot_at, text="its planned start", is_expected=row.slot_at > row.now)
 
 
-def _attempt(row: FoundFetch) -> Iterator[Step]:
+def _attempt(row: FetchOnItsWay) -> Iterator[Step]:
     """Yield when the request was written, and when the answer had come, of the last attempt that has an outcome."""
     if row.started_at is None:
         return
-    earlier = "in an earlier attempt" if row.state in HELD or (row.state == State.QUEUED and row.attempts) else ""
+    earlier = "in an earlier attempt" if row.state in HELD or (row.state == FetchState.QUEUED and row.attempts) else ""
     late = f"{row.lateness_ms:.1f} ms after its slot" if row.lateness_ms is not None else ""
     yield Step(kind="started", at=row.started_at, text=", ".join(filter(None, (late, earlier))))
     if row.elapsed_ms is not None:
@@ -126,7 +126,7 @@ def _attempt(row: FoundFetch) -> Iterator[Step]:
         yield Step(kind="answered", at=at, text=", ".join(filter(None, (status, earlier))))
 
 
-def _on_done(row: FoundFetch) -> Iterator[Step]:
+def _on_done(row: FetchOnItsWay) -> Iterator[Step]:
     if not row.on_done:
         return
     if row.on_done_called_at is not None:

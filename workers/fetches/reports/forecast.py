@@ -43,7 +43,7 @@ class FoundRun(TypedDict):
     starts_s: list[float]
 
 
-class FoundSite(NamedTuple):
+class ForecastSite(NamedTuple):
     """What dispatch finds at a site, and what a new request does (sql/forecast.sql)."""
 
     is_new: bool
@@ -73,7 +73,7 @@ class FoundSite(NamedTuple):
     held_runs: list[FoundRun]
 
 
-FORECAST = Statement("forecast", row=FoundSite, commits=False)
+FORECAST = Statement("forecast", row=ForecastSite, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +119,7 @@ def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
     supposed = partial(_supposed, rate=rate) if rate else _as_it_is
     added_grace_s = round_trips.added_grace_s(round_trip_s)
 
-    def computed(row: FoundSite) -> Forecast:
+    def computed(row: ForecastSite) -> Forecast:
         found = _computed(supposed(row), add=add, added_grace_s=added_grace_s, ahead=ahead)
         return replace(found, is_supposed=bool(rate))
 
@@ -129,7 +129,7 @@ def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
 
 def _look(
     site_id: int | None, name: str, lookahead_s: float, starts_in_s: float = 0.0, clears_in_s: float = 0.0
-) -> FoundSite:
+) -> ForecastSite:
     """Read the site and its queue, with fetches that become due before slots for these starts are reserved.
 
     That is up to the look-ahead before the starts.
@@ -153,11 +153,11 @@ def _look(
     return row
 
 
-def _as_it_is(row: FoundSite) -> FoundSite:
+def _as_it_is(row: ForecastSite) -> ForecastSite:
     return row
 
 
-def _supposed(row: FoundSite, *, rate: str) -> FoundSite:
+def _supposed(row: ForecastSite, *, rate: str) -> ForecastSite:
     """Return the site as it would be if this rate were set now; a grace that was set stays, as in `Site` itself."""
     wanted = parse_rate(rate)
     interval = max(wanted, row.crawl_delay or wanted)
@@ -172,7 +172,7 @@ def _supposed(row: FoundSite, *, rate: str) -> FoundSite:
     )
 
 
-def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon) -> Forecast:
+def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horizon) -> Forecast:
     held_for_s = math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else row.held_for_s
     site = SiteTiming(
         interval_s=row.interval_s,

@@ -22,7 +22,7 @@ _WITH_NUL: Final = ("utf-16", "utf-32")  # encodings whose text has NUL bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Preview:
+class BodyPreview:
     """The beginning of a body."""
 
     text: str  # "" where it is binary; characters that show nothing are made visible
@@ -33,14 +33,14 @@ class Preview:
     is_cut: bool  # there is more than is shown
 
 
-def preview(beginning: bytes, size: int, headers: object) -> Preview:
+def preview(beginning: bytes, size: int, headers: object) -> BodyPreview:
     """Return what can be shown of a body that has `size` bytes; `headers` are as they are stored."""
     content_type = _header(headers, "content-type")
     charset = _charset(content_type)
     shown = beginning[:MOST]
     is_binary = _is_binary(shown, charset)
     text = "" if is_binary else visible(shown.decode(charset, "replace").replace("\r\n", "\n"))
-    return Preview(
+    return BodyPreview(
         text=text,
         size=size,
         content_type=content_type,

@@ -12,7 +12,7 @@ from weir.conf.texts.rates import rate_text
 from weir.postgres.statements import Statement
 
 
-class CountedSite(NamedTuple):
+class ProgressRow(NamedTuple):
     """One of the sites with most unfinished fetches, and the totals of all; no name where nothing is unfinished."""
 
     done: int
@@ -47,7 +47,7 @@ class FailedFetch(NamedTuple):
 
 ENDINGS = Statement("endings", row=Ending, commits=False)
 FAILURES = Statement("failures", row=FailedFetch, commits=False)
-PROGRESS = Statement("progress", row=CountedSite, commits=False)
+PROGRESS = Statement("progress", row=ProgressRow, commits=False)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -42,14 +42,14 @@ ANY_LEVEL: Final = 2**15 - 1
 LARGEST: Final = 2**63 - 1
 
 
-class CountedSite(NamedTuple):
+class SiteCount(NamedTuple):
     """How many fetches of a site wait, or have started lately."""
 
     site_id: int
     fetches: int
 
 
-class FoundSite(NamedTuple):
+class ListedSite(NamedTuple):
     """The row of a site."""
 
     id: int
@@ -75,9 +75,9 @@ class FoundSite(NamedTuple):
     now: datetime
 
 
-BACKLOGS = Statement("backlogs", row=CountedSite, commits=False)
-SITE_LIST = Statement("site_list", row=FoundSite, commits=False)
-USED_STARTS = Statement("used_starts", row=CountedSite, commits=False)
+BACKLOGS = Statement("backlogs", row=SiteCount, commits=False)
+SITE_LIST = Statement("site_list", row=ListedSite, commits=False)
+USED_STARTS = Statement("used_starts", row=SiteCount, commits=False)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class SiteFilters:
 class SiteStatus:
     """One site, at the moment at which the database was asked."""
 
-    row: FoundSite
+    row: ListedSite
     backlog: int  # queued fetches, with those that are not due yet
     started: int  # starts that it used in the last minute
 
@@ -245,7 +245,7 @@ def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[t
         yield from _sites(filters, _Place(_by_name(filters)), counted)
 
 
-def _piece(filters: SiteFilters, place: _Place, counted: Backlogs) -> list[FoundSite]:
+def _piece(filters: SiteFilters, place: _Place, counted: Backlogs) -> list[ListedSite]:
     """Return the next sites, by the index that the place names; none at the end."""
     lowest = filters.search.lower()
     lowest = lowest[::-1] if place.way == "suffix" else lowest

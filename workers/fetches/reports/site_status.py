@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site, held_state
 from weir.ratelimit.sites import unknown_site
-from weir.workers.fetches.models import Fetch, RobotsFile, State
+from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.reports.forecast import Forecast, forecast
 
 MOST_ROBOTS = 5  # robots.txt files of one site that are shown
@@ -70,7 +70,7 @@ def site_details(host: str) -> SiteDetails:
     at = site_now(host)
     site = at.site
     known = RobotsFile.objects.filter(site=site, expires_at__gt=Now()).defer("rules").order_by("-expires_at", "origin")
-    queue = Fetch.objects.filter(site=site, state=State.QUEUED).order_by("-priority", "not_before", "pk")
+    queue = Fetch.objects.filter(site=site, state=FetchState.QUEUED).order_by("-priority", "not_before", "pk")
     errors = (error for error in queue.values_list("error", flat=True)[:LOOKED_AT] if error)
     return SiteDetails(
         at=at,

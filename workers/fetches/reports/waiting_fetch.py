@@ -12,7 +12,7 @@ from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
 from weir.workers.processes.status import longest_round_trip_s
 
 
-class Waiting(NamedTuple):
+class WaitingFetch(NamedTuple):
     """A fetch, and what can keep it waiting (sql/why.sql). All from `written_rate` on is None without a site."""
 
     id: int
@@ -56,7 +56,7 @@ class Waiting(NamedTuple):
     held_runs: list[FoundRun]
 
 
-def starts_in_s(row: Waiting, from_s: float) -> float:
+def starts_in_s(row: WaitingFetch, from_s: float) -> float:
     """Return in how many seconds the turn of a queued fetch comes, if nothing can start before `from_s`."""
     round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]

@@ -24,13 +24,13 @@ from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import InHand
-from weir.workers.fetches.models import FINAL, State
-from weir.workers.fetches.reports.waiting_fetch import Waiting, starts_in_s
+from weir.workers.fetches.models import FINAL, FetchState
+from weir.workers.fetches.reports.waiting_fetch import WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import ProcessStatus, processes
 from weir.workers.publish import waiting
 
-WHY = Statement("why", row=Waiting, commits=False)
+WHY = Statement("why", row=WaitingFetch, commits=False)
 
 MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL compares a larger number with each row, by no index
@@ -52,7 +52,7 @@ class UnknownFetch(LookupError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Blocker:
+class FetchBlocker:
     """One thing that is in a fetch's way, or its end."""
 
     kind: str
@@ -68,7 +68,7 @@ class Why:
     fetch: int
     state: str
     now: datetime
-    blockers: Sequence[Blocker]
+    blockers: Sequence[FetchBlocker]
 
 
 def why(fetch_id: int) -> Why:
@@ -91,7 +91,7 @@ def why(fetch_id: int) -> Why:
     return Why(fetch=row.id, state=row.state, now=row.now, blockers=found)
 
 
-def _weight(blocker: Blocker) -> tuple[int, float]:
+def _weight(blocker: FetchBlocker) -> tuple[int, float]:
     """Return the place of a blocker: what waits for a person first, then what lasts longest; the rate comes last."""
     if blocker.kind == "holder silent":  # of this fetch; that there is no other fetcher matters afterwards
         return 0, -1.0
@@ -104,50 +104,50 @@ def _weight(blocker: Blocker) -> tuple[int, float]:
     return (2, -blocker.until.timestamp()) if blocker.until else (3, 0.0)
 
 
-def _ended(row: Waiting) -> Blocker:
+def _ended(row: WaitingFetch) -> FetchBlocker:
     with_status = f" with status {row.status_code}" if row.status_code else ""
     error = f": {row.error}" if row.error else ""
-    retry = f"manage.py fetches retry {row.id}" if row.state == State.FAILED else ""
-    return Blocker(kind="ended", text=f"It has ended: {row.state}{with_status}{error}.", remedy=retry)
+    retry = f"manage.py fetches retry {row.id}" if row.state == FetchState.FAILED else ""
+    return FetchBlocker(kind="ended", text=f"It has ended: {row.state}{with_status}{error}.", remedy=retry)
 
 
-def _outages(known: Sequence[ProcessStatus], row: Waiting) -> Iterator[Blocker]:
+def _outages(known: Sequence[ProcessStatus], row: WaitingFetch) -> Iterator[FetchBlocker]:
     """Yield what keeps all fetches waiting: processes that are missing, and a broker that is away."""
     for kind, (name, without) in FETCHES_NEED.items():
-        if kind != "fetcher" and row.state != State.QUEUED:
+        if kind != "fetcher" and row.state != FetchState.QUEUED:
             continue
         of_kind = [process for process in known if kind in process.kinds]
         if not any(process.runs for process in of_kind):
             since = f"has been alive for {span(min(p.silent_s for p in of_kind))}" if of_kind else "is known"
-            yield Blocker(kind=f"no {kind}", text=f"No {name} {since}: {without}.", remedy="manage.py processes")
-    if row.state == State.RUNNING:
+            yield FetchBlocker(kind=f"no {kind}", text=f"No {name} {since}: {without}.", remedy="manage.py processes")
+    if row.state == FetchState.RUNNING:
         return
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
-        yield Blocker(kind="broker", text="The broker cannot be reached: no fetcher hears of a slot.")
+        yield FetchBlocker(kind="broker", text="The broker cannot be reached: no fetcher hears of a slot.")
     elif (in_hand := InHand.now(settings.WEIR_LOOKAHEAD)).are_behind(messages):
         text = (
             f"Fetchers are behind: {messages:,} messages wait for them, {in_hand.late:,} fetches have missed their "
             "slots, and nothing is reserved meanwhile."
         )
-        yield Blocker(kind="fetchers behind", text=text, remedy="start more fetchers")
+        yield FetchBlocker(kind="fetchers behind", text=text, remedy="start more fetchers")
 
 
-def _of_site(row: Waiting) -> Iterator[Blocker]:
+def _of_site(row: WaitingFetch) -> Iterator[FetchBlocker]:
     """Yield what keeps all fetches of the site waiting."""
-    if row.state == State.RUNNING:
+    if row.state == FetchState.RUNNING:
         return
     resume = f"manage.py sites resume {as_argument(row.site)}"
     if row.paused_until and row.paused_until > row.now:
         is_endless = row.paused_until >= PAUSED_FOREVER
         text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
-        yield Blocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
+        yield FetchBlocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.backed_off_until and row.backed_off_until > row.now:
         kind = held_state(row.backoff_error, row.refused_until)
-        yield Blocker(kind=kind, text=_held_text(row, kind), until=row.backed_off_until, remedy=resume)
+        yield FetchBlocker(kind=kind, text=_held_text(row, kind), until=row.backed_off_until, remedy=resume)
 
 
-def _held_text(row: Waiting, state: str) -> str:
+def _held_text(row: WaitingFetch, state: str) -> str:
     match state:
         case "unreachable":
             return f"The site {row.site} cannot be reached: {row.backoff_error}."
@@ -158,79 +158,83 @@ def _held_text(row: Waiting, state: str) -> str:
     return f"The site {row.site} refused requests{times}, and is backed off{said}."
 
 
-def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Blocker]) -> Iterator[Blocker]:
+def _of_fetch(
+    row: WaitingFetch, known: Sequence[ProcessStatus], found: Sequence[FetchBlocker]
+) -> Iterator[FetchBlocker]:
     """Yield what keeps this fetch waiting, by its state, beside what was found already."""
     match row.state:
-        case State.RUNNING:
+        case FetchState.RUNNING:
             yield _running(row, known)
-        case State.RESERVED:
+        case FetchState.RESERVED:
             yield _reserved(row)
         case _ if not row.site:
-            yield Blocker(kind="no site", text="Its site was deleted: it follows its host to another within seconds.")
+            yield FetchBlocker(
+                kind="no site", text="Its site was deleted: it follows its host to another within seconds."
+            )
         case _:
             waits = [*_robots(row), *_not_due(row), *_concurrency(row)]
             yield from waits
             yield from _turn(row, [*found, *waits]) if found or waits else (_silence(row) or _turn(row, ()))
 
 
-def _running(row: Waiting, known: Sequence[ProcessStatus]) -> Blocker:
+def _running(row: WaitingFetch, known: Sequence[ProcessStatus]) -> FetchBlocker:
     holder = next((process for process in known if process.id == row.claimed_by), None)
     name = holder.name if holder else "a fetcher"
     if holder is None or not holder.runs:
         text = f"{name} has it, and {f'has been silent for {span(holder.silent_s)}' if holder else 'is gone'}."
-        return Blocker(kind="holder silent", text=text, until=row.lease_until, remedy="manage.py processes")
+        return FetchBlocker(kind="holder silent", text=text, until=row.lease_until, remedy="manage.py processes")
     if row.slot_start and row.slot_start > row.now:
-        return Blocker(kind="slot", text=f"{name} has it, and waits for its slot.", until=row.slot_start)
+        return FetchBlocker(kind="slot", text=f"{name} has it, and waits for its slot.", until=row.slot_start)
     since = f" for {span((row.now - row.slot_start).total_seconds())}" if row.slot_start else ""
-    return Blocker(kind="in flight", text=f"It is in flight{since}, at {name}.", until=row.lease_until)
+    return FetchBlocker(kind="in flight", text=f"It is in flight{since}, at {name}.", until=row.lease_until)
 
 
-def _reserved(row: Waiting) -> Blocker:
+def _reserved(row: WaitingFetch) -> FetchBlocker:
     if row.slot_start is None or row.slot_start > row.now:
         text = "It has a slot, and a message is on its way to a fetcher."
-        return Blocker(kind="slot", text=text, until=row.slot_start)
+        return FetchBlocker(kind="slot", text=text, until=row.slot_start)
     ago = span((row.now - row.slot_start).total_seconds())
     text = f"Its slot began {ago} ago, and no fetcher has taken it: it is queued again when its lease is over."
-    return Blocker(kind="not taken", text=text, until=row.lease_until, remedy="manage.py processes")
+    return FetchBlocker(kind="not taken", text=text, until=row.lease_until, remedy="manage.py processes")
 
 
-def _robots(row: Waiting) -> Iterator[Blocker]:
+def _robots(row: WaitingFetch) -> Iterator[FetchBlocker]:
     """Yield that robots.txt is not known, or cannot be read: nothing is requested before it is."""
     if not row.obeys_robots:
         return
     file = f"{row.origin}{PATH}"
     if row.robots_state == "unreachable":
         text = f"{file} cannot be read ({row.robots_error}): nothing is fetched before it is asked for again."
-        yield Blocker(kind="robots.txt unreachable", text=text, until=row.robots_expires_at)
+        yield FetchBlocker(kind="robots.txt unreachable", text=text, until=row.robots_expires_at)
     elif row.robots_state is None and row.robots_fetch is not None:
         text = f"{file} is not known yet: fetch {row.robots_fetch}, which asks for it, is {row.robots_fetch_state}."
-        yield Blocker(kind="robots.txt", text=text, remedy=f"manage.py fetches why {row.robots_fetch}")
+        yield FetchBlocker(kind="robots.txt", text=text, remedy=f"manage.py fetches why {row.robots_fetch}")
     elif row.robots_state is None:
         text = f"{file} is not known yet: it is asked for when a fetcher takes this fetch."
-        yield Blocker(kind="robots.txt", text=text)
+        yield FetchBlocker(kind="robots.txt", text=text)
 
 
-def _not_due(row: Waiting) -> Iterator[Blocker]:
+def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
     if row.not_before <= row.now or row.waits_for_robots or _is_due_with_robots(row):
         return
     text = f"It is not due yet: {row.error.rstrip('.')}." if row.error else "It is not due yet."
-    yield Blocker(kind="not due", text=text, until=row.not_before)
+    yield FetchBlocker(kind="not due", text=text, until=row.not_before)
 
 
-def _is_due_with_robots(row: Waiting) -> bool:
+def _is_due_with_robots(row: WaitingFetch) -> bool:
     """Tell whether it is due when its robots.txt is asked for again, which is a reason that has been given."""
     again_at = row.robots_expires_at if row.robots_state == "unreachable" and row.obeys_robots else None
     return again_at is not None and row.not_before <= again_at + SAME_CAUSE
 
 
-def _concurrency(row: Waiting) -> Iterator[Blocker]:
+def _concurrency(row: WaitingFetch) -> Iterator[FetchBlocker]:
     if row.max_concurrency is not None and row.at_once >= row.max_concurrency:
         text = f"{row.site} allows {row.max_concurrency} at once, and has {row.at_once} reserved or in flight."
         remedy = f"manage.py sites set {as_argument(row.site)} --max-concurrency {2 * row.max_concurrency}"
-        yield Blocker(kind="concurrency", text=text, remedy=remedy)
+        yield FetchBlocker(kind="concurrency", text=text, remedy=remedy)
 
 
-def _silence(row: Waiting) -> list[Blocker]:
+def _silence(row: WaitingFetch) -> list[FetchBlocker]:
     """Return that dispatch is silent: nothing is in the way, and the rate would have allowed a start for long."""
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
     could_s = min((row.now - moment).total_seconds() for moment in (row.not_before, *ends))
@@ -238,10 +242,10 @@ def _silence(row: Waiting) -> list[Blocker]:
     if could_s < DISPATCH_SILENT_S:
         return []
     text = f"It could have had a slot {span(could_s)} ago: dispatch is silent, though beat and a worker are alive."
-    return [Blocker(kind="dispatch silent", text=text, remedy="manage.py processes")]
+    return [FetchBlocker(kind="dispatch silent", text=text, remedy="manage.py processes")]
 
 
-def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
+def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlocker]:
     """Yield its place in the queue, and when its turn comes at the rate of its site.
 
     Where something waits for a person, nobody knows when.
@@ -254,7 +258,7 @@ def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
     from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
     turn_s = starts_in_s(row, from_s)
     if turn_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
-        yield Blocker(kind="rate", text=f"{place}.")
+        yield FetchBlocker(kind="rate", text=f"{place}.")
     else:
         until = row.now + timedelta(seconds=turn_s)
-        yield Blocker(kind="rate", text=f"{place}: its turn comes in {span(turn_s)}{more}.", until=until)
+        yield FetchBlocker(kind="rate", text=f"{place}: its turn comes in {span(turn_s)}{more}.", until=until)

@@ -15,8 +15,8 @@ from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
 from weir.ratelimit.sites import SitesLocked, sites_of
 from weir.workers.fetches import backlog
-from weir.workers.fetches.jobs import Outcome
-from weir.workers.fetches.models import RobotsState, State
+from weir.workers.fetches.jobs import FetchOutcome
+from weir.workers.fetches.models import FetchState, RobotsState
 from weir.workers.fetches.robots import crawl_delays
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.groups import group_for
@@ -36,7 +36,7 @@ REDIRECTION = range(300, 400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class RobotsReading:
     """What one outcome means: the columns of RobotsFile that it determines."""
 
     state: RobotsState
@@ -45,7 +45,7 @@ class Reading:
     error: str = ""
 
 
-def read(outcome: Outcome, user_agent: str) -> Reading:
+def read(outcome: FetchOutcome, user_agent: str) -> RobotsReading:
     """Return what the outcome means: 2xx rules, 3xx and 4xx everything allowed, everything else unreachable for now.
 
     A redirect is an outcome only where it leads nowhere: without a target, to no URL, or to ever more redirects. One to
@@ -53,28 +53,28 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
     settings forbid is no better reached by its fetches, which need not try.
     """
     if outcome.is_forbidden:
-        return Reading(state=RobotsState.FORBIDDEN, error=outcome.error)
-    if outcome.state == State.FAILED and not outcome.leads_nowhere:
-        return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
+        return RobotsReading(state=RobotsState.FORBIDDEN, error=outcome.error)
+    if outcome.state == FetchState.FAILED and not outcome.leads_nowhere:
+        return RobotsReading(state=RobotsState.UNREACHABLE, error=outcome.error)
     if outcome.leads_nowhere or outcome.status_code in REDIRECTION or outcome.status_code in CLIENT_ERRORS:
-        return Reading(state=RobotsState.ALLOWED)
+        return RobotsReading(state=RobotsState.ALLOWED)
     if outcome.status_code not in SUCCESS:
-        return Reading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
+        return RobotsReading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
     return _rules(outcome, product_token(user_agent))
 
 
-def _rules(outcome: Outcome, product: str) -> Reading:
+def _rules(outcome: FetchOutcome, product: str) -> RobotsReading:
     text = text_of(outcome.content or b"")
     try:
         delay_s = group_for(text, product).delay_s
     except Exception as error:  # text from the internet: whatever it is, the writer must go on
         log.exception("robots_not_parsed", **outcome.named)
-        return Reading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
+        return RobotsReading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
     delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
-    return Reading(state=RobotsState.RULES, rules=text, crawl_delay=delay)
+    return RobotsReading(state=RobotsState.RULES, rules=text, crawl_delay=delay)
 
 
-def note(ended: Iterable[tuple[str, Outcome]]) -> None:
+def note(ended: Iterable[tuple[str, FetchOutcome]]) -> None:
     """Note how fetches of robots.txt files ended, each with its own URL: its origin is meant, wherever redirects led.
 
     What is not noted, because the process dies before or a site is locked, is asked for again when a fetch needs it.

@@ -9,15 +9,15 @@ from typing import Final
 
 from django.db import transaction
 
-from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.mail import addresses, suppression
 from weir.workers.mail.actions.emails import MAY_ACT
 from weir.workers.mail.maintenance import forgetting, operators
 from weir.workers.mail.models import Suppression
 
-SUPPRESS: Final = Action("emails.suppress", MAY_ACT, wants_reason=True)
-RELEASE: Final = Action("emails.release", MAY_ACT, wants_reason=True)
-FORGET: Final = Action("emails.forget", MAY_ACT, wants_reason=True)
+SUPPRESS: Final = AuditedAction("emails.suppress", MAY_ACT, wants_reason=True)
+RELEASE: Final = AuditedAction("emails.release", MAY_ACT, wants_reason=True)
+FORGET: Final = AuditedAction("emails.forget", MAY_ACT, wants_reason=True)
 
 
 def suppress(actor: Actor, address: str, *, why: str) -> bool:

@@ -11,17 +11,17 @@ from typing import Final
 from django.db import transaction
 
 from weir.workers.audit import acting
-from weir.workers.audit.acting import Action, Actor
+from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.mail import addresses, resolving, suppression
 from weir.workers.mail.models import Act, Email
 
 MAY_ACT: Final = "weir_mail.resolve_email"
 MAY_REDIRECT: Final = "weir_mail.redirect_email"  # beside MAY_ACT: whoever names the recipient can read what it says
-RESOLVE: Final[Mapping[Act, Action]] = {
-    act: Action(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
+RESOLVE: Final[Mapping[Act, AuditedAction]] = {
+    act: AuditedAction(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
     for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP, Act.CANCEL, Act.CORRECT)
 }
-REDIRECT: Final = Action("emails.redirect", MAY_REDIRECT, wants_reason=True)
+REDIRECT: Final = AuditedAction("emails.redirect", MAY_REDIRECT, wants_reason=True)
 
 
 def resolve(

@@ -7,13 +7,13 @@ from typing import Final
 
 from django.db import transaction
 
-from weir.workers.audit.acting import Action, Actor, State
+from weir.workers.audit.acting import Actor, AuditedAction, State
 from weir.workers.mail.actions.emails import MAY_ACT
 from weir.workers.mail.maintenance import operators
 from weir.workers.mail.models import PausedKind
 
-PAUSE: Final = Action("emails.pause_kind", MAY_ACT, wants_reason=True)
-RESUME: Final = Action("emails.resume_kind", MAY_ACT, wants_reason=True)
+PAUSE: Final = AuditedAction("emails.pause_kind", MAY_ACT, wants_reason=True)
+RESUME: Final = AuditedAction("emails.resume_kind", MAY_ACT, wants_reason=True)
 
 
 def pause(actor: Actor, kind: str, *, why: str) -> bool:

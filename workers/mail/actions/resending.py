@@ -19,13 +19,13 @@ from weir.workers.audit.acting import Actor
 from weir.workers.mail import outbox, resolving
 from weir.workers.mail.actions.emails import RESOLVE
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 BATCH: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class WantedEmails:
     """Which failed e-mails: of a kind, whose last reply has these words, that failed since; "" and None: whatever."""
 
     kind: str = ""
@@ -37,11 +37,11 @@ class Wanted:
         return ", ".join(f"{name} {value}" for name, value in said.items() if value) or "all"
 
 
-class MoreThanExpected(ValueError):
+class MoreEmailsThanExpected(ValueError):
     """More e-mails failed than the caller expected: nothing was done."""
 
 
-def failed(wanted: Wanted, limit: int | None = None) -> list[int]:
+def failed(wanted: WantedEmails, limit: int | None = None) -> list[int]:
     """Return the e-mails that would be sent again, the oldest first. Reads the failed ones only."""
     emails = _like(wanted)
     if wanted.since is not None:
@@ -51,10 +51,10 @@ def failed(wanted: Wanted, limit: int | None = None) -> list[int]:
         return list(emails.order_by("created_at", "pk").values_list("pk", flat=True)[:limit])
 
 
-def _like(wanted: Wanted) -> QuerySet[Email]:
+def _like(wanted: WantedEmails) -> QuerySet[Email]:
     """Return the failed e-mails of the kind, with the reply, whenever they failed."""
     given_up = Resolution.objects.filter(email=OuterRef("pk"), act=Act.GIVE_UP)
-    emails: QuerySet[Email] = Email.objects.filter(~Exists(given_up), state=State.FAILED)
+    emails: QuerySet[Email] = Email.objects.filter(~Exists(given_up), state=EmailState.FAILED)
     if wanted.kind:
         emails = emails.filter(kind=wanted.kind)
     if wanted.reply:
@@ -63,7 +63,7 @@ def _like(wanted: Wanted) -> QuerySet[Email]:
 
 
 def resend(
-    actor: Actor, wanted: Wanted, *, why: str, limit: int | None = None, expected: int | None = None
+    actor: Actor, wanted: WantedEmails, *, why: str, limit: int | None = None, expected: int | None = None
 ) -> tuple[int, list[str]]:
     """Have failed e-mails sent again, the oldest `limit` or all; return how many, and why others are not.
 
@@ -75,14 +75,14 @@ def resend(
     ids = failed(wanted, limit)
     if expected is not None and len(ids) > expected:
         text = f"{len(ids):,} e-mails would be sent again, not {expected:,} at most"
-        raise MoreThanExpected(f"{text}: nothing was done. Look at what failed.")
+        raise MoreEmailsThanExpected(f"{text}: nothing was done. Look at what failed.")
     number, refused = 0, list[str]()
     for start in range(0, len(ids), BATCH):
         number += _batch(actor, wanted, ids[start : start + BATCH], why, refused)
     return number, refused
 
 
-def _batch(actor: Actor, wanted: Wanted, ids: Sequence[int], why: str, refused: list[str]) -> int:
+def _batch(actor: Actor, wanted: WantedEmails, ids: Sequence[int], why: str, refused: list[str]) -> int:
     number = 0
     with transaction.atomic(durable=True):
         locked = list(Email.objects.filter(pk__in=ids).order_by("pk").select_for_update().values_list("pk", flat=True))

@@ -16,7 +16,7 @@ _BLANK = re.compile(r"\n[ \t]*\n")
 Group = dict[str, str]
 
 
-def groups(part: mime.Part) -> Iterator[Group]:
+def groups(part: mime.MimePart) -> Iterator[Group]:
     """Yield the groups of fields: the first is about the e-mail, each further one about a recipient."""
     for text in _BLANK.split(part.text.strip(), MOST_GROUPS)[:MOST_GROUPS]:
         found, _ = mime.fields_of(text.lstrip())

@@ -18,7 +18,7 @@ from weir.workers.mail.bounces.reports import Report, ReportAction
 from weir.workers.mail.bounces.spellings import spellings
 from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 from weir.workers.mail.models import Act, Email, Resolution
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.signals import email_bounced
 
 WHO = "delivery report"
@@ -76,7 +76,7 @@ def _bounced(email: Email, report: Report, said: str) -> Handled:
         _bounce(email, report)
     except resolving.CannotBeResolved as error:
         email.refresh_from_db()
-        if email.state == State.SENDING or email.ask_until is not None:
+        if email.state == EmailState.SENDING or email.ask_until is not None:
             raise TooSoon(str(error)) from error
         return Handled(f"Nothing was changed. {error} {said}", believed=True)
     return Handled(said, believed=True, bounced=True)

@@ -28,7 +28,7 @@ _JUNK = re.compile(rb"[^A-Za-z0-9+/=]")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MimePart:
     """An e-mail, or a part of one: its header, and what follows."""
 
     fields: dict[str, list[str]]  # by their names in small letters, each on one line
@@ -63,7 +63,7 @@ class Part:
         """The content as text; whatever its charset, what is looked for is ASCII, or an address in UTF-8."""
         return as_text(self.decoded)
 
-    def parts(self) -> Iterator["Part"]:
+    def parts(self) -> Iterator["MimePart"]:
         """Yield it, and the parts in it, but not those of an e-mail that it returns: that may be a report itself."""
         waiting, count = [self], 0
         while waiting and count < _MOST_PARTS:
@@ -73,7 +73,7 @@ class Part:
             if part.depth < _DEEPEST:
                 waiting[:0] = part._inner(_MOST_PARTS - count)  # noqa: SLF001  its own
 
-    def _inner(self, most: int) -> list["Part"]:
+    def _inner(self, most: int) -> list["MimePart"]:
         """Return the parts that the boundary of a multipart divides its content into."""
         found = (
             _BOUNDARY.search(self.first("content-type")[:_LONGEST_VALUE]) if self.kind[:10] == "multipart/" else None
@@ -90,7 +90,7 @@ class Part:
         return parts
 
 
-def read(content: bytes) -> Part:
+def read(content: bytes) -> MimePart:
     """Return an e-mail of which the beginning is looked at. Raises nothing."""
     content = one_line_end(content[:LOOKED_AT]).removeprefix(BOM_UTF8).lstrip(b"\n")
     if content[:5] == b"From ":  # a line of a mailbox file
@@ -120,7 +120,7 @@ def fields_of(text: str) -> tuple[dict[str, list[str]], str]:
     return fields, str(found.get_payload())
 
 
-def _read(content: bytes, depth: int) -> Part:
+def _read(content: bytes, depth: int) -> MimePart:
     """Return a part. A header that is longer than half of what is looked at is none."""
     end = content.find(b"\n\n") if content[:1] != b"\n" else -1
     if content[:1] == b"\n" or end < 0:
@@ -128,4 +128,4 @@ def _read(content: bytes, depth: int) -> Part:
     else:
         head, body = content[: end + 1], content[end + 2 :]
     fields, rest = fields_of(as_text(head))
-    return Part(fields, rest.encode() + b"\n" + body if rest else body, depth)
+    return MimePart(fields, rest.encode() + b"\n" + body if rest else body, depth)

@@ -43,7 +43,7 @@ class Said:
     is_forwarded: bool  # whether it is about one to whom the recipient's mail is sent on
 
 
-def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Said]:
+def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterator[Said]:
     """Yield what an e-mail from a mail server says of recipients that were not reached.
 
     Either the header X-Failed-Recipients names these, which only mail servers write. Or it says of a recipient that it
@@ -69,7 +69,7 @@ def _sent_on(lines: Sequence[str]) -> list[str]:
     return [found[1] for found in islice(_SENT_ON.finditer("\n".join(lines)), _MOST)]
 
 
-def _is_of_a_server(message: mime.Part, lines: Sequence[str]) -> bool:
+def _is_of_a_server(message: mime.MimePart, lines: Sequence[str]) -> bool:
     """Tell whether the e-mail comes from a mail server, as far as it says so itself.
 
     One without a return path may be an automatic answer (RFC 3834, 3.3). It is, if its author names his own address.
@@ -81,7 +81,7 @@ def _is_of_a_server(message: mime.Part, lines: Sequence[str]) -> bool:
     return is_null or bool(locals_ & _DAEMONS) or sender.startswith(("mailer-daemon", "mail delivery s"))
 
 
-def _recipients(message: mime.Part, lines: Sequence[str], copy: Copy) -> list[str]:
+def _recipients(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> list[str]:
     """Return whom the text names: to whom the copy is, or else others than those who got the report."""
     named = list(dict.fromkeys(name for line in lines if "@" in line for name in names(line)))[:_MOST]
     spelt = {name: spellings(name) for name in named}
@@ -90,7 +90,7 @@ def _recipients(message: mime.Part, lines: Sequence[str], copy: Copy) -> list[st
     return [name for name in named if spelt[name] & to] or [name for name in named if not spelt[name] & own] or named
 
 
-def _warns(message: mime.Part, lines: Sequence[str]) -> bool:
+def _warns(message: mime.MimePart, lines: Sequence[str]) -> bool:
     """Tell whether it speaks of an e-mail that is delayed: what it quotes of a refusal does not count."""
     text = "\n".join(
         [message.first("subject")[:_LONGEST_SUBJECT], *(line for line in lines if not _FINAL.search(line))]

@@ -65,8 +65,8 @@ class Report:
 class _Mail:
     """An e-mail that may be a report, and what all readings of it need."""
 
-    message: mime.Part
-    parts: Sequence[mime.Part]
+    message: mime.MimePart
+    parts: Sequence[mime.MimePart]
     lines: Sequence[str]  # what it says to people
     copies: Sequence[Copy]
     names: Sequence[str]  # the Message-IDs by which it says what it is about
@@ -169,7 +169,7 @@ def _report(
     )
 
 
-def _names(message: mime.Part, copies: Sequence[Copy]) -> list[str]:
+def _names(message: mime.MimePart, copies: Sequence[Copy]) -> list[str]:
     """Return the Message-IDs by which a report says what it is about."""
     returned = names(" ".join(copy.message_id for copy in copies))
     answered = names(message.first("in-reply-to"))
@@ -177,7 +177,7 @@ def _names(message: mime.Part, copies: Sequence[Copy]) -> list[str]:
     return list(dict.fromkeys((*returned, *answered, *thread)))
 
 
-def _other_names(message: mime.Part, parts: Sequence[mime.Part], copies: Sequence[Copy]) -> list[str]:
+def _other_names(message: mime.MimePart, parts: Sequence[mime.MimePart], copies: Sequence[Copy]) -> list[str]:
     """Return what else may name the e-mail: to whom the report was sent, and from whom the e-mail came."""
     of_header = (value for name, values in message.fields.items() if name not in _OF_ANOTHER for value in values)
     of_status = (part.text[:_BEGINNING] for part in parts if part.kind in fields.STATUSES | fields.COMPLAINTS)

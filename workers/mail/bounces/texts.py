@@ -69,7 +69,7 @@ def copy_of(lines: Sequence[str]) -> Copy:
     )
 
 
-def copy_in(part: mime.Part) -> Copy:
+def copy_in(part: mime.MimePart) -> Copy:
     """Return what is known of the e-mail that a part returns, if it does."""
     if part.kind not in {"message/rfc822", "message/global", "text/rfc822-headers", "message/global-headers"}:
         return Copy()

@@ -18,7 +18,7 @@ LONGEST_QUOTED = 200  # characters of a line in a sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class LogGap:
     """A time of which lines may be missing, and why."""
 
     since: datetime
@@ -49,7 +49,7 @@ class Minutes:
 
 
 @dataclass(slots=True)
-class Span:
+class LoggedSpan:
     """From when to when one file has lines of a host."""
 
     file: str
@@ -65,8 +65,8 @@ class Coverage:
     last: datetime
     certain: bool = False  # a line is of Postfix or Exim beyond doubt
     lines: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    gaps: list[LogGap] = field(default_factory=list)
+    spans: list[LoggedSpan] = field(default_factory=list)
     named: Minutes = field(default_factory=Minutes)  # when it has Message-IDs: whether it logs them
     discarded: Minutes = field(default_factory=Minutes)  # when e-mails were accepted and thrown away
     _silence: timedelta = timedelta(0)  # the longest between two lines of a file
@@ -83,11 +83,11 @@ class Coverage:
         span = self.spans[-1]
         if span.last - line.moment > A_MINUTE:
             why = f"the lines of {span.file} are not in the order of time: give it with its oldest line first"
-            add(self.gaps, Gap(line.moment, span.last, why))
+            add(self.gaps, LogGap(line.moment, span.last, why))
         if line.ambiguous:
-            add(self.gaps, Gap(line.moment - AN_HOUR, line.moment + AN_HOUR, "the clock was set back then"))
+            add(self.gaps, LogGap(line.moment - AN_HOUR, line.moment + AN_HOUR, "the clock was set back then"))
         if self._down:
-            add(self.gaps, Gap(self._previous or line.moment, line.moment, self._down, crash=True))
+            add(self.gaps, LogGap(self._previous or line.moment, line.moment, self._down, crash=True))
             self._down = ""
         if said.names and said.message_id:
             self.named.note(line.moment)
@@ -103,7 +103,7 @@ class Coverage:
     def note_cut(self, line: Line, *, strange: bool) -> None:
         """Take in that the end of this line is missing, or seems to be, which may have been the name of an e-mail."""
         why = f"a line of it is not complete ({line.program}: {line.text[:LONGEST_QUOTED]})"
-        add(self.gaps, Gap(min(self._previous or line.moment, line.moment), line.moment, why, strange=strange))
+        add(self.gaps, LogGap(min(self._previous or line.moment, line.moment), line.moment, why, strange=strange))
 
     def note_boot(self) -> None:
         """Take in that the machine was started between the line before and the next one."""
@@ -118,16 +118,16 @@ class Coverage:
         """Take in that all is read: what lies between files, and before a start that followed no stop, is a gap."""
         self.gaps += [*self._between_files(), *self._before_starts()]
 
-    def _before_starts(self) -> Iterator[Gap]:
+    def _before_starts(self) -> Iterator[LogGap]:
         running: dict[str, bool] = {}
         for (instance, moment, started, _), before in sorted(self._runs.items(), key=lambda run: run[0][:3]):
             was_running = running.get(instance, True)
             running[instance] = started
             if started and was_running and before is not None:
                 why = "the mail server was started then without having been stopped"
-                yield Gap(min(before, moment), moment, why, crash=True)
+                yield LogGap(min(before, moment), moment, why, crash=True)
 
-    def _between_files(self) -> Iterator[Gap]:
+    def _between_files(self) -> Iterator[LogGap]:
         """Yield silences between two files that are longer than any within a file: one may be missing there."""
         spans = sorted(self.spans, key=lambda span: span.first)
         for last, span in zip(accumulate(spans, _later), spans[1:], strict=False):
@@ -135,9 +135,9 @@ class Coverage:
                 why = (
                     f"{last.file} ends, and {span.file} begins, and no file is so long without a line: is one missing?"
                 )
-                yield Gap(last.last, span.first, why)
+                yield LogGap(last.last, span.first, why)
 
-    def overlap(self) -> Gap | None:
+    def overlap(self) -> LogGap | None:
         """Return from when to when two files have lines, if they do not follow each other as those of one host do."""
         spans = sorted(self.spans, key=lambda span: span.first)
         for before, after in pairwise(spans):
@@ -146,7 +146,7 @@ class Coverage:
                     f"{before.file} and {after.file} name no host, and have lines of the same time: if they are of two "
                     "hosts, say which by --host-of; if of one, say so by the same"
                 )
-                return Gap(spans[0].first, max(span.last for span in spans), why)
+                return LogGap(spans[0].first, max(span.last for span in spans), why)
         return None
 
     def _stretch(self, moment: datetime, file: str) -> None:
@@ -157,10 +157,10 @@ class Coverage:
                 self._silence = max(self._silence, moment - self._previous)
             span.first, span.last = min(span.first, moment), max(span.last, moment)
         else:
-            self.spans.append(Span(file, moment, moment))
+            self.spans.append(LoggedSpan(file, moment, moment))
 
 
-def add(gaps: list[Gap], gap: Gap) -> None:
+def add(gaps: list[LogGap], gap: LogGap) -> None:
     """Add a gap, to one of the last if that is of its kind and close: as many as minutes are kept, not as lines."""
     for at in range(max(len(gaps) - KINDS, 0), len(gaps)):
         last = gaps[at]
@@ -172,18 +172,18 @@ def add(gaps: list[Gap], gap: Gap) -> None:
     gaps.append(gap)
 
 
-def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> Gap:
+def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> LogGap:
     """Return the time in which lines were lost, as another program says at a moment; `before` is the line before."""
     said = text[:LONGEST_QUOTED]
     if reach is Reach.DOWN:
-        return Gap(min(before, moment), moment, f"who keeps the log was started then ({said})")
+        return LogGap(min(before, moment), moment, f"who keeps the log was started then ({said})")
     if reach is Reach.BOOT:
-        return Gap(min(before, moment), moment, f"the machine was started then ({said})", crash=True)
+        return LogGap(min(before, moment), moment, f"the machine was started then ({said})", crash=True)
     since = min(before, moment - losses.AROUND)
-    return Gap(since, moment + losses.AROUND, f"lines were lost then ({said})")
+    return LogGap(since, moment + losses.AROUND, f"lines were lost then ({said})")
 
 
-def _later(one: Span, other: Span) -> Span:
+def _later(one: LoggedSpan, other: LoggedSpan) -> LoggedSpan:
     return max(one, other, key=lambda span: span.last)
 
 
@@ -195,7 +195,7 @@ def _minute(moment: datetime) -> int:
 class Place:
     """Where the reading of a file stands: between which times a line lies that has none."""
 
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[LogGap] = field(default_factory=list)
     moment: datetime = EVER  # of the last line that has one, or of the end of the file before
     before: datetime = EVER  # of the one before that
     first: datetime | None = None
@@ -222,4 +222,4 @@ class Place:
         self._why = ""
 
     def _add(self, until: datetime, why: str, *, strange: bool) -> None:
-        add(self.gaps, Gap(min(self.moment, until), max(self.moment, until), why, strange=strange))
+        add(self.gaps, LogGap(min(self.moment, until), max(self.moment, until), why, strange=strange))

@@ -17,7 +17,7 @@ from datetime import datetime, tzinfo
 from itertools import pairwise
 
 from weir.workers.mail.evidence import exim, losses, postfix
-from weir.workers.mail.evidence.coverage import EVER, Coverage, Gap, Place, add, of_loss
+from weir.workers.mail.evidence.coverage import EVER, Coverage, LogGap, Place, add, of_loss
 from weir.workers.mail.evidence.formats.files import LogFile, family, rotation
 from weir.workers.mail.evidence.formats.lines import Line
 from weir.workers.mail.evidence.formats.packings import Damaged
@@ -45,7 +45,7 @@ class Logs:
     """What was read."""
 
     coverage: dict[str, Coverage] = field(default_factory=dict)  # by host
-    gaps: list[Gap] = field(
+    gaps: list[LogGap] = field(
         default_factory=list
     )  # of any host: where a line, or the rest of a file, was not understood
     lives: dict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))  # by Message-ID
@@ -87,7 +87,9 @@ class _Reader:
         self._traces = Traces(message_ids)
         self._other_servers: dict[str, str] = {}  # by host: a mail server whose log is not read
         self._last_of_family: dict[str, datetime] = {}
-        self._losses: dict[str, list[Gap]] = defaultdict(list)  # by host, of which a mail server's line may come later
+        self._losses: dict[str, list[LogGap]] = defaultdict(
+            list
+        )  # by host, of which a mail server's line may come later
         self._lost_for_all: set[str] = set()  # hosts that may gather the logs of others, and have lost some
         self._places: dict[str, Place] = {}  # by file: where its reading began and ended
 
@@ -220,7 +222,7 @@ class _Reader:
                 f"the lines of {file.name} name no year, and it was changed long after the last of them, as if it had "
                 "been copied: say --year, or give a copy that has kept its time (scp -p)"
             )
-            place.gaps.append(Gap(known.since or EVER, known.until or file.changed, why))
+            place.gaps.append(LogGap(known.since or EVER, known.until or file.changed, why))
         self.logs.gaps += place.gaps
         self._places[file.name] = place
         self._last_of_family[file.host] = max(place.moment, self._last_of_family.get(file.host, EVER))
@@ -264,7 +266,7 @@ class _Reader:
                 if older - newer > 1:
                     since, until = self._places[of_family[older]].moment, self._places[of_family[newer]].first or EVER
                     why = f"{of_family[older]} and {of_family[newer]} were given, and none between them"
-                    self.logs.gaps.append(Gap(min(since, until), max(since, until), why))
+                    self.logs.gaps.append(LogGap(min(since, until), max(since, until), why))
 
 
 def _said(line: Line) -> Said | None:

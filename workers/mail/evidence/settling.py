@@ -22,9 +22,9 @@ from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files
 from weir.workers.mail.evidence.reading import Logs
 from weir.workers.mail.evidence.signs import bare
-from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from weir.workers.mail.evidence.verdicts import LoggedAttempt, LogOutcome, LogVerdict, Vouched, judge
 from weir.workers.mail.models import Act, Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.transports import relays
 
 MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
@@ -50,7 +50,7 @@ class Judged:
     id: int
     message_id: str
     sending_since: datetime
-    verdict: Verdict
+    verdict: LogVerdict
     resolved: bool = False
 
 
@@ -62,7 +62,7 @@ class Report:
     judged: list[Judged] = field(default_factory=list)
     more: bool = False  # there are more unknown e-mails than are judged at once
 
-    def counts(self) -> Counter[Outcome]:
+    def counts(self) -> Counter[LogOutcome]:
         """Return how many there are of each outcome."""
         return Counter(each.verdict.outcome for each in self.judged)
 
@@ -100,7 +100,7 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
             since, relay = noted, email.relay
             if email.phase == Phase.FORGOTTEN:  # it may have gone at any time until then, by any relay
                 since, relay = email.created_at, ", ".join(others)
-            attempt = Attempt(message_id=bare(email.message_id), relay=relay, since=since, until=noted + longest)
+            attempt = LoggedAttempt(message_id=bare(email.message_id), relay=relay, since=since, until=noted + longest)
             verdict = judge(attempt, logs, vouched)
             why = addresses.redacted(verdict.why, email.recipient)
             yield Judged(email.pk, email.message_id, noted, replace(verdict, why=why))
@@ -108,13 +108,13 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
 
 def _resolved(judged: Judged, resolve: Resolve) -> Judged:
     """Resolve the e-mail, if something is proven and nobody was faster; say whether it was."""
-    if judged.verdict.outcome is Outcome.STILL_UNKNOWN:
+    if judged.verdict.outcome is LogOutcome.STILL_UNKNOWN:
         return judged
     with transaction.atomic():
         # The same attempt: between reading and now it may have been sent again, and be unknown again.
-        same = Email.objects.filter(pk=judged.id, state=State.UNKNOWN, sending_since=judged.sending_since)
+        same = Email.objects.filter(pk=judged.id, state=EmailState.UNKNOWN, sending_since=judged.sending_since)
         if same.select_for_update().first() is None:
             return judged
-        act = Act.ARRIVED if judged.verdict.outcome is Outcome.ACCEPTED else Act.RESEND
+        act = Act.ARRIVED if judged.verdict.outcome is LogOutcome.ACCEPTED else Act.RESEND
         resolve(judged.id, act, storable(judged.verdict.why, LONGEST_WHY))
     return Judged(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from weir.workers.mail.evidence.coverage import EVER, Gap
+from weir.workers.mail.evidence.coverage import EVER, LogGap
 from weir.workers.mail.evidence.lives import Life
 from weir.workers.mail.evidence.reading import Logs
 
 CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
 
 
-class Outcome(StrEnum):
+class LogOutcome(StrEnum):
     """What became of an e-mail."""
 
     ACCEPTED = "accepted"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
+class LoggedAttempt:
     """The attempt to send an e-mail of which the outcome is unknown, by the database's clock."""
 
     message_id: str  # without < and >
@@ -50,27 +50,27 @@ class Vouched:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class LogVerdict:
     """What is proven, and by what."""
 
-    outcome: Outcome
+    outcome: LogOutcome
     why: str  # a sentence, or the line of the log that proves it
 
 
-def judge(attempt: Attempt, logs: Logs, vouched: Vouched) -> Verdict:
+def judge(attempt: LoggedAttempt, logs: Logs, vouched: Vouched) -> LogVerdict:
     """Return what the logs prove of this attempt. What was accepted is accepted, whatever else they have or lack."""
     since = attempt.since - vouched.clock_error
     lives = sorted(logs.lives.get(attempt.message_id, ()), key=_named_at)
     now = [life for life in lives if _named_at(life) >= since]
     if proof := next((life.proof for life in now if life.accepted), None):
-        return Verdict(outcome=Outcome.ACCEPTED, why=proof)
+        return LogVerdict(outcome=LogOutcome.ACCEPTED, why=proof)
     doubts = (_of_lives, _of_coverage)
     if doubt := next((why for doubt in doubts for why in doubt(attempt, logs, vouched, lives)), None):
-        return Verdict(outcome=Outcome.STILL_UNKNOWN, why=doubt)
-    return Verdict(outcome=Outcome.NOT_ACCEPTED, why=_why_not_accepted(attempt, vouched, now))
+        return LogVerdict(outcome=LogOutcome.STILL_UNKNOWN, why=doubt)
+    return LogVerdict(outcome=LogOutcome.NOT_ACCEPTED, why=_why_not_accepted(attempt, vouched, now))
 
 
-def _of_lives(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
+def _of_lives(attempt: LoggedAttempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
     """Yield what the lines that name the e-mail leave open."""
     since = attempt.since - vouched.clock_error
     for life in lives:
@@ -88,7 +88,7 @@ def _of_lives(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[
             yield f"A line has its Message-ID, and what it says of it is not understood: {mention}"
 
 
-def _of_coverage(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
+def _of_coverage(attempt: LoggedAttempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
     """Yield why the absence of a line proves nothing."""
     since, until = attempt.since - vouched.clock_error, attempt.until + vouched.clock_error
     found = f"The logs have {'no line that accepts it' if lives else 'no line of it'}, which proves nothing: "
@@ -129,17 +129,17 @@ def _of_host(host: str, logs: Logs, since: datetime, until: datetime, vouched: V
         yield f"{name} accepted e-mails and discarded them then, perhaps this one."
 
 
-def _is_excused(gap: Gap, vouched: Vouched) -> bool:
+def _is_excused(gap: LogGap, vouched: Vouched) -> bool:
     return (gap.crash and vouched.survived_crashes) or (gap.strange and vouched.strange_harmless)
 
 
-def _missing(whose: str, gap: Gap) -> str:
+def _missing(whose: str, gap: LogGap) -> str:
     period = f"from {_at(gap.since)} until {_at(gap.until)}" if gap.since > EVER else f"until {_at(gap.until)}"
     what_to_do = ". If it is of no e-mail of yours, say --strange-lines-harmless" if gap.strange else ""
     return f"lines {whose} may be missing {period}: {gap.why.rstrip('.')}{what_to_do}."
 
 
-def _why_not_accepted(attempt: Attempt, vouched: Vouched, lives: Collection[Life]) -> str:
+def _why_not_accepted(attempt: LoggedAttempt, vouched: Vouched, lives: Collection[Life]) -> str:
     since, until = attempt.since - vouched.clock_error, attempt.until + vouched.clock_error
     period = f"the logs are complete from {_at(since)} until {_at(until)}"
     if proof := next((life.proof for life in lives if life.refused), None):

@@ -11,14 +11,14 @@ BATCH: Final = 1_000
 CLOCK_ERROR: Final = timedelta(minutes=1)  # of the latest clock that is known
 
 
-class Batch(NamedTuple):
+class RecoveredBatch(NamedTuple):
     """How many e-mails became unknown, and the id of the last one."""
 
     unknown: int
     last: int
 
 
-MAKE_UNKNOWN = Statement("make_unknown", row=Batch, commits=True)
+MAKE_UNKNOWN = Statement("make_unknown", row=RecoveredBatch, commits=True)
 
 
 def make_unknown(*, since: datetime, **_signal: object) -> int:
@@ -30,7 +30,7 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
     accepted.
     """
     reply = f"PostgreSQL has forgotten what happened since {since:%Y-%m-%d %H:%M:%S} UTC: this may have been sent."
-    made, batch = 0, Batch(BATCH, 0)
+    made, batch = 0, RecoveredBatch(BATCH, 0)
     until = _latest() + CLOCK_ERROR
     while batch.unknown == BATCH and gate.renew():  # what is sent since another process has ended it is not forgotten
         parameters = {"until": until, "reply": reply, "after": batch.last, "batch": BATCH}

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 
 from weir.logs.loggers import get_logger
 from weir.workers.cli import terminal
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.mail.bounces import handling, maildir, mime, reports
 from weir.workers.mail.bounces.handling import Handled
 
@@ -20,7 +20,7 @@ NO_REPORT = "No delivery report."
 log = get_logger(__name__)
 
 
-class Bounces(Action):
+class Bounces(Subcommand):
     """The delivery reports that came back."""
 
     name = "bounces"
@@ -36,12 +36,12 @@ class Bounces(Action):
         parser.add_argument("files", nargs="*", metavar="FILE", help="an e-mail; - is stdin")
         parser.add_argument("--maildir", type=Path, metavar="DIR", help="what is not marked as seen in this Maildir")
 
-    def run(self, *, files: list[str], maildir: Path | None, **_options: Any) -> Answer:
+    def run(self, *, files: list[str], maildir: Path | None, **_options: Any) -> Result:
         if bool(files) == bool(maildir):
             raise ValueError("Name a Maildir with --maildir, or files, or - for stdin.")
         errors: list[str] = []
         found = list(_of_maildir(maildir, errors) if maildir else _of_files(files, errors))
-        return Answer(text=lambda: "\n".join(_lines(found, errors)), data=_data(found, errors), status=_status(errors))
+        return Result(text=lambda: "\n".join(_lines(found, errors)), data=_data(found, errors), status=_status(errors))
 
 
 def _of_files(names: list[str], errors: list[str]) -> Iterator[tuple[str, list[Handled]]]:

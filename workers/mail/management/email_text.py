@@ -12,8 +12,8 @@ from weir.workers.cli import terminal
 from weir.workers.mail.models import Act, Email, RelayHold, Suppression
 from weir.workers.mail.reports import counts
 from weir.workers.mail.reports.counts import KindNumbers, Sent
-from weir.workers.mail.reports.previews import Preview
-from weir.workers.mail.reports.why import Blocker, goes_by
+from weir.workers.mail.reports.previews import EmailPreview
+from weir.workers.mail.reports.why import EmailBlocker, goes_by
 
 COLUMNS = ("id", "kind", "key", "recipient", "subject", "phase", "last reply", "worker", "age")
 NEVER_FOLDED = ("id", "phase", "age", "state")
@@ -118,7 +118,7 @@ def as_data(email: Email) -> dict[str, object]:
     }
 
 
-def details(email: Email, blockers: Sequence[Blocker]) -> dict[str, object]:
+def details(email: Email, blockers: Sequence[EmailBlocker]) -> dict[str, object]:
     """Return all that is known of one e-mail, for machines: what it waits for, and what was said about it."""
     times = ((name, getattr(email, name)) for name in TIMES)
     return {
@@ -248,7 +248,7 @@ def suppression_data(entry: Suppression) -> dict[str, object]:
     }
 
 
-def preview_text(preview: Preview) -> str:
+def preview_text(preview: EmailPreview) -> str:
     """Return headers, text and files of an e-mail, on a screen."""
     headers = [f"{name}: {value}" for name, value in preview.headers]
     files = [f"[{part.name}: {part.content_type}, {counted(part.size, 'byte')}]" for part in preview.attachments]
@@ -257,7 +257,7 @@ def preview_text(preview: Preview) -> str:
     return "\n".join(map(terminal.printable, [*note, *headers, "", *text, *([""] if files else []), *files]))
 
 
-def preview_data(preview: Preview) -> dict[str, object]:
+def preview_data(preview: EmailPreview) -> dict[str, object]:
     """Return an e-mail's parts for machines."""
     return {
         "is_stored": preview.is_stored,

@@ -10,22 +10,22 @@ from django.core.management.base import CommandParser
 
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import duration
 from weir.workers.mail.actions import emails as actions
 from weir.workers.mail.evidence import settling
 from weir.workers.mail.evidence.reading import Logs
 from weir.workers.mail.evidence.settling import Given, Judged, Report
-from weir.workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
+from weir.workers.mail.evidence.verdicts import CLOCK_ERROR, LogOutcome, Vouched
 from weir.workers.mail.models import Act
 from weir.workers.mail.transports import relays
 
 WHO = "evidence"
-DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
-TO_DO = {Outcome.ACCEPTED: "it would be sent", Outcome.NOT_ACCEPTED: "it would be sent again"}
+DONE = {LogOutcome.ACCEPTED: "it is sent", LogOutcome.NOT_ACCEPTED: "it is sent again"}
+TO_DO = {LogOutcome.ACCEPTED: "it would be sent", LogOutcome.NOT_ACCEPTED: "it would be sent again"}
 
 
-class Evidence(Action):
+class Evidence(Subcommand):
     """What the mail server's logs prove."""
 
     name = "evidence"
@@ -51,7 +51,7 @@ class Evidence(Action):
         _add_vouching(parser)
         _add_what_files_lack(parser)
 
-    def run(self, *, files: list[str], apply: bool, who: str, zone: tzinfo | None, **options: Any) -> Answer:
+    def run(self, *, files: list[str], apply: bool, who: str, zone: tzinfo | None, **options: Any) -> Result:
         local = zone or local_zone()
         vouched = Vouched(
             complete_from=_in_zone(options["complete_from"], local),
@@ -65,7 +65,7 @@ class Evidence(Action):
         )
         given = Given(local, options["year"], tuple(options["hosts_of"] or ()))
         report = settling.settle(files, vouched, given, _resolve_as(acting.of_shell(who)) if apply else None)
-        return Answer(text=lambda: "\n".join(_lines(report, apply=apply)), data=_data(report, apply=apply))
+        return Result(text=lambda: "\n".join(_lines(report, apply=apply)), data=_data(report, apply=apply))
 
 
 def _resolve_as(actor: acting.Actor) -> settling.Resolve:
@@ -146,11 +146,11 @@ def _add_what_files_lack(parser: CommandParser) -> None:
 def _lines(report: Report, *, apply: bool) -> Iterator[str]:
     yield from (_line(judged, apply=apply) for judged in report.judged)
     counts = report.counts()
-    yield ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome) + "."
+    yield ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in LogOutcome) + "."
     yield from _of_logs(report.logs)
     if report.more:
         yield f"There are more than {settling.MOST:,} unknown e-mails: run it again."
-    if not apply and counts.total() > counts[Outcome.STILL_UNKNOWN]:
+    if not apply and counts.total() > counts[LogOutcome.STILL_UNKNOWN]:
         yield "Nothing was changed: --apply does it."
 
 
@@ -179,7 +179,7 @@ def _data(report: Report, *, apply: bool) -> dict[str, object]:
     logs, counts = report.logs, report.counts()
     return {
         "applied": apply,
-        "counts": {outcome.value: counts[outcome] for outcome in Outcome},
+        "counts": {outcome.value: counts[outcome] for outcome in LogOutcome},
         "more": report.more,
         "emails": [
             {

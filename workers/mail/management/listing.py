@@ -5,19 +5,19 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from weir.conf.texts.suggestions import no_such_word
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import from_zero, one_of, row_id, utf8
 from weir.workers.mail import kinds
 from weir.workers.mail.management import email_text
 from weir.workers.mail.models import Email, RelayHold
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, listing
 from weir.workers.mail.reports.why import why
 
 LISTED = 100
 
 
-class List(Action):
+class List(Subcommand):
     """The e-mails of one state, of a kind, or to an address."""
 
     name = "list"
@@ -36,9 +36,10 @@ class List(Action):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--state",
-            type=one_of(State, "state"),
+            type=one_of(EmailState, "state"),
             metavar="STATE",
-            help=f"which to list: {', '.join(State)} (default {State.UNKNOWN.value}); of `sent`, the newest first",
+            help=f"which to list: {', '.join(EmailState)} (default {EmailState.UNKNOWN.value}); "
+            "of `sent`, the newest first",
         )
         parser.add_argument("--kind", type=utf8, metavar="KIND", help="of this kind only")
         parser.add_argument("--to", type=utf8, metavar="ADDRESS", help="to this address, or to those that begin so")
@@ -46,11 +47,11 @@ class List(Action):
             "--limit", type=from_zero, default=LISTED, metavar="N", help=f"the first N; 0 = all (default {LISTED})"
         )
 
-    def run(self, *, state: str | None, kind: str | None, to: str | None, limit: int, **_options: Any) -> Answer:
+    def run(self, *, state: str | None, kind: str | None, to: str | None, limit: int, **_options: Any) -> Result:
         if kind is not None:
             refuse_unknown(kind)
-        chosen = state or (None if to else State.UNKNOWN.value)
-        wanted = listing.Wanted(state=chosen or "", kind=kind or "", to=to or "")
+        chosen = state or (None if to else EmailState.UNKNOWN.value)
+        wanted = listing.EmailFilters(state=chosen or "", kind=kind or "", to=to or "")
         emails = list(listing.listed(wanted)[: limit + 1 if limit else None])
         shown = emails[:limit] if limit else emails
         numbers = counts.by_state()._asdict()
@@ -58,7 +59,7 @@ class List(Action):
         named = email_text.numbers_text(numbers, hour, day)
         holds = list(RelayHold.objects.order_by("relay"))
         has_more = len(shown) < len(emails)
-        return Answer(
+        return Result(
             text=lambda: email_text.list_text(shown, named, holds, has_states=chosen is None, has_more=has_more),
             data={
                 "counts": numbers,
@@ -72,7 +73,7 @@ class List(Action):
         )
 
 
-class Show(Action):
+class Show(Subcommand):
     """All about one e-mail."""
 
     name = "show"
@@ -82,12 +83,12 @@ class Show(Action):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", type=row_id, metavar="ID")
 
-    def run(self, **options: Any) -> Answer:
-        email = listing.listed(listing.Wanted()).filter(pk=options["id"]).first()
+    def run(self, **options: Any) -> Result:
+        email = listing.listed(listing.EmailFilters()).filter(pk=options["id"]).first()
         if email is None:
             raise ValueError(f"There is no e-mail {options['id']}.")
         of = email_text.details(email, why(email))
-        return Answer(text=lambda: email_text.as_text(of), data=of)
+        return Result(text=lambda: email_text.as_text(of), data=of)
 
 
 def refuse_unknown(kind: str) -> None:

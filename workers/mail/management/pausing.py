@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from weir.workers.audit import acting, said
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import one_of, utf8
 from weir.workers.mail import kinds
 from weir.workers.mail.actions import kinds as actions
@@ -15,7 +15,7 @@ from weir.workers.mail.models import PausedKind
 from weir.workers.mail.reports import counts
 
 
-class Kinds(Action):
+class Kinds(Subcommand):
     """All kinds of e-mail."""
 
     name = "kinds"
@@ -25,15 +25,15 @@ class Kinds(Action):
     )
     examples = ("kinds", "kinds --json")
 
-    def run(self, **_options: Any) -> Answer:
+    def run(self, **_options: Any) -> Result:
         found = counts.of_kinds()
-        return Answer(
+        return Result(
             text=lambda: email_text.kinds_text(found),
             data={"counted_to": counts.MOST, "kinds": [email_text.kind_data(numbers) for numbers in found]},
         )
 
 
-class Pause(Action):
+class Pause(Subcommand):
     """None of a kind is begun any more."""
 
     name = "pause"
@@ -44,13 +44,13 @@ class Pause(Action):
         parser.add_argument("kind", type=one_of(kinds.names(), "kind"), metavar="KIND")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Result:
         if not actions.pause(acting.of_shell(who), kind, why=why):
             raise ValueError(f"{PausedKind.objects.get(pk=kind)}. It stays so.")
-        return Answer(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
+        return Result(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
 
 
-class Resume(Action):
+class Resume(Subcommand):
     """Sending a kind is resumed."""
 
     name = "resume"
@@ -61,8 +61,8 @@ class Resume(Action):
         parser.add_argument("kind", type=utf8, metavar="KIND")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Result:
         if not actions.resume(acting.of_shell(who), kind, why=why):
             refuse_unknown(kind)
             raise ValueError(f"{kind} is not paused.")
-        return Answer(text=lambda: f"Sending {kind} is resumed.", data={"resumed": kind})
+        return Result(text=lambda: f"Sending {kind} is resumed.", data={"resumed": kind})

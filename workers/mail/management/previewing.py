@@ -7,20 +7,20 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import one_of, utf8
 from weir.workers.mail import addresses, kinds, rendering
 from weir.workers.mail.management import email_text
 from weir.workers.mail.management.listing import refuse_unknown
 from weir.workers.mail.models import Email
 from weir.workers.mail.reports import previews
-from weir.workers.mail.reports.previews import Preview
+from weir.workers.mail.reports.previews import EmailPreview
 
 FORMATS = ("text", "html", "eml")
 TO = "somebody@example.com"
 
 
-class PreviewAction(Action):
+class PreviewAction(Subcommand):
     """One e-mail as it is, or would be, transmitted."""
 
     name = "preview"
@@ -44,7 +44,7 @@ class PreviewAction(Action):
             help="text (headers, text and files), html, or eml: each byte that is transmitted (default text)",
         )  # fmt: skip
 
-    def run(self, *, what: str, context: list[tuple[str, object]], **options: Any) -> Answer | bytes:
+    def run(self, *, what: str, context: list[tuple[str, object]], **options: Any) -> Result | bytes:
         if what.isdecimal():
             if context or options["to"] or options["language"]:
                 raise ValueError("An e-mail that is stored has its arguments: give the id alone.")
@@ -60,14 +60,14 @@ class PreviewAction(Action):
         return _answer(preview, "json" if options["json"] else options["format"])
 
 
-def _answer(preview: Preview, form: str) -> Answer | bytes:
+def _answer(preview: EmailPreview, form: str) -> Result | bytes:
     if form == "eml":
         return preview.content
     if form == "html":
         if not preview.html:
             raise ValueError("This e-mail has no HTML.")
         return preview.html.encode()
-    return Answer(text=lambda: email_text.preview_text(preview), data=email_text.preview_data(preview))
+    return Result(text=lambda: email_text.preview_text(preview), data=email_text.preview_data(preview))
 
 
 def _stored(email_id: int) -> Email:

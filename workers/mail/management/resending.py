@@ -7,14 +7,14 @@ from django.core.management.base import CommandParser
 from django.template.defaultfilters import pluralize
 
 from weir.workers.audit import acting, said
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, utf8
 from weir.workers.mail.actions import resending
-from weir.workers.mail.actions.resending import Wanted
+from weir.workers.mail.actions.resending import WantedEmails
 from weir.workers.mail.management.listing import refuse_unknown
 
 
-class Resend(Action):
+class Resend(Subcommand):
     """Failed e-mails are sent again, many at once."""
 
     name = "resend"
@@ -41,16 +41,16 @@ class Resend(Action):
 
     def run(
         self, *, kind: str | None, reply: str | None, since: timedelta | None, limit: int | None, **options: Any
-    ) -> Answer:
+    ) -> Result:
         if not (kind or reply or since or options["all"]):
             raise ValueError("Say which: --kind, --reply, --since; or --all for every failed e-mail.")
         if kind is not None:
             refuse_unknown(kind)
-        wanted = Wanted(kind=kind or "", reply=reply or "", since=since)
+        wanted = WantedEmails(kind=kind or "", reply=reply or "", since=since)
         if options["dry_run"]:
             number = len(resending.failed(wanted, limit))
             text = f"{number:,} failed e-mail{pluralize(number)} would be sent again."
-            return Answer(text=lambda: text, data={"would_resend": number})
+            return Result(text=lambda: text, data={"would_resend": number})
         sent, refused = resending.resend(
             acting.of_shell(options["who"]),
             wanted,
@@ -58,7 +58,7 @@ class Resend(Action):
             limit=limit,
             expected=options["expect"],
         )
-        return Answer(
+        return Result(
             text=lambda: f"{sent:,} failed e-mail{pluralize(sent, ' is,s are')} sent again.",
             data={"resent": sent, "refused": refused},
             refused=refused,

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from weir.workers.audit import acting, said
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import row_id, utf8
 from weir.workers.mail import resolving
 from weir.workers.mail.actions import emails as actions
@@ -21,7 +21,7 @@ SAID: Mapping[Act, str] = {
 }
 
 
-class Resolve(Action):
+class Resolve(Subcommand):
     """A person says what became of e-mails."""
 
     name = "resolve"
@@ -47,11 +47,11 @@ class Resolve(Action):
             acts.add_argument(option, dest="act", action="store_const", const=act, help=help_text)
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, ids: list[int], act: Act, who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, ids: list[int], act: Act, who: str | None, why: str, **_options: Any) -> Result:
         return _each(ids, act, who, why)
 
 
-class Cancel(Action):
+class Cancel(Subcommand):
     """Nobody wants e-mails sent any more that wait."""
 
     name = "cancel"
@@ -62,11 +62,11 @@ class Cancel(Action):
         parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, ids: list[int], who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, ids: list[int], who: str | None, why: str, **_options: Any) -> Result:
         return _each(ids, Act.CANCEL, who, why)
 
 
-class Correct(Action):
+class Correct(Subcommand):
     """An e-mail is rendered anew."""
 
     name = "correct"
@@ -85,11 +85,11 @@ class Correct(Action):
         parser.add_argument("--to", type=utf8, metavar="ADDRESS", help="its recipient from now on")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, to: str | None, who: str | None, why: str, **options: Any) -> Answer:
+    def run(self, *, to: str | None, who: str | None, why: str, **options: Any) -> Result:
         return _each([options["id"]], Act.CORRECT, who, why, to=to)
 
 
-def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Answer:
+def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Result:
     resolved: dict[int, str] = {}  # with what is said of each
     refused: list[str] = []
     actor = acting.of_shell(who)
@@ -104,7 +104,7 @@ def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | 
         else:
             is_lifted = expired_at is not None and email.expires_at is None
             resolved[email_id] = SAID[act] + (", and does not expire any more" if is_lifted else "")
-    return Answer(
+    return Result(
         text=lambda: "\n".join(f"E-mail {email_id}: {said}." for email_id, said in resolved.items()),
         data={"act": act.value, "resolved": list(resolved), "refused": refused},
         refused=refused,

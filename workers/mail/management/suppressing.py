@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from weir.workers.audit import acting, said
-from weir.workers.cli.actions import Action, Answer
+from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, row_id, utf8
 from weir.workers.mail import addresses, suppression
 from weir.workers.mail.actions import addresses as actions
@@ -15,7 +15,7 @@ from weir.workers.mail.models import Suppression
 LISTED = 100
 
 
-class Suppress(Action):
+class Suppress(Subcommand):
     """An address is not written to any more."""
 
     name = "suppress"
@@ -26,14 +26,14 @@ class Suppress(Action):
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Result:
         address = addresses.canonical(address.strip())
         if not actions.suppress(acting.of_shell(who), address, why=why):
             raise ValueError(f"{address} is on the suppression list already.")
-        return Answer(text=lambda: f"{address} is not written to any more.", data={"suppressed": address})
+        return Result(text=lambda: f"{address} is not written to any more.", data={"suppressed": address})
 
 
-class Unsuppress(Action):
+class Unsuppress(Subcommand):
     """An address is written to again."""
 
     name = "unsuppress"
@@ -44,15 +44,15 @@ class Unsuppress(Action):
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Result:
         address = addresses.canonical(address.strip())
         hashed, reason = suppression.address_hash(addresses.as_stored(address)), addresses.redacted(why, address)
         if not actions.release(acting.of_shell(who), hashed, why=reason):
             raise ValueError(f"{address} is not on the suppression list.")
-        return Answer(text=lambda: f"{address} is written to again.", data={"released": address})
+        return Result(text=lambda: f"{address} is written to again.", data={"released": address})
 
 
-class Suppressed(Action):
+class Suppressed(Subcommand):
     """The suppression list."""
 
     name = "suppressed"
@@ -65,19 +65,19 @@ class Suppressed(Action):
             "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"how many (default {LISTED})"
         )
 
-    def run(self, *, before: int | None, limit: int, **_options: Any) -> Answer:
+    def run(self, *, before: int | None, limit: int, **_options: Any) -> Result:
         entries = Suppression.objects.order_by("-pk")
         if before:
             entries = entries.filter(pk__lt=before)
         found = list(entries[: limit + 1])
         shown, has_more = found[:limit], len(found) > limit
-        return Answer(
+        return Result(
             text=lambda: email_text.suppressed_text(shown, has_more=has_more),
             data={"has_more": has_more, "suppressed": [email_text.suppression_data(entry) for entry in shown]},
         )
 
 
-class Forget(Action):
+class Forget(Subcommand):
     """What is personal of the e-mails to an address goes."""
 
     name = "forget"
@@ -92,13 +92,13 @@ class Forget(Action):
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
+    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Result:
         done = actions.forget(acting.of_shell(who), address, why=why)
         refused = []
         if done.left:
             number = email_text.counted(done.left, "e-mail is", "e-mails are")
             refused = [f"{number} in a relay's hands: repeat it when that has ended."]
-        return Answer(
+        return Result(
             text=lambda: (
                 f"{email_text.counted(done.forgotten, 'e-mail')} forgotten, {done.cancelled:,} of them cancelled."
             ),

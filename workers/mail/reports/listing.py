@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Now
 
 from weir.workers import cursors
 from weir.workers.mail.models import LOWER_RECIPIENT, UNSENT, Email
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import searching
 
 A_PAGE: Final = 100
@@ -22,7 +22,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class EmailFilters:
     """Which e-mails: of a state, of a kind, and to addresses that begin so; "" where that does not matter."""
 
     state: str = ""
@@ -43,7 +43,7 @@ class EmailsPage(NamedTuple):
     looked_at: int | None = None  # where the page is short, though the list goes on: after so many e-mails
 
 
-def listed(wanted: Wanted) -> QuerySet[Email]:
+def listed(wanted: EmailFilters) -> QuerySet[Email]:
     """Return the e-mails in the order of an index: unknown ones by when they were sent, sent ones the newest first.
 
     Those to an address come in the order of addresses, all others the oldest first. Each has its age, by the database's
@@ -62,7 +62,7 @@ def listed(wanted: Wanted) -> QuerySet[Email]:
     return emails.annotate(age=ExpressionWrapper(Now() - since, DurationField()))
 
 
-def page(wanted: Wanted, cursor: str = "") -> EmailsPage:
+def page(wanted: EmailFilters, cursor: str = "") -> EmailsPage:
     """Return up to A_PAGE e-mails after the cursor. Reads only. Raises BadCursor."""
     last = _last_looked_at(wanted, cursor)
     emails = _after(listed(wanted), wanted, cursor)
@@ -75,7 +75,7 @@ def page(wanted: Wanted, cursor: str = "") -> EmailsPage:
     return EmailsPage(shown, _cursor(last), LOOKED_AT if len(shown) < A_PAGE else None)
 
 
-def _last_looked_at(wanted: Wanted, cursor: str) -> Place | None:
+def _last_looked_at(wanted: EmailFilters, cursor: str) -> Place | None:
     """Return the last place that a page may look at; None where the list ends before, or an index serves all of it.
 
     What it asks for stands in the index, but for addresses.
@@ -87,23 +87,23 @@ def _last_looked_at(wanted: Wanted, cursor: str) -> Place | None:
     return places[LOOKED_AT - 1 : LOOKED_AT].first()
 
 
-def _served(wanted: Wanted) -> Wanted:
+def _served(wanted: EmailFilters) -> EmailFilters:
     """Return that part of what is wanted which an index serves in the order of the list."""
     if wanted.to:
-        return Wanted(to=wanted.to)
-    if wanted.state in {"", State.SENT}:
-        return Wanted(kind=wanted.kind)
-    is_of_kind = wanted.state in UNSENT and wanted.state != State.UNKNOWN  # index weir_email_unsent_by_kind
-    return wanted if is_of_kind else Wanted(state=wanted.state)
+        return EmailFilters(to=wanted.to)
+    if wanted.state in {"", EmailState.SENT}:
+        return EmailFilters(kind=wanted.kind)
+    is_of_kind = wanted.state in UNSENT and wanted.state != EmailState.UNKNOWN  # index weir_email_unsent_by_kind
+    return wanted if is_of_kind else EmailFilters(state=wanted.state)
 
 
-def _order(wanted: Wanted) -> tuple[str, ...]:
-    if wanted.state == State.UNKNOWN:
+def _order(wanted: EmailFilters) -> tuple[str, ...]:
+    if wanted.state == EmailState.UNKNOWN:
         return ("sending_since", "pk")
-    return ("-pk",) if wanted.state in {"", State.SENT} else ("created_at", "pk")
+    return ("-pk",) if wanted.state in {"", EmailState.SENT} else ("created_at", "pk")
 
 
-def _place(email: Email, wanted: Wanted) -> Place:
+def _place(email: Email, wanted: EmailFilters) -> Place:
     column = _column(wanted)
     return (email.pk,) if column == "-pk" else (getattr(email, column), email.pk)
 
@@ -112,7 +112,7 @@ def _cursor(place: Place) -> str:
     return cursors.encode([value.isoformat() if isinstance(value, datetime) else value for value in place])
 
 
-def _after(emails: QuerySet[Email], wanted: Wanted, cursor: str) -> QuerySet[Email]:
+def _after(emails: QuerySet[Email], wanted: EmailFilters, cursor: str) -> QuerySet[Email]:
     if not cursor:
         return emails
     is_newest_first = _column(wanted) == "-pk"
@@ -128,7 +128,7 @@ def _after(emails: QuerySet[Email], wanted: Wanted, cursor: str) -> QuerySet[Ema
     raise cursors.BadCursor
 
 
-def _until(emails: QuerySet[Email], wanted: Wanted, last: Place) -> QuerySet[Email]:
+def _until(emails: QuerySet[Email], wanted: EmailFilters, last: Place) -> QuerySet[Email]:
     """Return those that do not come behind the last place."""
     *values, pk = last
     if not values:
@@ -139,7 +139,7 @@ def _until(emails: QuerySet[Email], wanted: Wanted, last: Place) -> QuerySet[Ema
     )
 
 
-def _column(wanted: Wanted) -> str:
+def _column(wanted: EmailFilters) -> str:
     """Return what the list is ordered by."""
     return "lower" if wanted.to else _order(wanted)[0]
 

@@ -9,10 +9,10 @@ from email.message import EmailMessage
 from weir.workers.mail import rendering
 from weir.workers.mail.headers import reading
 from weir.workers.mail.models import Email, Rendering
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 
 _CID = re.compile(r"""\bcid:([^"'\s)>]+)""")
-_RENDERED_LATER = frozenset({State.PENDING, State.CLAIMED})
+_RENDERED_LATER = frozenset({EmailState.PENDING, EmailState.CLAIMED})
 
 
 class NothingToShow(LookupError):
@@ -20,7 +20,7 @@ class NothingToShow(LookupError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class PreviewedPart:
     """A file that goes along."""
 
     name: str
@@ -29,18 +29,18 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Preview:
+class EmailPreview:
     """An e-mail, taken apart."""
 
     content: bytes  # as it is transmitted
     headers: tuple[tuple[str, str], ...]
     text: str
     html: str  # with its own pictures in it
-    attachments: tuple[Part, ...]
+    attachments: tuple[PreviewedPart, ...]
     is_stored: bool  # false: it was rendered for this preview, and another time might give something else
 
 
-def of(email: Email) -> Preview:
+def of(email: Email) -> EmailPreview:
     """Return what is, or was, transmitted of it; of one that was not rendered yet, what would be now.
 
     Raises NothingToShow, and addresses.CannotBeWritten for one that cannot be rendered.
@@ -57,18 +57,18 @@ def of(email: Email) -> Preview:
     raise NothingToShow(f"E-mail {email.pk} was never rendered.")
 
 
-def rendered_now(kind: str, context: dict[str, object], language: str, to: str) -> Preview:
+def rendered_now(kind: str, context: dict[str, object], language: str, to: str) -> EmailPreview:
     """Render an e-mail that is not stored. Raises addresses.CannotBeWritten."""
     email = Email(kind=kind, context=context, language=language, recipient=to)
     email.message_id = rendering.message_id(kind, "preview")
     return read(rendering.render(email).content, is_stored=False)
 
 
-def read(content: bytes, *, is_stored: bool) -> Preview:
+def read(content: bytes, *, is_stored: bool) -> EmailPreview:
     """Take an e-mail apart."""
     message = message_from_bytes(content, policy=policy.SMTP)
     text, html = (message.get_body((kind,)) for kind in ("plain", "html"))
-    return Preview(
+    return EmailPreview(
         content=content,
         headers=tuple((name, reading.shown(str(value))) for name, value in message.raw_items()),
         text=text.get_content() if text else "",
@@ -78,10 +78,10 @@ def read(content: bytes, *, is_stored: bool) -> Preview:
     )
 
 
-def _part(part: EmailMessage) -> Part:
+def _part(part: EmailMessage) -> PreviewedPart:
     content = part.get_payload(decode=True)
     size = len(content) if isinstance(content, bytes) else len(part.as_bytes())
-    return Part(name=part.get_filename() or "", content_type=part.get_content_type(), size=size)
+    return PreviewedPart(name=part.get_filename() or "", content_type=part.get_content_type(), size=size)
 
 
 def _with_pictures(html: str, message: EmailMessage) -> str:

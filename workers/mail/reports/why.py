@@ -11,14 +11,14 @@ from weir.ratelimit.models import Site
 from weir.ratelimit.site_names import as_argument
 from weir.workers.mail import kinds, suppression
 from weir.workers.mail.models import Email, PausedKind, RelayHold
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.relays import Relay
 from weir.workers.processes.status import processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Blocker:
+class EmailBlocker:
     """One thing that is in an e-mail's way."""
 
     what: str  # for machines
@@ -26,79 +26,81 @@ class Blocker:
     until: datetime | None = None
 
 
-def why(email: Email) -> list[Blocker]:
+def why(email: Email) -> list[EmailBlocker]:
     """Return what is in the e-mail's way, what needs a person first; nothing for one that has ended for good."""
-    if email.state == State.PENDING:
+    if email.state == EmailState.PENDING:
         found = [*_by_people(email), *_by_time(email), *_by_relays(email), *_without_mailer()]
-        return found or [Blocker(what="turn", text="Nothing is in its way: the next mailer that is free takes it.")]
-    if email.state == State.CLAIMED:
+        return found or [
+            EmailBlocker(what="turn", text="Nothing is in its way: the next mailer that is free takes it.")
+        ]
+    if email.state == EmailState.CLAIMED:
         text = f"The mailer {email.claimed_by} has claimed it, and has not begun."
-        return [Blocker(what="claimed", text=text, until=email.claimed_until)]
-    if email.state == State.SENDING and email.sending_since:
+        return [EmailBlocker(what="claimed", text=text, until=email.claimed_until)]
+    if email.state == EmailState.SENDING and email.sending_since:
         end = email.sending_since + timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
         text = f"The mailer {email.claimed_by} transmits it. Without a word of it, it is unknown then."
-        return [Blocker(what="sending", text=text, until=end)]
-    if email.state == State.UNKNOWN:
+        return [EmailBlocker(what="sending", text=text, until=end)]
+    if email.state == EmailState.UNKNOWN:
         text = (
             "Nobody knows whether it was accepted: find out, and say so by "
             f"`manage.py emails resolve {email.pk} --arrived`, `--resend` or `--give-up`."
         )
-        return [Blocker(what="unknown", text=text)]
+        return [EmailBlocker(what="unknown", text=text)]
     return []
 
 
 def goes_by(email: Email) -> list[Relay]:
     """Return the relays that it would go by, the first one first: those of its kind, or the one that may have it."""
-    if email.state not in {State.PENDING, State.CLAIMED}:
+    if email.state not in {EmailState.PENDING, EmailState.CLAIMED}:
         return []
     if email.ask_until is None:
         return list(relays.of_kind(email.kind))
     return [relay for relay in relays.relays() if relay.name == email.relay]
 
 
-def _by_people(email: Email) -> Iterator[Blocker]:
+def _by_people(email: Email) -> Iterator[EmailBlocker]:
     if paused := PausedKind.objects.filter(pk=email.kind).first():
         text = f"{paused.who} has paused the kind {email.kind} since {_moment(paused.paused_at)}: {paused.why}"
-        yield Blocker(what="paused", text=text)
+        yield EmailBlocker(what="paused", text=text)
     if because := suppression.reasons([email.recipient]).get(email.recipient):
-        yield Blocker(what="suppressed", text=f"It will not be sent. {because}")
+        yield EmailBlocker(what="suppressed", text=f"It will not be sent. {because}")
     if email.kind not in kinds.names() and not hasattr(email, "rendering"):
         text = f"It is not rendered, and no installed app registers the kind {email.kind}: it will fail."
-        yield Blocker(what="no kind", text=text)
+        yield EmailBlocker(what="no kind", text=text)
 
 
-def _by_time(email: Email) -> Iterator[Blocker]:
+def _by_time(email: Email) -> Iterator[EmailBlocker]:
     if email.expires_at is not None and email.expires_at <= timezone.now():
         text = f"Its time is over since {_moment(email.expires_at)}: it will not be sent."
-        yield Blocker(what="expired", text=text)
+        yield EmailBlocker(what="expired", text=text)
     if email.next_attempt_at > timezone.now():
         reason = f"Attempt {email.attempts} was in vain: {email.last_reply}" if email.attempts else "It is for later."
-        yield Blocker(what="not due", text=f"It is not due yet. {reason}", until=email.next_attempt_at)
+        yield EmailBlocker(what="not due", text=f"It is not due yet. {reason}", until=email.next_attempt_at)
     if email.ask_until is not None:
         text = f"It may have been accepted: {email.relay} is asked what became of it."
-        yield Blocker(what="asked", text=text, until=email.ask_until)
+        yield EmailBlocker(what="asked", text=text, until=email.ask_until)
 
 
-def _by_relays(email: Email) -> Iterator[Blocker]:
+def _by_relays(email: Email) -> Iterator[EmailBlocker]:
     """Yield the holds, if there is no relay without one that it may take."""
     usable = goes_by(email)
     holds = RelayHold.objects.in_bulk([relay.name for relay in usable])
     if len(holds) == len(usable):
         for hold in holds.values():
             text = f"The relay {hold.relay} cannot be used since {_moment(hold.since)}. {hold.reason}"
-            yield Blocker(what="held", text=text)
+            yield EmailBlocker(what="held", text=text)
     if settings.WEIR_MAIL_RATE:
         places = [relay.place for relay in usable]
         paused = Site.objects.filter(name__in=places, paused_until__gt=timezone.now())
         for site in paused:
             text = f"The site {site.name} is paused: `manage.py sites resume {as_argument(site.name)}`."
-            yield Blocker(what="site paused", text=text, until=site.paused_until)
+            yield EmailBlocker(what="site paused", text=text, until=site.paused_until)
 
 
-def _without_mailer() -> Iterator[Blocker]:
+def _without_mailer() -> Iterator[EmailBlocker]:
     if not any("mailer" in process.kinds and process.runs for process in processes()):
         text = "No mailer runs: start a worker of the queue weir.mail, or type `manage.py send_emails`."
-        yield Blocker(what="no mailer", text=text)
+        yield EmailBlocker(what="no mailer", text=text)
 
 
 def _moment(moment: datetime) -> str:

@@ -9,12 +9,12 @@ from weir.workers.mail.models import Email
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.rendering import render
 from weir.workers.mail.sending import leases, outcomes
-from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.transports.base import BrokenOff
 
 
-def content_of(held: Held) -> Message | Outcome:
+def content_of(held: Held) -> Message | EmailOutcome:
     """Return what is to be transmitted, or why nothing is.
 
     Raises BrokenOff where PostgreSQL fails in the middle of it, in a kind or in a template, and leases.ClaimLost.
@@ -35,7 +35,7 @@ def content_of(held: Held) -> Message | Outcome:
         raise BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN) from error
 
 
-def _question(held: Held) -> Message | Outcome:
+def _question(held: Held) -> Message | EmailOutcome:
     """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
     if not leases.may_be_asked_about(held.email):
         reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import policy, routes
-from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.sending.policy import Another, Situation
 from weir.workers.mail.sending.sender import PATIENCE_S, Sender
-from weir.workers.mail.sending.source import Allowance, Source
+from weir.workers.mail.sending.source import ClaimAllowance, Source
 from weir.workers.mail.transports.base import RelayRefuses, Unreachable
-from weir.workers.mail.transports.relays import Relay, Stream
+from weir.workers.mail.transports.relays import MailStream, Relay
 
 RESUMES_AFTER_S = 2.0  # where it was stopped, and its round goes on
 
@@ -24,7 +24,7 @@ RESUMES_AFTER_S = 2.0  # where it was stopped, and its round goes on
 class Crew:
     """The senders of one stream. The round locks."""
 
-    def __init__(self, stream: Stream, allowed: Allowance) -> None:
+    def __init__(self, stream: MailStream, allowed: ClaimAllowance) -> None:
         self.relays = stream.relays
         self.source = Source(allowed, partial(routes.waits_s, stream.relays), stream.kinds)
         self.senders: list[Sender] = []
@@ -78,9 +78,9 @@ class Crew:
         """Tell whether it has rested for long enough."""
         return time.monotonic() >= self._rests_until
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: EmailOutcome) -> None:
         """Count what became of an e-mail."""
-        if outcome.state == State.PENDING and not outcome.attempts:
+        if outcome.state == EmailState.PENDING and not outcome.attempts:
             self.given_back += 1
         else:
             self.ended[outcome.state] += 1
@@ -92,7 +92,7 @@ class Crew:
 
     def why_stopped(self) -> str:
         """Return why it has left e-mails that are due; empty if it has not."""
-        said = "" if self.ended[State.SENT] else routes.all_refuse_because(self.relays)
+        said = "" if self.ended[EmailState.SENT] else routes.all_refuse_because(self.relays)
         return self.stopped_because or (said and in_words(self.relays, RelayRefuses(said)))
 
 

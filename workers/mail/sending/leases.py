@@ -30,8 +30,8 @@ from weir.postgres.texts import storable
 from weir.workers import claims
 from weir.workers.mail import addresses, suppression
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import State
-from weir.workers.mail.sending.outcomes import Outcome
+from weir.workers.mail.phases import EmailState
+from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
@@ -71,7 +71,7 @@ RECORD = Statement("record", commits=True, prepare=True)
 class ClaimLost(Exception):
     """The e-mail is not this worker's any more; `outcome` is what became of it, where this worker has written that."""
 
-    def __init__(self, outcome: Outcome | None = None) -> None:
+    def __init__(self, outcome: EmailOutcome | None = None) -> None:
         super().__init__()
         self.outcome = outcome
 
@@ -109,7 +109,7 @@ def taking(kinds: Mapping[str, bool]) -> dict[str, object]:
 
 def renew(tokens: Collection[UUID]) -> None:
     """Start the lease anew of all that was claimed with these tokens and not begun."""
-    Email.objects.filter(claim_token__in=tokens, state=State.CLAIMED).update(claimed_until=Now() + _lease())
+    Email.objects.filter(claim_token__in=tokens, state=EmailState.CLAIMED).update(claimed_until=Now() + _lease())
 
 
 def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
@@ -143,8 +143,8 @@ def refuse_expired(email: Email) -> None:
     """Raise ClaimLost, with the outcome, if the e-mail has expired by the database's clock: then it ends so."""
     if email.expires_at is not None and Email.objects.filter(pk=email.pk, expires_at__lte=Now()).exists():
         end_expired(0.0)
-        state = State.EXPIRED if email.ask_until is None else State.UNKNOWN
-        raise ClaimLost(Outcome(state=state, last_reply=email.last_reply, attempts=0))
+        state = EmailState.EXPIRED if email.ask_until is None else EmailState.UNKNOWN
+        raise ClaimLost(EmailOutcome(state=state, last_reply=email.last_reply, attempts=0))
 
 
 def end_expired(within_s: float) -> int:
@@ -162,10 +162,10 @@ def end_expired(within_s: float) -> int:
 def _end_expired() -> int:
     ended = EXPIRE(batch=SWEPT_AT_ONCE)
     for row in ended:
-        if row.state == State.UNKNOWN:
+        if row.state == EmailState.UNKNOWN:
             with correlation.bound(row.correlation_id):
                 log.error("email_unknown", email=row.id, phase=row.phase, reply=row.last_reply, worker=row.claimed_by)
-    if expired := sum(row.state == State.EXPIRED for row in ended):
+    if expired := sum(row.state == EmailState.EXPIRED for row in ended):
         log.warning("emails_expired", emails=expired)
     for address in suppression.forgotten(row.recipient for row in ended):  # queued before that, and committed later
         suppression.forget_ended(address, FORGOTTEN_AT_ONCE)
@@ -177,7 +177,7 @@ def may_be_asked_about(email: Email) -> bool:
     return Email.objects.filter(pk=email.pk, ask_until__gt=Now()).exists()
 
 
-def record(email: Email, outcome: Outcome) -> bool:
+def record(email: Email, outcome: EmailOutcome) -> bool:
     """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
 
     An e-mail that has become `unknown` meanwhile is still written. That it was accepted is written also where an
@@ -188,19 +188,19 @@ def record(email: Email, outcome: Outcome) -> bool:
     if not _patiently(lambda: _write(email, outcome)):
         log.warning("outcome_of_a_lost_claim", **about, state=outcome.state)
         return False
-    if outcome.state == State.UNKNOWN:
+    if outcome.state == EmailState.UNKNOWN:
         log.error("email_unknown", **about)
-    elif outcome.state == State.FAILED:
+    elif outcome.state == EmailState.FAILED:
         log.warning("email_failed", **about)
     return True
 
 
 def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> int:
     """Make pending again what was claimed with these tokens and not begun, or only these of it; returns how many."""
-    claimed = Email.objects.filter(claim_token__in=tokens, state=State.CLAIMED)
+    claimed = Email.objects.filter(claim_token__in=tokens, state=EmailState.CLAIMED)
     if only is not None:
         claimed = claimed.filter(pk__in=only)
-    return _patiently(lambda: claimed.update(state=State.PENDING, claim_token=None, claimed_until=None))
+    return _patiently(lambda: claimed.update(state=EmailState.PENDING, claim_token=None, claimed_until=None))
 
 
 def put_off(waits_s: Mapping[int, float], token: UUID) -> int:
@@ -218,7 +218,7 @@ def take_back_abandoned() -> int:
         claims.claim(
             Email.objects.abandoned(),
             SWEPT_AT_ONCE,
-            state=State.PENDING,
+            state=EmailState.PENDING,
             claim_token=None,
             claimed_until=None,
         )
@@ -244,17 +244,17 @@ def end_silent() -> int:
 def _end(email: Email) -> bool:
     """Write, in the caller's transaction, that no word came; tell whether it is unknown now."""
     if email.earlier_reply:  # that an earlier attempt was accepted outweighs whatever became of this one
-        email.state, email.sent_at, email.last_reply = State.SENT, Now(), email.earlier_reply
+        email.state, email.sent_at, email.last_reply = EmailState.SENT, Now(), email.earlier_reply
     elif may_be_asked_about(email):
-        email.state, email.next_attempt_at, email.last_reply = State.PENDING, Now(), NO_WORD
+        email.state, email.next_attempt_at, email.last_reply = EmailState.PENDING, Now(), NO_WORD
     else:
-        email.state, email.last_reply = State.UNKNOWN, NO_WORD
+        email.state, email.last_reply = EmailState.UNKNOWN, NO_WORD
         with correlation.bound(email.correlation_id):
             log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
-    is_unknown = email.state == State.UNKNOWN
+    is_unknown = email.state == EmailState.UNKNOWN
     if not is_unknown:
         email.claim_token = email.sending_since = None
-    email.ended_at = None if email.state == State.PENDING else Now()
+    email.ended_at = None if email.state == EmailState.PENDING else Now()
     email.save(
         update_fields=["state", "last_reply", "claim_token", "sending_since", "sent_at", "ended_at", "next_attempt_at"]
     )
@@ -265,7 +265,7 @@ def _lease() -> timedelta:
     return timedelta(seconds=settings.WEIR_MAIL_LEASE)
 
 
-def _write(email: Email, outcome: Outcome) -> bool:
+def _write(email: Email, outcome: EmailOutcome) -> bool:
     parameters = {
         "email": email.pk,
         "token": email.claim_token,
@@ -279,7 +279,7 @@ def _write(email: Email, outcome: Outcome) -> bool:
     }
     if RECORD(**parameters):
         return True
-    return outcome.state == State.SENT and bool(NOTE_ACCEPTANCE(**parameters))
+    return outcome.state == EmailState.SENT and bool(NOTE_ACCEPTANCE(**parameters))
 
 
 def _without_address(reply: str, email: Email) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from weir.workers.backoff import backoff_s
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused
 
 LONGEST_RETRY_S = 3_600.0
@@ -18,10 +18,10 @@ _SES_ID = re.compile(r"250 (?:\d\.\d\.\d )?ok ([0-9a-f]{16}-[0-9a-f-]{36}-\d{6})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class EmailOutcome:
     """How an attempt ended: the e-mail's next state and, if that is `pending`, when it is tried again."""
 
-    state: State
+    state: EmailState
     phase: Phase | None = None
     last_reply: str
     attempts: int  # by how many their number grows
@@ -42,10 +42,10 @@ class History:
     chance: float  # in [0, 1): the jitter
 
 
-def accepted(reply: Accepted) -> Outcome:
+def accepted(reply: Accepted) -> EmailOutcome:
     """Return the outcome of an e-mail that the relay accepted."""
-    return Outcome(
-        state=State.SENT, last_reply=reply.reply, provider_id=reply.provider_id or _id_in(reply.reply), attempts=1
+    return EmailOutcome(
+        state=EmailState.SENT, last_reply=reply.reply, provider_id=reply.provider_id or _id_in(reply.reply), attempts=1
     )
 
 
@@ -55,30 +55,34 @@ def _id_in(reply: str) -> str:
     return found[1] if found else ""
 
 
-def cannot_be_written(reason: str) -> Outcome:
+def cannot_be_written(reason: str) -> EmailOutcome:
     """Return the outcome of an e-mail that failed before there was anything to submit, and would fail again."""
-    return Outcome(state=State.FAILED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
+    return EmailOutcome(state=EmailState.FAILED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
-def suppressed(reason: str) -> Outcome:
+def suppressed(reason: str) -> EmailOutcome:
     """Return the outcome of an e-mail whose recipient is not written to."""
-    return Outcome(state=State.SUPPRESSED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
+    return EmailOutcome(state=EmailState.SUPPRESSED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
-def given_back(reason: str, retry_in_s: float = 1.0) -> Outcome:
+def given_back(reason: str, retry_in_s: float = 1.0) -> EmailOutcome:
     """Return the outcome of an e-mail that is not to blame: it is tried again soon, and no attempt is counted."""
-    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s)
+    return EmailOutcome(
+        state=EmailState.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s
+    )
 
 
-def waits_for_its_domain(reason: str, retry_in_s: float) -> Outcome:
+def waits_for_its_domain(reason: str, retry_in_s: float) -> EmailOutcome:
     """Return the outcome of an e-mail whose recipient's domain takes no more for now: no attempt is counted."""
-    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s)
+    return EmailOutcome(
+        state=EmailState.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s
+    )
 
 
-def asked_in_vain(reason: str) -> Outcome:
+def asked_in_vain(reason: str) -> EmailOutcome:
     """Return the outcome of an e-mail whose relay could not be asked now what became of it: it is asked later."""
-    return Outcome(
-        state=State.PENDING,
+    return EmailOutcome(
+        state=EmailState.PENDING,
         phase=Phase.BEGUN,
         last_reply=reason,
         attempts=0,
@@ -87,34 +91,34 @@ def asked_in_vain(reason: str) -> Outcome:
     )
 
 
-def stays_unknown(reason: str) -> Outcome:
+def stays_unknown(reason: str) -> EmailOutcome:
     """Return the outcome of an e-mail of which nobody can be asked any more what became of it."""
-    return Outcome(state=State.UNKNOWN, phase=Phase.BEGUN, last_reply=reason, attempts=0, is_settled=False)
+    return EmailOutcome(state=EmailState.UNKNOWN, phase=Phase.BEGUN, last_reply=reason, attempts=0, is_settled=False)
 
 
-def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> Outcome:
+def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> EmailOutcome:
     """Return the outcome of a failed attempt."""
     said = str(error)
     if isinstance(error, OutcomeUnknown) or before.is_asked_again:  # a refusal now says nothing of the first attempt
         return _unsettled(error, before)
     if isinstance(error, Refused) and error.is_permanent:
-        return Outcome(state=State.FAILED, phase=error.phase, last_reply=said, attempts=1)
+        return EmailOutcome(state=EmailState.FAILED, phase=error.phase, last_reply=said, attempts=1)
     if before.attempts + 1 >= before.max_attempts:
         given_up = f"Given up after {before.attempts + 1} attempts: {said}"
-        return Outcome(state=State.FAILED, phase=error.phase, last_reply=given_up, attempts=1)
+        return EmailOutcome(state=EmailState.FAILED, phase=error.phase, last_reply=given_up, attempts=1)
     retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_RETRY_S)
     if isinstance(error, Refused):
         retry_in_s = max(retry_in_s, error.at_least_s)
-    return Outcome(state=State.PENDING, phase=error.phase, last_reply=said, attempts=1, retry_in_s=retry_in_s)
+    return EmailOutcome(state=EmailState.PENDING, phase=error.phase, last_reply=said, attempts=1, retry_in_s=retry_in_s)
 
 
-def _unsettled(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> Outcome:
+def _unsettled(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> EmailOutcome:
     """Return the outcome where this attempt, or an earlier one, may have been accepted: ask while that settles it."""
     retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_ASKING_S)
     can_ask = before.ask_until is not None and before.now + timedelta(seconds=retry_in_s) < before.ask_until
     phase = error.phase if isinstance(error, OutcomeUnknown) else Phase.BEGUN
-    return Outcome(
-        state=State.PENDING if can_ask else State.UNKNOWN,
+    return EmailOutcome(
+        state=EmailState.PENDING if can_ask else EmailState.UNKNOWN,
         phase=phase,
         last_reply=str(error),
         attempts=1,

@@ -23,14 +23,14 @@ from weir.logs.loggers import get_logger
 from weir.postgres.timeline import gate
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.mail import addresses, renderings
-from weir.workers.mail.phases import State
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import crews, holds, leases, policy
 from weir.workers.mail.sending.crews import Crew
 from weir.workers.mail.sending.policy import MOST_SENDERS
 from weir.workers.mail.sending.sender import Sender
-from weir.workers.mail.sending.source import Allowance, Held
+from weir.workers.mail.sending.source import ClaimAllowance, Held
 from weir.workers.mail.transports import relays as configured
-from weir.workers.mail.transports.relays import Stream
+from weir.workers.mail.transports.relays import MailStream
 
 LOOK_EVERY_S = 0.1
 
@@ -83,10 +83,10 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
 class _Round:
     """One call of send_due: a crew for each stream."""
 
-    def __init__(self, streams: Sequence[Stream], limit: int | None, at_most_s: float | None) -> None:
+    def __init__(self, streams: Sequence[MailStream], limit: int | None, at_most_s: float | None) -> None:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
         self._lock = Lock()  # of all that the crews have
-        allowed = Allowance(limit)
+        allowed = ClaimAllowance(limit)
         self._crews = [Crew(stream, allowed) for stream in streams]
 
     def run(self, unknown: int) -> SendReport:
@@ -100,12 +100,12 @@ class _Round:
                 crew.given_back += crew.source.give_back_all()
         ended = sum((crew.ended for crew in self._crews), Counter[str]())
         return SendReport(
-            sent=ended[State.SENT],
-            postponed=ended[State.PENDING],
-            failed=ended[State.FAILED],
-            suppressed=ended[State.SUPPRESSED],
-            expired=ended[State.EXPIRED],
-            unknown=ended[State.UNKNOWN] + unknown,
+            sent=ended[EmailState.SENT],
+            postponed=ended[EmailState.PENDING],
+            failed=ended[EmailState.FAILED],
+            suppressed=ended[EmailState.SUPPRESSED],
+            expired=ended[EmailState.EXPIRED],
+            unknown=ended[EmailState.UNKNOWN] + unknown,
             given_back=sum(crew.given_back for crew in self._crews),
             stopped_because=" ".join(filter(None, (crew.why_stopped() for crew in self._crews))),
             is_out_of_time=any(crew.is_out_of_time for crew in self._crews),

@@ -16,11 +16,11 @@ from weir.ratelimit.throttle import throttle
 from weir.workers.mail import suppression
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import Phase, State
+from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import domains, leases, outcomes
 from weir.workers.mail.sending.blame import Blame
 from weir.workers.mail.sending.contents import content_of
-from weir.workers.mail.sending.outcomes import History, Outcome
+from weir.workers.mail.sending.outcomes import EmailOutcome, History
 from weir.workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes, turn
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.sending.tried import Tried, refusal_of_it
@@ -38,7 +38,7 @@ log = get_logger(__name__)
 class Delivery:
     """What came of one e-mail that a sender had in hand."""
 
-    outcome: Outcome | None = None  # None: the claim was lost, or the e-mail was not tried
+    outcome: EmailOutcome | None = None  # None: the claim was lost, or the e-mail was not tried
     is_held: bool = False  # it was not tried: this process still holds it
     unreachable: Unreachable | None = None  # why others need not be tried either
 
@@ -85,7 +85,7 @@ class Sender:
                 ready = content_of(held)
         except BrokenOff as error:
             ready = _failed(held.email, error)
-        if isinstance(ready, Outcome):
+        if isinstance(ready, EmailOutcome):
             return _ended(held.email, ready)
         return self._as_its_domain_allows(held, ready)
 
@@ -224,22 +224,22 @@ def _put_off(email: Email, error: Unreachable) -> Delivery:
     return Delivery(outcome=outcomes.given_back(str(error), wait_s))
 
 
-def _recorded(email: Email, outcome: Outcome) -> Delivery:
+def _recorded(email: Email, outcome: EmailOutcome) -> Delivery:
     return Delivery(outcome=outcome if leases.record(email, outcome) else None)
 
 
-def _ended(email: Email, outcome: Outcome) -> Delivery:
+def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
     """Record the outcome of an e-mail that was not submitted; forget it if its recipient was forgotten.
 
     It was queued in a transaction that had not been committed then, or later.
     """
     delivery = _recorded(email, outcome)
-    if delivery.outcome and outcome.state == State.SUPPRESSED and suppression.is_forgotten(email.recipient):
+    if delivery.outcome and outcome.state == EmailState.SUPPRESSED and suppression.is_forgotten(email.recipient):
         suppression.forget_ended(email.recipient, leases.FORGOTTEN_AT_ONCE)
     return delivery
 
 
-def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:
+def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> EmailOutcome:
     """Return the outcome of the attempt, which went to this relay if there is one."""
     now = timezone.now()
     asked_for = leases.asked_for(route.transport.key_lifetime) if route else None
@@ -254,7 +254,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
     return outcomes.of_failure(error, before)
 
 
-def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
+def _unforeseen(email: Email, error: Exception, begun: Route | None) -> EmailOutcome:
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, Error) and not begun:  # from `begin`, so it is not transmitted
         return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)

@@ -27,7 +27,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Allowance:
+class ClaimAllowance:
     """How many e-mails the sources of a round may still claim together; None: any number. The round locks."""
 
     left: int | None
@@ -37,7 +37,7 @@ class Source:
     """Of one stream, for one round. Not for several threads at once: the round locks."""
 
     def __init__(
-        self, allowed: Allowance, waits_s: Callable[[Email], float], kinds: Mapping[str, bool] = leases.ALL_KINDS
+        self, allowed: ClaimAllowance, waits_s: Callable[[Email], float], kinds: Mapping[str, bool] = leases.ALL_KINDS
     ) -> None:
         """`waits_s` tells for how long an e-mail is to wait without being tried; 0: it may be."""
         self._allowed = allowed

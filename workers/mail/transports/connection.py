@@ -17,7 +17,7 @@ READ_AT_ONCE = 4_096  # bytes
 Reply = tuple[int, bytes]
 
 
-class Connection(smtplib.SMTP):
+class SmtpConnection(smtplib.SMTP):
     """smtplib's SMTP. Whatever it sends or receives outside of `step` may take `timeout` seconds, as a whole.
 
     (smtplib's own time-out begins anew with each byte that comes. Here too connecting has it for each address of the
@@ -141,7 +141,7 @@ class Connection(smtplib.SMTP):
             self.sock.settimeout(left_s)
 
 
-class TlsConnection(Connection, smtplib.SMTP_SSL):
+class TlsConnection(SmtpConnection, smtplib.SMTP_SSL):
     """The same with TLS from the first byte."""
 
 
@@ -164,7 +164,7 @@ class _Utf8(str):
 class _Replies:
     """The server's lines, as smtplib reads them."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SmtpConnection) -> None:
         self._connection = connection
         self._read = bytearray()
         self._left = LONGEST_REPLY

@@ -74,31 +74,31 @@ def _of_smtp(error: BaseException, text: str) -> Verdict | None:
     match error:
         case smtplib.SMTPRecipientsRefused():
             [(code, said)] = [*error.recipients.values()][:1] or [(0, b"")]
-            return _refused(replies.Step.RCPT, code, said, text)
+            return _refused(replies.SmtpStep.RCPT, code, said, text)
         case smtplib.SMTPSenderRefused():
-            return _refused(replies.Step.MAIL, error.smtp_code, error.smtp_error, text) or RelayRefuses(text)
+            return _refused(replies.SmtpStep.MAIL, error.smtp_code, error.smtp_error, text) or RelayRefuses(text)
         case smtplib.SMTPHeloError() | smtplib.SMTPAuthenticationError():
             return RelayRefuses(text)  # whatever the e-mail is
         case smtplib.SMTPDataError():
-            return _refused(replies.Step.CONTENT, error.smtp_code, error.smtp_error, text)
+            return _refused(replies.SmtpStep.CONTENT, error.smtp_code, error.smtp_error, text)
         case smtplib.SMTPNotSupportedError():  # raised before MAIL is said
             return Refused(text, Phase.NOT_BEGUN, is_permanent=True)
     return None
 
 
-def _refused(step: replies.Step, code: int, said: bytes | str, text: str) -> RelayRefuses | Refused | None:
+def _refused(step: replies.SmtpStep, code: int, said: bytes | str, text: str) -> RelayRefuses | Refused | None:
     if code not in _REFUSALS:
         return None  # no refusal, although smtplib takes it for one
     meant = replies.judge(step, code, as_bytes(said).decode(errors="replace"))
-    of_email = {replies.Verdict.LATER, replies.Verdict.DOMAIN_LATER, replies.Verdict.NEVER}
-    is_doubtful = meant == replies.Verdict.DOUBTFUL
-    if is_doubtful or meant == replies.Verdict.HELD or (step == replies.Step.MAIL and meant not in of_email):
-        return RelayRefuses(text, knows_recipient=step != replies.Step.MAIL, is_doubtful=is_doubtful)
+    of_email = {replies.ReplyVerdict.LATER, replies.ReplyVerdict.DOMAIN_LATER, replies.ReplyVerdict.NEVER}
+    is_doubtful = meant == replies.ReplyVerdict.DOUBTFUL
+    if is_doubtful or meant == replies.ReplyVerdict.HELD or (step == replies.SmtpStep.MAIL and meant not in of_email):
+        return RelayRefuses(text, knows_recipient=step != replies.SmtpStep.MAIL, is_doubtful=is_doubtful)
     return Refused(
         text,
-        Phase.AFTER_DOT if step == replies.Step.CONTENT else Phase.NOT_BEGUN,
-        is_permanent=meant == replies.Verdict.NEVER,
-        slows_domain=meant == replies.Verdict.DOMAIN_LATER,
+        Phase.AFTER_DOT if step == replies.SmtpStep.CONTENT else Phase.NOT_BEGUN,
+        is_permanent=meant == replies.ReplyVerdict.NEVER,
+        slows_domain=meant == replies.ReplyVerdict.DOMAIN_LATER,
     )
 
 

@@ -29,7 +29,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Connection:
+class ApiConnection:
     """A connection to an API, that is opened again where the other side has closed it. For one thread."""
 
     def __init__(self, host: str, port: int, *, timeout_s: float, is_tls: bool) -> None:

@@ -38,7 +38,7 @@ class Relay:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream:
+class MailStream:
     """The kinds of e-mails that go by the same relays, in the same order."""
 
     relays: tuple[Relay, ...]
@@ -53,12 +53,12 @@ def relays() -> tuple[Relay, ...]:
     return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_settings(),)
 
 
-def streams() -> list[Stream]:
+def streams() -> list[MailStream]:
     """Return the streams: each kind of e-mail is in one. Raises InvalidRelay, and what importing a backend raises."""
     by_pattern = _by_pattern()
     lists = {tuple(relay.name for relay in found): found for found in by_pattern.values()}
     return [
-        Stream(relays=these, kinds={pattern: found == these for pattern, found in by_pattern.items()})
+        MailStream(relays=these, kinds={pattern: found == these for pattern, found in by_pattern.items()})
         for these in lists.values()
     ]
 

@@ -20,7 +20,7 @@ from weir.workers.mail.message import LONGEST_KEY, Attachment, Message
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.transports import mail_server
 from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused, RelayRefuses
-from weir.workers.mail.transports.http import Connection, Reply
+from weir.workers.mail.transports.http import ApiConnection, Reply
 from weir.workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
 
 PATH = "/emails"
@@ -50,7 +50,7 @@ class Resend:
 
     def __init__(self, host: str, port: int, api_key: SecretStr, *, is_tls: bool = True) -> None:
         timeout_s = mail_server.of_settings().timeout_s
-        self._connection = Connection(host, port, timeout_s=timeout_s, is_tls=is_tls)
+        self._connection = ApiConnection(host, port, timeout_s=timeout_s, is_tls=is_tls)
         self._api_key = api_key
 
     @property

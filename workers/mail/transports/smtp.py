@@ -30,10 +30,10 @@ from weir.workers.mail.transports.base import (
     RelayRefuses,
     Unreachable,
 )
-from weir.workers.mail.transports.connection import Connection, LoginNotEncodable, Reply, TlsConnection, as_bytes
-from weir.workers.mail.transports.replies import Step, Verdict
+from weir.workers.mail.transports.connection import LoginNotEncodable, Reply, SmtpConnection, TlsConnection, as_bytes
+from weir.workers.mail.transports.replies import ReplyVerdict, SmtpStep
 
-ENVELOPE = (Step.MAIL, Step.RCPT, Step.DATA)
+ENVELOPE = (SmtpStep.MAIL, SmtpStep.RCPT, SmtpStep.DATA)
 ACCEPTED = range(200, 300)
 GO_AHEAD = 354
 _LEADING_DOT = re.compile(rb"^\.", re.MULTILINE)
@@ -59,9 +59,9 @@ class EmailBackend(smtp.EmailBackend):
         return self.connection is not None
 
     @property
-    def connection_class(self) -> type[Connection]:
+    def connection_class(self) -> type[SmtpConnection]:
         """The class of its connections, each of whose steps ends in time."""
-        return TlsConnection if self.use_ssl else Connection
+        return TlsConnection if self.use_ssl else SmtpConnection
 
     @cached_property
     def ssl_context(self) -> ssl.SSLContext:
@@ -103,7 +103,7 @@ class EmailBackend(smtp.EmailBackend):
         except smtplib.SMTPResponseException as error:
             self._abandon()
             said = f"{error.smtp_code} {as_bytes(error.smtp_error).decode(errors='replace')}"
-            is_refusal = replies.judge(Step.ENTRY, error.smtp_code, "") == Verdict.HELD
+            is_refusal = replies.judge(SmtpStep.ENTRY, error.smtp_code, "") == ReplyVerdict.HELD
             raise (RelayRefuses if is_refusal else Unreachable)(said) from error
         except ssl.SSLCertVerificationError as error:
             self._abandon()
@@ -144,7 +144,7 @@ class EmailBackend(smtp.EmailBackend):
         if self.connection.contradicts_itself:
             self._abandon()
             raise OutcomeUnknown(f"The mail server said both: {_text(reply)}", Phase.AFTER_DOT)
-        self._expect(Step.CONTENT, reply)
+        self._expect(SmtpStep.CONTENT, reply)
         self._has_carried = True
         return Accepted(_text(reply))
 
@@ -213,40 +213,40 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()  # it waits for content although it has refused the recipient
         return said
 
-    def _expect(self, step: Step, reply: Reply, *, is_utf8: bool = False) -> None:
+    def _expect(self, step: SmtpStep, reply: Reply, *, is_utf8: bool = False) -> None:
         """Return if the reply lets us go on. Else raise what it means; the connection is ready for more, or closed."""
         code, text = reply[0], _text(reply)
         verdict = replies.judge(step, code, reply[1].decode(errors="replace"), is_utf8=is_utf8)
-        if verdict == Verdict.GO_ON:
+        if verdict == ReplyVerdict.GO_ON:
             return
-        if verdict in {Verdict.LATER, Verdict.DOMAIN_LATER, Verdict.NEVER}:
+        if verdict in {ReplyVerdict.LATER, ReplyVerdict.DOMAIN_LATER, ReplyVerdict.NEVER}:
             self._put_in_step(code)
             raise Refused(
                 text,
-                Phase.AFTER_DOT if step == Step.CONTENT else Phase.NOT_BEGUN,
-                is_permanent=verdict == Verdict.NEVER,
-                slows_domain=verdict == Verdict.DOMAIN_LATER,
+                Phase.AFTER_DOT if step == SmtpStep.CONTENT else Phase.NOT_BEGUN,
+                is_permanent=verdict == ReplyVerdict.NEVER,
+                slows_domain=verdict == ReplyVerdict.DOMAIN_LATER,
             )
-        if verdict in {Verdict.HELD, Verdict.DOUBTFUL}:
-            if step == Step.MAIL:
+        if verdict in {ReplyVerdict.HELD, ReplyVerdict.DOUBTFUL}:
+            if step == SmtpStep.MAIL:
                 self.close()
             else:
                 self._put_in_step(code)  # others may be accepted
-            is_doubtful = verdict == Verdict.DOUBTFUL
-            raise RelayRefuses(text, knows_sender=True, knows_recipient=step != Step.MAIL, is_doubtful=is_doubtful)
+            is_doubtful = verdict == ReplyVerdict.DOUBTFUL
+            raise RelayRefuses(text, knows_sender=True, knows_recipient=step != SmtpStep.MAIL, is_doubtful=is_doubtful)
         self._abandon()
-        self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
+        self._raise_break(step, text, is_away=verdict == ReplyVerdict.AWAY)
 
-    def _raise_break(self, step: Step, text: str, *, is_away: bool) -> NoReturn:
+    def _raise_break(self, step: SmtpStep, text: str, *, is_away: bool) -> NoReturn:
         """Raise what it means that the conversation is over.
 
         A server that leaves may do so as the connection has carried enough. If it has carried nothing, the server is
         down for us, or means the recipient, if it knows that one.
         """
-        if step == Step.CONTENT:
+        if step == SmtpStep.CONTENT:
             raise OutcomeUnknown(f"The mail server said: {text}", Phase.AFTER_DOT)
         if is_away and not self._has_carried:
-            raise Unreachable(text) if step == Step.MAIL else Refused(text, Phase.NOT_BEGUN, is_permanent=False)
+            raise Unreachable(text) if step == SmtpStep.MAIL else Refused(text, Phase.NOT_BEGUN, is_permanent=False)
         raise BrokenOff(f"The mail server said: {text}", Phase.NOT_BEGUN)  # another connection may do
 
     def _put_in_step(self, code: int) -> None:

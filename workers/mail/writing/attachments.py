@@ -8,7 +8,7 @@ from typing import cast
 
 from weir.workers.mail.headers import lines, words
 from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
-from weir.workers.mail.kinds import Attachment
+from weir.workers.mail.kinds import EmailAttachment
 from weir.workers.mail.writing.policy import POLICY
 
 LONGEST_NAME = 255  # characters: file systems take no more
@@ -22,7 +22,7 @@ _PARAMETERS = re.compile(_PARAMETER)
 _CONTENT_ID = re.compile(r"[!#-;=?-~]{1,200}")
 
 
-def attach(message: EmailMessage, attachment: Attachment, *, inline: bool) -> None:
+def attach(message: EmailMessage, attachment: EmailAttachment, *, inline: bool) -> None:
     """Add a file, or a picture that the HTML shows. Raises CannotBeWritten."""
     kind, parameters = _checked(attachment)
     main, _, sub = kind.partition("/")
@@ -46,7 +46,7 @@ def attach(message: EmailMessage, attachment: Attachment, *, inline: bool) -> No
         _set(part, "Content-ID", lines.structured("Content-ID", f"<{attachment.content_id}>"))
 
 
-def _checked(attachment: Attachment) -> tuple[str, list[str]]:
+def _checked(attachment: EmailAttachment) -> tuple[str, list[str]]:
     """Return the type and its parameters. Raises CannotBeWritten where type, name or id are bad."""
     refuse_controls(attachment.name, "the name of an attachment")
     if len(attachment.name) > LONGEST_NAME:
@@ -71,7 +71,7 @@ def _set(part: EmailMessage, name: str, line: lines.Line) -> None:
     part[name] = line
 
 
-def _attached(attachment: Attachment) -> EmailMessage:
+def _attached(attachment: EmailAttachment) -> EmailMessage:
     """Return an attached e-mail in seven bits. Its parts may be in base64, but not the whole (RFC 2046, 5.2.1)."""
     email = cast("EmailMessage", message_from_bytes(_LINE_END.sub(b"\r\n", attachment.content), policy=POLICY))
     if not email.keys():

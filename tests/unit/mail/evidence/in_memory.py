@@ -10,7 +10,7 @@ from tests.unit.mail.evidence.test_verdicts import ATTEMPT, CHANGED, OURS
 from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files
 from weir.workers.mail.evidence.formats.files import LogFile
-from weir.workers.mail.evidence.verdicts import Verdict, Vouched, judge
+from weir.workers.mail.evidence.verdicts import LogVerdict, Vouched, judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Log(LogFile):
         return files._lines(io.BytesIO(self.content).readline, self.name, len(self.content))
 
 
-def verdict_by(lines: Iterable[str], vouched: Vouched) -> Verdict:
+def verdict_by(lines: Iterable[str], vouched: Vouched) -> LogVerdict:
     """Judge as `verdict(saved(folder, lines), vouched)` does."""
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     log = Log("host0.log", Path(), CHANGED, "host0", content=content)

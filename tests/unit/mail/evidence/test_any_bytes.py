@@ -12,7 +12,7 @@ from tests.unit.mail.evidence.test_formats import FORMATS, PACKED, others, ours
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, ATTEMPT, OURS, SINCE
 from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files
-from weir.workers.mail.evidence.verdicts import Outcome, judge
+from weir.workers.mail.evidence.verdicts import LogOutcome, judge
 
 CHANGED = SINCE + timedelta(hours=2)
 PIECES = st.one_of(
@@ -53,4 +53,4 @@ def test_no_log_is_an_error(content: bytes) -> None:
         os.utime(path, (CHANGED.timestamp(),) * 2)
         with files.opened([str(path)]) as opened:
             found = judge(ATTEMPT, reading.read(opened, [OURS], UTC), ALL_DAY)
-    assert found.outcome is not Outcome.NOT_ACCEPTED or OURS.encode() not in content, found
+    assert found.outcome is not LogOutcome.NOT_ACCEPTED or OURS.encode() not in content, found

@@ -15,7 +15,7 @@ from tests.unit.mail.evidence.test_formats import ours, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import AROUND, verdict
 from weir.workers.mail.evidence.formats import files
 from weir.workers.mail.evidence.formats.packings import Damaged
-from weir.workers.mail.evidence.verdicts import Outcome
+from weir.workers.mail.evidence.verdicts import LogOutcome
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -47,7 +47,7 @@ def zipped(content: bytes, number: int = 1) -> bytes:
 @pytest.mark.parametrize("changed", [-(2.0**60), -1, 2.0**40, 2.0**60, 1e300])
 def test_a_tape_may_claim_any_time(tmp_path: Path, changed: float) -> None:
     """Also one that is no date."""
-    assert verdict(saved(tmp_path, tape(LOG, changed=changed))).outcome is Outcome.ACCEPTED
+    assert verdict(saved(tmp_path, tape(LOG, changed=changed))).outcome is LogOutcome.ACCEPTED
 
 
 def test_a_file_may_have_been_changed_at_any_time(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_an_archive_of_too_many_files_is_read_so_far(
     content = ("\n".join(AROUND) + "\n").encode()
     many = pack(content, 4)
     found = verdict(saved(tmp_path, content, many))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "more than 3 files: unpack it" in found.why
 
 
@@ -92,7 +92,7 @@ def test_what_becomes_too_much_is_not_read_to_its_end(
     with files.opened(saved(tmp_path, bomb)) as [opened], pytest.raises(Damaged, match="unpack it"):
         seen.extend(map(len, opened.lines()))
     assert len(LOG) < sum(seen) < 2**21
-    assert verdict(saved(tmp_path, bomb)).outcome is Outcome.ACCEPTED
+    assert verdict(saved(tmp_path, bomb)).outcome is LogOutcome.ACCEPTED
     with files.opened(saved(tmp_path, LOG + b" " * 2**22 + b"\n")) as [opened]:
         assert sum(map(len, opened.lines())) > 2**22
 

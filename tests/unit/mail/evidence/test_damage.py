@@ -10,7 +10,7 @@ from tests.unit.mail.evidence.test_formats import FORMATS, others, ours, saved, 
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, NAMED, OURS, START, verdict
 from weir.workers.mail.evidence import losses
 from weir.workers.mail.evidence.losses import Reach
-from weir.workers.mail.evidence.verdicts import Outcome, Vouched
+from weir.workers.mail.evidence.verdicts import LogOutcome, Vouched
 
 EXIM_BEFORE = "2026-11-23 11:00:00 1rABCA-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=first@example.com"
 EXIM_OTHER = "2026-11-23 12:05:00 1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id=other@example.com"
@@ -38,7 +38,7 @@ def test_no_line_of_ours_is_taken_for_another_ones_wherever_it_is_cut(tmp_path: 
     noon = next(number for number, line in enumerate(around) if "13:00:03" in line or "1795438803" in line)
     named = ours(written, "mx1")[1]
     whole = verdict(saved(tmp_path, around), QUEUE_EMPTY)
-    assert whole.outcome is Outcome.NOT_ACCEPTED
+    assert whole.outcome is LogOutcome.NOT_ACCEPTED
     assert verdict_by(around, QUEUE_EMPTY) == whole
     wrong = []
     for at in range(len(named) if damage != "the beginning" else named.index(OURS)):
@@ -48,7 +48,7 @@ def test_no_line_of_ours_is_taken_for_another_ones_wherever_it_is_cut(tmp_path: 
             continue
         found = verdict_by([*around[:noon], rest, *around[noon:]], QUEUE_EMPTY)
         # Where only what wraps the line is cut, it is whole, and the queue's word counts.
-        if found.outcome is not Outcome.STILL_UNKNOWN and not found.why.startswith("The content came in"):
+        if found.outcome is not LogOutcome.STILL_UNKNOWN and not found.why.startswith("The content came in"):
             wrong.append((rest, found))
     assert wrong == []
 
@@ -76,7 +76,7 @@ def test_no_line_of_exim_is_taken_for_another_ones_wherever_it_is_cut(damage: st
         if rest.startswith("2026-11-23T12:00:02Z 2026-11-23T12:05:00Z mx1"):  # as docker logs -t writes the second one
             continue
         found = verdict_by([before, rest, next_, other, after], QUEUE_EMPTY)
-        if found.outcome is Outcome.NOT_ACCEPTED:
+        if found.outcome is LogOutcome.NOT_ACCEPTED:
             wrong.append((rest, found))
     assert wrong == []
 
@@ -89,11 +89,11 @@ def test_what_was_not_understood_is_no_doubt_where_somebody_has_looked_at_it(tmp
     )  # fmt: skip
     strange = [AROUND[0], "*** starting ***", *AROUND[1:]]
     found = verdict(saved(tmp_path, strange))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "a line was not understood (*** starting ***)" in found.why
     assert "--strange-lines-harmless" in found.why
-    assert verdict(saved(tmp_path, strange), vouched).outcome is Outcome.NOT_ACCEPTED
-    assert verdict(saved(tmp_path, [*strange, f"*** {OURS} ***"]), vouched).outcome is Outcome.STILL_UNKNOWN
+    assert verdict(saved(tmp_path, strange), vouched).outcome is LogOutcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, [*strange, f"*** {OURS} ***"]), vouched).outcome is LogOutcome.STILL_UNKNOWN
 
 
 def test_a_strange_line_concerns_only_the_time_at_which_it_stands(tmp_path: Path) -> None:
@@ -101,11 +101,11 @@ def test_a_strange_line_concerns_only_the_time_at_which_it_stands(tmp_path: Path
     strange = "*** starting ***"
     for lines, outcome in (
         ([AROUND[0], AROUND[1].replace("12:05", "11:30"), strange, AROUND[1].replace("12:05", "11:50"), *AROUND[1:]],
-         Outcome.NOT_ACCEPTED),
-        ([AROUND[0], strange, *AROUND[1:]], Outcome.STILL_UNKNOWN),
-        ([*AROUND, strange], Outcome.NOT_ACCEPTED),
-        ([strange, *AROUND], Outcome.NOT_ACCEPTED),  # it is of some time before
-        ([strange, *AROUND[1:], AROUND[0]], Outcome.STILL_UNKNOWN),
+         LogOutcome.NOT_ACCEPTED),
+        ([AROUND[0], strange, *AROUND[1:]], LogOutcome.STILL_UNKNOWN),
+        ([*AROUND, strange], LogOutcome.NOT_ACCEPTED),
+        ([strange, *AROUND], LogOutcome.NOT_ACCEPTED),  # it is of some time before
+        ([strange, *AROUND[1:], AROUND[0]], LogOutcome.STILL_UNKNOWN),
     ):  # fmt: skip
         assert verdict(saved(tmp_path, lines)).outcome is outcome, lines
 
@@ -114,10 +114,10 @@ def test_a_file_that_does_not_end_where_a_line_ends_may_have_lost_more(tmp_path:
     """From its last line until it was changed; the next file of the log does not tell."""
     log = others(syslog, "mx1")
     names = saved(tmp_path, log[:160], log[160:])
-    assert verdict(names).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(names).outcome is LogOutcome.NOT_ACCEPTED
     Path(names[0]).write_text("\n".join(log[:160])[:-9])
     found = verdict(names)
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "does not end where a line ends" in found.why
 
 
@@ -127,7 +127,7 @@ def test_nuls_may_stand_for_lines_before_or_behind_theirs(tmp_path: Path) -> Non
         damaged = "\0\0" + AROUND[0].replace("11:00", second)
         lines = [AROUND[0], AROUND[0].replace("11:00", first), damaged, AROUND[1].replace("12:05", "12:50"), AROUND[2]]
         found = verdict(saved(tmp_path, lines))
-        assert found.outcome is Outcome.STILL_UNKNOWN, (first, second)
+        assert found.outcome is LogOutcome.STILL_UNKNOWN, (first, second)
         assert "NULs" in found.why or "no Message-ID" in found.why
 
 
@@ -135,13 +135,13 @@ def test_a_file_that_is_missing_between_two_is_missed(tmp_path: Path) -> None:
     """Where neither has a line for longer than any file goes without one."""
     log = others(syslog, "mx1")
     parts = [log[:150], log[150:300], log[300:]]
-    assert verdict(saved(tmp_path, *parts)).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, *parts)).outcome is LogOutcome.NOT_ACCEPTED
     for missing in range(3):
         given = [part for number, part in enumerate(parts) if number != missing]
         found = verdict(saved(tmp_path, *given))
         times = [line[7:15] for line in parts[missing]]
         touched = times[0] <= "12:20:00" and times[-1] >= "11:55:00"
-        assert found.outcome is (Outcome.STILL_UNKNOWN if touched else Outcome.NOT_ACCEPTED), found
+        assert found.outcome is (LogOutcome.STILL_UNKNOWN if touched else LogOutcome.NOT_ACCEPTED), found
 
 
 SAID = {
@@ -212,10 +212,10 @@ def test_what_loggers_say_of_their_own_losses_is_a_doubt(tmp_path: Path, reach: 
     """In the time around it; if it is the host that gathers the logs of others, of theirs, too."""
     line = f"Nov 23 12:10:00 mx1 {said}"
     found = verdict(saved(tmp_path, [*AROUND[:2], line, AROUND[2]]))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert said.partition(": ")[2][:40] in found.why
     elsewhere = verdict(saved(tmp_path, [*AROUND[:2], line.replace("mx1", "loghost"), AROUND[2]]))
-    assert elsewhere.outcome is (Outcome.STILL_UNKNOWN if reach is Reach.ALL else Outcome.NOT_ACCEPTED)
+    assert elsewhere.outcome is (LogOutcome.STILL_UNKNOWN if reach is Reach.ALL else LogOutcome.NOT_ACCEPTED)
 
 
 def test_a_loss_counts_wherever_it_stands(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_loss_counts_wherever_it_stands(tmp_path: Path) -> None:
         "Nov 23 12:10:00 mx1 systemd-journald[3]: Suppressed 9 messages from a",
     ]
     found = verdict(saved(tmp_path, AROUND, syslog_file))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "Suppressed 9 messages" in found.why
 
 
@@ -238,7 +238,7 @@ def test_a_log_that_survived_crashes_did_not_survive_those_of_who_keeps_it(tmp_p
     for reach in (Reach.BOOT, Reach.DOWN):
         line = f"Nov 23 12:10:00 mx1 {SAID[reach][0]}"
         found = verdict(saved(tmp_path, [*AROUND[:2], line, AROUND[2]]), vouched)
-        assert found.outcome is (Outcome.NOT_ACCEPTED if reach is Reach.BOOT else Outcome.STILL_UNKNOWN), line
+        assert found.outcome is (LogOutcome.NOT_ACCEPTED if reach is Reach.BOOT else LogOutcome.STILL_UNKNOWN), line
 
 
 @pytest.mark.parametrize(
@@ -248,18 +248,18 @@ def test_what_was_down_was_so_since_the_line_before_in_time(tmp_path: Path, star
     """Not in the file: some tools write the last line first (`journalctl -r`), or files one behind the other."""
     log = [*AROUND[:2], started.replace("12:10", "12:28"), AROUND[1].replace("12:05", "12:28"), AROUND[2]]
     found = verdict(saved(tmp_path, log))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "started" in found.why
     for other in (log[::-1], log[2:] + log[:2]):
         found = verdict(saved(tmp_path, other))
-        assert found.outcome is Outcome.STILL_UNKNOWN
+        assert found.outcome is LogOutcome.STILL_UNKNOWN
         assert "not in the order of time" in found.why
 
 
 def test_lines_that_come_a_little_late_are_in_order(tmp_path: Path) -> None:
     """Programs write when they come to it."""
     late = AROUND[1].replace("12:05:00", "12:04:10")
-    assert verdict(saved(tmp_path, [*AROUND[:2], late, AROUND[2]])).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, [*AROUND[:2], late, AROUND[2]])).outcome is LogOutcome.NOT_ACCEPTED
 
 
 @pytest.mark.parametrize("said", NO_LOSSES)
@@ -268,14 +268,14 @@ def test_what_loggers_say_otherwise_is_none(tmp_path: Path, said: str) -> None:
     assert losses.reach(said.partition(": ")[2]) is None
     assert (
         verdict(saved(tmp_path, [*AROUND[:2], f"Nov 23 12:10:00 mx1 {said}", AROUND[2]])).outcome
-        is Outcome.NOT_ACCEPTED
+        is LogOutcome.NOT_ACCEPTED
     )
 
 
 def test_a_message_id_that_is_cut_off_may_be_ours(tmp_path: Path) -> None:
     """Where ours begins so; another one's does not."""
     unknown, not_accepted = ("<order.sh", "<", ""), ("<invoice", "no-brackets@x.example")
-    expected = dict.fromkeys(unknown, Outcome.STILL_UNKNOWN) | dict.fromkeys(not_accepted, Outcome.NOT_ACCEPTED)
+    expected = dict.fromkeys(unknown, LogOutcome.STILL_UNKNOWN) | dict.fromkeys(not_accepted, LogOutcome.NOT_ACCEPTED)
     for cut, outcome in expected.items():
         line = NAMED.replace(f"<{OURS}>", cut)
         assert verdict(saved(tmp_path, [AROUND[0], line, *AROUND[1:]])).outcome is outcome, cut

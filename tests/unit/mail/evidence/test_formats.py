@@ -21,7 +21,7 @@ from tests.unit.mail.evidence.test_verdicts import AROUND, CLIENT, LEFT_BY_ID, N
 from weir.workers.mail.evidence.formats import files
 from weir.workers.mail.evidence.formats.packings import Damaged
 from weir.workers.mail.evidence.traces import Traces
-from weir.workers.mail.evidence.verdicts import Outcome
+from weir.workers.mail.evidence.verdicts import LogOutcome
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -143,9 +143,11 @@ def test_a_log_of_any_format_proves_what_it_has_and_what_it_lacks(tmp_path: Path
     """Beside that of another host, which has another format, and whose silence would prove something."""
     written = FORMATS[form]
     first, second = others(syslog, "mx1", every=10), others(written, "mx2", every=10)
-    assert verdict(saved(tmp_path, first, second + ours(written))).outcome is Outcome.ACCEPTED
+    assert verdict(saved(tmp_path, first, second + ours(written))).outcome is LogOutcome.ACCEPTED
     silent = verdict(saved(tmp_path, first, second))
-    assert silent.outcome is (Outcome.STILL_UNKNOWN if form in STRANGE_BY_THEMSELVES else Outcome.NOT_ACCEPTED), silent
+    assert silent.outcome is (LogOutcome.STILL_UNKNOWN if form in STRANGE_BY_THEMSELVES else LogOutcome.NOT_ACCEPTED), (
+        silent
+    )
 
 
 def zipped(content: bytes) -> bytes:
@@ -191,9 +193,9 @@ def test_a_log_may_be_packed_and_encoded(tmp_path: Path, form: str) -> None:
     """By what it is, whatever it is called."""
     first, second = others(syslog, "mx1", every=10), others(syslog, "mx2", every=10)
     content = ("\n".join(second + ours(syslog)) + "\n").encode()
-    assert verdict(saved(tmp_path, first, PACKED[form](content))).outcome is Outcome.ACCEPTED
+    assert verdict(saved(tmp_path, first, PACKED[form](content))).outcome is LogOutcome.ACCEPTED
     content = ("\n".join(second) + "\n").encode()
-    assert verdict(saved(tmp_path, first, PACKED[form](content))).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, first, PACKED[form](content))).outcome is LogOutcome.NOT_ACCEPTED
 
 
 def cut(form: str) -> Callable[[bytes], bytes]:
@@ -219,10 +221,10 @@ def test_what_cannot_be_unpacked_makes_silence_prove_nothing(tmp_path: Path, for
     damage, words = UNREADABLE[form]
     content = ("\n".join(others(syslog, "mx1")) + "\n").encode()
     found = verdict(saved(tmp_path, others(syslog, "mx1"), damage(content)))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert words in found.why
     names = saved(tmp_path, others(syslog, "mx1") + ours(syslog, "mx1"), damage(content))
-    assert verdict(names).outcome is Outcome.ACCEPTED
+    assert verdict(names).outcome is LogOutcome.ACCEPTED
 
 
 LOCAL, DOMAIN = OURS.split("@")
@@ -253,7 +255,7 @@ MENTIONS = {
 def test_a_message_id_anywhere_in_a_file_is_a_doubt(tmp_path: Path, form: str) -> None:
     """Also where nothing is known of the line."""
     found = verdict(saved(tmp_path, [*others(syslog, "mx1"), *AROUND, MENTIONS[form]]))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "has its Message-ID" in found.why, found.why
 
 
@@ -288,7 +290,7 @@ def test_what_comes_through_a_pipe_is_read_more_than_once(tmp_path: Path) -> Non
     content = ("\n".join(others(syslog, "mx1") + ours(syslog, "mx1")) + "\n").encode()
     writer = threading.Thread(target=path.write_bytes, args=(content,))
     writer.start()
-    assert verdict([str(path)]).outcome is Outcome.ACCEPTED
+    assert verdict([str(path)]).outcome is LogOutcome.ACCEPTED
     writer.join()
 
 
@@ -296,7 +298,7 @@ def test_a_line_that_names_the_queue_id_of_what_was_refused_is_no_doubt(tmp_path
     """What the log says of that queue id explains it."""
     refused = [CLIENT, NAMED, LEFT_BY_ID]
     warned = f"Nov 23 12:00:01 mx1 postfix/cleanup[6]: AAAAAA1: warning: header Message-ID: <{OURS}> from web[10.0.0.1]"
-    assert verdict(saved(tmp_path, [AROUND[0], *refused, warned, *AROUND[1:]])).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, [AROUND[0], *refused, warned, *AROUND[1:]])).outcome is LogOutcome.NOT_ACCEPTED
 
 
 def test_of_many_lines_that_name_an_email_none_is_passed_over(tmp_path: Path) -> None:
@@ -304,7 +306,7 @@ def test_of_many_lines_that_name_an_email_none_is_passed_over(tmp_path: Path) ->
     refused = [CLIENT, NAMED, LEFT_BY_ID]
     warned = f"Nov 23 12:00:01 mx1 postfix/cleanup[6]: AAAAAA1: warning: header Message-ID: <{OURS}> from web[10.0.0.1]"
     lines = [AROUND[0], *refused, *[warned] * 20, f"Nov 23 12:00:02 mx1 maild[7]: took <{OURS}>", *AROUND[1:]]
-    assert verdict(saved(tmp_path, lines)).outcome is Outcome.STILL_UNKNOWN
+    assert verdict(saved(tmp_path, lines)).outcome is LogOutcome.STILL_UNKNOWN
 
 
 def test_a_zone_that_is_named_must_be_one_of_those_that_times_are_in(tmp_path: Path) -> None:
@@ -312,7 +314,7 @@ def test_a_zone_that_is_named_must_be_one_of_those_that_times_are_in(tmp_path: P
     written = FORMATS["journalctl -o short-full"]
     lines = [line.replace(" UTC ", " CET ") for line in others(written, "mx2")]
     found = verdict(saved(tmp_path, others(syslog, "mx1"), lines))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "was not understood" in found.why
 
 
@@ -331,4 +333,4 @@ def test_lines_of_other_programs_are_no_doubt(tmp_path: Path) -> None:
         "",
         "-- Journal begins at Mon 2026-11-23 --",
     ]
-    assert verdict(saved(tmp_path, [AROUND[0], *lines, *AROUND[1:]])).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, [AROUND[0], *lines, *AROUND[1:]])).outcome is LogOutcome.NOT_ACCEPTED

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.mail.evidence.test_formats import FORMATS, nanoseconds, others, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import AFTER, AROUND, BEFORE, OTHER, SINCE, SUPPRESSED, read, verdict
 from weir.workers.mail.evidence.formats import files
-from weir.workers.mail.evidence.verdicts import Outcome
+from weir.workers.mail.evidence.verdicts import LogOutcome
 
 
 def named(folder: Path, **logs: list[str]) -> list[str]:
@@ -29,9 +29,9 @@ def test_a_number_that_is_missing_among_rotated_files_is_a_gap(tmp_path: Path) -
     """Also of a log that is silent for so long anyway."""
     late = OTHER.replace("12:05", "12:21")
     older, newer = [BEFORE, BEFORE.replace("11:00", "11:59"), OTHER], [late, AFTER]
-    assert verdict(named(tmp_path, mail_log_1=older, mail_log=newer)).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(named(tmp_path, mail_log_1=older, mail_log=newer)).outcome is LogOutcome.NOT_ACCEPTED
     found = verdict(named(tmp_path, mail_log_3=older, mail_log_1=newer))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "none between them" in found.why
 
 
@@ -39,7 +39,7 @@ def test_what_is_strange_at_the_beginning_of_a_file_lies_behind_the_file_before(
     """Those of one log follow each other."""
     older, newer = [*AROUND, AFTER.replace("13:00", "13:05")], ["*** strange ***", AFTER.replace("13:00", "13:10")]
     lines = [[line.replace(" mx1 ", " ") for line in of_file] for of_file in (older, newer)]
-    assert verdict(named(tmp_path, mail_log_1=lines[0], mail_log=lines[1])).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(named(tmp_path, mail_log_1=lines[0], mail_log=lines[1])).outcome is LogOutcome.NOT_ACCEPTED
 
 
 def test_what_came_of_a_file_whose_checksum_is_wrong_may_be_wrong(tmp_path: Path) -> None:
@@ -48,13 +48,13 @@ def test_what_came_of_a_file_whose_checksum_is_wrong_may_be_wrong(tmp_path: Path
     packed = bytearray(gzip.compress(log))
     packed[-8] ^= 0xFF
     found = verdict(saved(tmp_path, log, bytes(packed)))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "CRC" in found.why
-    assert verdict(saved(tmp_path, log, gzip.compress(log)[:-4])).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, log, gzip.compress(log)[:-4])).outcome is LogOutcome.NOT_ACCEPTED
 
 
-@pytest.mark.parametrize(("minutes", "outcome"), [(50, Outcome.STILL_UNKNOWN), (75, Outcome.NOT_ACCEPTED)])
-def test_who_keeps_a_log_tells_of_its_losses_late(tmp_path: Path, minutes: int, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("minutes", "outcome"), [(50, LogOutcome.STILL_UNKNOWN), (75, LogOutcome.NOT_ACCEPTED)])
+def test_who_keeps_a_log_tells_of_its_losses_late(tmp_path: Path, minutes: int, outcome: LogOutcome) -> None:
     """By up to an hour: when a limit's interval is over."""
     moment = SINCE + timedelta(minutes=20 + minutes)
     lost = SUPPRESSED.replace("12:10:00", f"{moment:%H:%M:%S}")
@@ -64,9 +64,11 @@ def test_who_keeps_a_log_tells_of_its_losses_late(tmp_path: Path, minutes: int, 
 
 @pytest.mark.parametrize(
     ("before", "outcome"),
-    [(BEFORE, Outcome.STILL_UNKNOWN), ("Nov 23 11:00:00 mx1 app[7]: it failed:", Outcome.NOT_ACCEPTED)],
+    [(BEFORE, LogOutcome.STILL_UNKNOWN), ("Nov 23 11:00:00 mx1 app[7]: it failed:", LogOutcome.NOT_ACCEPTED)],
 )
-def test_what_is_set_in_goes_on_with_what_another_program_says(tmp_path: Path, before: str, outcome: Outcome) -> None:
+def test_what_is_set_in_goes_on_with_what_another_program_says(
+    tmp_path: Path, before: str, outcome: LogOutcome
+) -> None:
     """No mail server says anything in several lines."""
     assert verdict(saved(tmp_path, [BEFORE, before, "    at line 9", "\tat line 8", OTHER, AFTER])).outcome is outcome
 
@@ -128,5 +130,5 @@ def test_nuls_stand_for_lines_behind_theirs_as_well(tmp_path: Path) -> None:
     """Until the next line."""
     damaged = "\0\0" + BEFORE.replace("11:00", "11:50")
     found = verdict(saved(tmp_path, [BEFORE, damaged, OTHER, AFTER]))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert "NULs" in found.why

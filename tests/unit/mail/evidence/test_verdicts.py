@@ -15,13 +15,13 @@ import pytest
 
 from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files
-from weir.workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from weir.workers.mail.evidence.verdicts import LoggedAttempt, LogOutcome, LogVerdict, Vouched, judge
 
 OURS = "order.shipped-4711-0a1b2c3d4e5f@example.com"
 SINCE = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 UNTIL = SINCE + timedelta(minutes=15)
 CHANGED = UNTIL + timedelta(hours=8)  # when files of logs were
-ATTEMPT = Attempt(message_id=OURS, relay="mx1:25", since=SINCE, until=UNTIL)
+ATTEMPT = LoggedAttempt(message_id=OURS, relay="mx1:25", since=SINCE, until=UNTIL)
 ALL_DAY = Vouched(
     relays=["mx1:25"],
     complete_from=datetime(2026, 11, 23, tzinfo=UTC),
@@ -63,7 +63,7 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def verdict(names: list[str], vouched: Vouched = ALL_DAY, attempt: Attempt = ATTEMPT) -> Verdict:
+def verdict(names: list[str], vouched: Vouched = ALL_DAY, attempt: LoggedAttempt = ATTEMPT) -> LogVerdict:
     return judge(attempt, read(names), vouched)
 
 
@@ -77,63 +77,63 @@ def read(names: list[str], zone: tzinfo = UTC) -> reading.Logs:
 @pytest.mark.parametrize("proof", [ACTIVE, REMOVED])
 def test_what_the_queue_took_is_accepted_and_its_line_is_kept(write: Write, vouched: Vouched, proof: str) -> None:
     """Nobody has to vouch for what a log has, nor need it have all lines."""
-    assert verdict(write([CLIENT, NAMED, proof]), vouched) == Verdict(outcome=Outcome.ACCEPTED, why=proof)
+    assert verdict(write([CLIENT, NAMED, proof]), vouched) == LogVerdict(outcome=LogOutcome.ACCEPTED, why=proof)
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_neither_the_order_of_files_nor_of_programs_matters(write: Write, order: tuple[int, ...]) -> None:
     """The line of the queue may stand in a file that is read before the one that names the e-mail."""
     names = write([CLIENT, BEFORE], [NAMED, AFTER], [ACTIVE, OTHER])
-    assert verdict([names[number] for number in order]).outcome is Outcome.ACCEPTED
+    assert verdict([names[number] for number in order]).outcome is LogOutcome.ACCEPTED
 
 
 @pytest.mark.parametrize(
     ("lines", "outcome", "words"),
     [
-        ([], Outcome.NOT_ACCEPTED, "not in the logs"),
-        ([CLIENT, NAMED, LEFT], Outcome.NOT_ACCEPTED, "lost connection after DATA"),
-        ([CLIENT, LEFT, NAMED.replace("12:00:01", "12:00:03")], Outcome.NOT_ACCEPTED, "lost connection after DATA"),
-        ([CLIENT, NAMED, LEFT_BY_ID], Outcome.NOT_ACCEPTED, "lost connection after DATA"),
-        ([CLIENT, NAMED, LEFT_BY_ID.replace("AAAAAA1", "NOQUEUE")], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
-        ([CLIENT, NAMED, REJECTED], Outcome.NOT_ACCEPTED, "milter-reject"),
-        ([CLIENT, NAMED, LEFT_LATE], Outcome.STILL_UNKNOWN, "--queue-empty"),
-        ([CLIENT, NAMED], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
-        ([CLIENT, NAMED, LEFT_LATE, ACTIVE], Outcome.ACCEPTED, "queue active"),
+        ([], LogOutcome.NOT_ACCEPTED, "not in the logs"),
+        ([CLIENT, NAMED, LEFT], LogOutcome.NOT_ACCEPTED, "lost connection after DATA"),
+        ([CLIENT, LEFT, NAMED.replace("12:00:01", "12:00:03")], LogOutcome.NOT_ACCEPTED, "lost connection after DATA"),
+        ([CLIENT, NAMED, LEFT_BY_ID], LogOutcome.NOT_ACCEPTED, "lost connection after DATA"),
+        ([CLIENT, NAMED, LEFT_BY_ID.replace("AAAAAA1", "NOQUEUE")], LogOutcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
+        ([CLIENT, NAMED, REJECTED], LogOutcome.NOT_ACCEPTED, "milter-reject"),
+        ([CLIENT, NAMED, LEFT_LATE], LogOutcome.STILL_UNKNOWN, "--queue-empty"),
+        ([CLIENT, NAMED], LogOutcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
+        ([CLIENT, NAMED, LEFT_LATE, ACTIVE], LogOutcome.ACCEPTED, "queue active"),
         # The queue id was another e-mail's before, and will be another one's afterwards.
         ([CLIENT, ACTIVE, REMOVED, CLIENT.replace("12:00:01", "12:01:00"), NAMED.replace("12:00:01", "12:01:00"),
-          LEFT.replace("12:00:02", "12:01:01")], Outcome.NOT_ACCEPTED, "lost connection"),
+          LEFT.replace("12:00:02", "12:01:01")], LogOutcome.NOT_ACCEPTED, "lost connection"),
         ([CLIENT, NAMED, LEFT, CLIENT.replace("12:00:01", "12:01:00"), ACTIVE.replace("12:00:02", "12:01:00")],
-         Outcome.NOT_ACCEPTED, "lost connection"),
+         LogOutcome.NOT_ACCEPTED, "lost connection"),
         # One logger writes microseconds, another one seconds, a third one is late.
         ([CLIENT.replace("Nov 23 12:00:01", "2026-11-23T12:00:02.7Z"), NAMED.replace("12:00:01", "12:00:02"), ACTIVE],
-         Outcome.ACCEPTED, "queue active"),
+         LogOutcome.ACCEPTED, "queue active"),
         ([ACTIVE, *(line.replace("Nov 23 12:00:01", "2026-11-23T12:00:02.7Z") for line in (CLIENT, NAMED))],
-         Outcome.ACCEPTED, "queue active"),
+         LogOutcome.ACCEPTED, "queue active"),
         ([ACTIVE, CLIENT.replace("12:00:01", "12:00:20"), NAMED.replace("12:00:01", "12:00:20")],
-         Outcome.STILL_UNKNOWN, "seems to be older"),
+         LogOutcome.STILL_UNKNOWN, "seems to be older"),
         # Another client of the same process left.
-        ([CLIENT, NAMED, CLIENT.replace("AAAAAA1", "BBBBBB1"), LEFT], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
+        ([CLIENT, NAMED, CLIENT.replace("AAAAAA1", "BBBBBB1"), LEFT], LogOutcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
         # Another process' client left.
-        ([CLIENT, NAMED, LEFT.replace("[5]", "[55]")], Outcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
+        ([CLIENT, NAMED, LEFT.replace("[5]", "[55]")], LogOutcome.STILL_UNKNOWN, "Queue id AAAAAA1"),
         # What Postfix itself sends begins with its Message-ID.
         ([CLIENT, NAMED, LEFT, NAMED.replace(OURS, "bounce@mx1").replace("12:00:01", "12:00:03"),
-          ACTIVE.replace("12:00:02", "12:00:03")], Outcome.NOT_ACCEPTED, "lost connection"),
+          ACTIVE.replace("12:00:02", "12:00:03")], LogOutcome.NOT_ACCEPTED, "lost connection"),
         # Accepted, but before this attempt began: an operator had it sent again.
-        ([line.replace("12:00", "11:30") for line in (CLIENT, NAMED, ACTIVE)], Outcome.STILL_UNKNOWN, "earlier"),
+        ([line.replace("12:00", "11:30") for line in (CLIENT, NAMED, ACTIVE)], LogOutcome.STILL_UNKNOWN, "earlier"),
         # An earlier attempt of the same Message-ID was refused, this one accepted.
         ([CLIENT.replace("12:00", "11:58"), NAMED.replace("12:00", "11:58"), REJECTED.replace("12:00", "11:58"),
-          CLIENT, NAMED, ACTIVE], Outcome.ACCEPTED, "queue active"),
+          CLIENT, NAMED, ACTIVE], LogOutcome.ACCEPTED, "queue active"),
         # A line that may mean ours.
-        ([NAMED.replace("-0a1b", "?0a1b")], Outcome.STILL_UNKNOWN, "has its Message-ID"),
-        ([NAMED.replace("@example.com>", "")], Outcome.STILL_UNKNOWN, "has its Message-ID"),
+        ([NAMED.replace("-0a1b", "?0a1b")], LogOutcome.STILL_UNKNOWN, "has its Message-ID"),
+        ([NAMED.replace("@example.com>", "")], LogOutcome.STILL_UNKNOWN, "has its Message-ID"),
         # The Message-ID stands behind the header by which the server threw it away.
         (["Nov 23 12:00:02 mx1 postfix/cleanup[6]: CCCCCC1: discard: header Subject: a from web[10.0.0.1]; x"],
-         Outcome.STILL_UNKNOWN, "discarded"),
+         LogOutcome.STILL_UNKNOWN, "discarded"),
         ([CLIENT, NAMED, "Nov 23 12:00:02 mx1 postfix/cleanup[6]: AAAAAA1: milter-discard: END-OF-MESSAGE from web"],
-         Outcome.ACCEPTED, "milter-discard"),
+         LogOutcome.ACCEPTED, "milter-discard"),
     ],
 )  # fmt: skip
-def test_what_lines_of_a_complete_log_prove(write: Write, lines: list[str], outcome: Outcome, words: str) -> None:
+def test_what_lines_of_a_complete_log_prove(write: Write, lines: list[str], outcome: LogOutcome, words: str) -> None:
     """Each line counts for the one e-mail that had its queue id then."""
     found = verdict(write([BEFORE, *lines, OTHER, AFTER]))
     assert found.outcome is outcome
@@ -145,8 +145,8 @@ def test_an_empty_queue_tells_that_what_came_in_was_not_kept(write: Write) -> No
     seen = Vouched(
         complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, relays=["mx1:25"], queue_empty=True
     )
-    assert verdict(write([BEFORE, CLIENT, NAMED, LEFT_LATE, OTHER, AFTER]), seen).outcome is Outcome.NOT_ACCEPTED
-    assert verdict(write([BEFORE, CLIENT, NAMED, ACTIVE, OTHER, AFTER]), seen).outcome is Outcome.ACCEPTED
+    assert verdict(write([BEFORE, CLIENT, NAMED, LEFT_LATE, OTHER, AFTER]), seen).outcome is LogOutcome.NOT_ACCEPTED
+    assert verdict(write([BEFORE, CLIENT, NAMED, ACTIVE, OTHER, AFTER]), seen).outcome is LogOutcome.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_absence_of_a_line_proves_nothing_where_lines_may_be_missing(
     """Whoever vouches is outweighed by what the log itself shows."""
     vouched = {"complete_from": ALL_DAY.complete_from, "complete_until": ALL_DAY.complete_until, **RELAYS, **changed}
     found = verdict(write(lines), Vouched(**vouched))
-    assert found.outcome is Outcome.STILL_UNKNOWN
+    assert found.outcome is LogOutcome.STILL_UNKNOWN
     assert words in found.why
 
 
@@ -194,7 +194,7 @@ def test_what_is_no_gap_or_vouched_for_leaves_the_log_complete(
     """The counterpart: these do not keep an e-mail unknown."""
     vouched = {"complete_from": ALL_DAY.complete_from, "complete_until": ALL_DAY.complete_until, **RELAYS, **changed}
     logs = write(sorted([*AROUND, *lines], key=lambda line: line[:15]))
-    assert verdict(logs, Vouched(**vouched)).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(logs, Vouched(**vouched)).outcome is LogOutcome.NOT_ACCEPTED
 
 
 def test_the_hour_that_comes_twice_proves_nothing(write: Write) -> None:
@@ -210,7 +210,7 @@ def test_packed_files_are_read(tmp_path: Path, pack: Callable[[bytes], bytes]) -
     """By what they are, whatever they are called."""
     path = tmp_path / "mail.log.2"
     path.write_bytes(pack(f"{CLIENT}\n{NAMED}\n{ACTIVE}".encode()))
-    assert verdict([str(path)]).outcome is Outcome.ACCEPTED
+    assert verdict([str(path)]).outcome is LogOutcome.ACCEPTED
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
@@ -234,5 +234,5 @@ def test_exim_accepts_at_once(write: Write) -> None:
         "2026-11-23 13:00:00 End queue run: pid=1",
     ]
     arrived = f"2026-11-23 12:00:02 1rABCC-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtp S=1 id={OURS}"
-    assert verdict(write(exim)).outcome is Outcome.NOT_ACCEPTED
-    assert verdict(write([*exim, arrived])) == Verdict(outcome=Outcome.ACCEPTED, why=arrived)
+    assert verdict(write(exim)).outcome is LogOutcome.NOT_ACCEPTED
+    assert verdict(write([*exim, arrived])) == LogVerdict(outcome=LogOutcome.ACCEPTED, why=arrived)

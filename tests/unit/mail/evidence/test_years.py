@@ -13,7 +13,7 @@ from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files, years
 from weir.workers.mail.evidence.formats.files import LogFile
 from weir.workers.mail.evidence.formats.years import Years
-from weir.workers.mail.evidence.verdicts import Outcome, Verdict, judge
+from weir.workers.mail.evidence.verdicts import LogOutcome, LogVerdict, judge
 
 AT_ONCE = datetime(2026, 11, 23, 13, 0, 5, tzinfo=UTC)
 OLDER = [f"{month} 10 12:00:00 mx1 postfix/anvil[9]: statistics" for month in ("Jan", "May", "Sep")]
@@ -25,14 +25,14 @@ def read(names: list[str], changed: list[datetime], year: int | None = None) -> 
         return reading.read(stamped, [ATTEMPT.message_id], UTC, year)
 
 
-def verdict(names: list[str], changed: list[datetime], year: int | None = None) -> Verdict:
+def verdict(names: list[str], changed: list[datetime], year: int | None = None) -> LogVerdict:
     return judge(ATTEMPT, read(names, changed, year), ALL_DAY)
 
 
 @pytest.mark.parametrize("later", [timedelta(0), timedelta(hours=23), timedelta(hours=-14)])
 def test_a_file_that_was_changed_with_its_last_line_is_of_that_year(tmp_path: Path, later: timedelta) -> None:
     """A zone that is wrong, or a clock, makes less than a day."""
-    assert verdict(saved(tmp_path, AROUND), [AT_ONCE + later]).outcome is Outcome.NOT_ACCEPTED
+    assert verdict(saved(tmp_path, AROUND), [AT_ONCE + later]).outcome is LogOutcome.NOT_ACCEPTED
 
 
 @pytest.mark.parametrize("later", [timedelta(days=3), timedelta(days=300), timedelta(days=3_000)])
@@ -41,10 +41,10 @@ def test_a_file_that_was_changed_long_after_its_last_line_may_be_of_any_year(tmp
     names = saved(tmp_path, AROUND)
     if later < timedelta(days=350):
         found = verdict(names, [AT_ONCE + later])
-        assert found.outcome is Outcome.STILL_UNKNOWN
+        assert found.outcome is LogOutcome.STILL_UNKNOWN
         assert "--year" in found.why
-    assert verdict(names, [AT_ONCE + later], 2026).outcome is Outcome.NOT_ACCEPTED
-    assert verdict(names, [AT_ONCE + later], 2025).outcome is Outcome.STILL_UNKNOWN
+    assert verdict(names, [AT_ONCE + later], 2026).outcome is LogOutcome.NOT_ACCEPTED
+    assert verdict(names, [AT_ONCE + later], 2025).outcome is LogOutcome.STILL_UNKNOWN
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS if form not in STRANGE_BY_THEMSELVES])
@@ -54,14 +54,14 @@ def test_whatever_is_around_a_time_without_a_year_its_year_is_not_certain(tmp_pa
     line = written(SINCE, "mx1", "postfix/anvil", 9, "statistics")
     names_year = "2026" in line or f"{SINCE.timestamp():.0f}" in line
     found = verdict(saved(tmp_path, others(written, "mx1")), [AT_ONCE + timedelta(days=300)])
-    assert found.outcome is (Outcome.NOT_ACCEPTED if names_year else Outcome.STILL_UNKNOWN), found
+    assert found.outcome is (LogOutcome.NOT_ACCEPTED if names_year else LogOutcome.STILL_UNKNOWN), found
     assert names_year or "--year" in found.why
 
 
 def test_what_accepts_an_email_does_so_in_any_year(tmp_path: Path) -> None:
     """No Message-ID is given twice."""
     names = saved(tmp_path, [AROUND[0], CLIENT, NAMED, ACTIVE, *AROUND[1:]])
-    assert verdict(names, [AT_ONCE + timedelta(days=3)]).outcome is Outcome.ACCEPTED
+    assert verdict(names, [AT_ONCE + timedelta(days=3)]).outcome is LogOutcome.ACCEPTED
 
 
 def test_a_year_is_counted_back_through_the_file(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_file_that_the_next_one_goes_on_with_is_of_its_year(tmp_path: Path) ->
     names = [str(tmp_path / name) for name in ("mail.log.1", "mail.log")]
     Path(names[0]).write_text("\n".join(AROUND[:2]) + "\n")
     Path(names[1]).write_text("\n".join([AROUND[1].replace("12:05", "12:50"), AROUND[2]]) + "\n")
-    assert verdict(names, [AT_ONCE + timedelta(days=9), AT_ONCE]).outcome is Outcome.NOT_ACCEPTED
-    assert verdict(names, [AT_ONCE + timedelta(days=9)] * 2).outcome is Outcome.STILL_UNKNOWN
+    assert verdict(names, [AT_ONCE + timedelta(days=9), AT_ONCE]).outcome is LogOutcome.NOT_ACCEPTED
+    assert verdict(names, [AT_ONCE + timedelta(days=9)] * 2).outcome is LogOutcome.STILL_UNKNOWN
 
 
 def test_a_log_of_many_files_is_followed_from_its_last_one_to_its_first() -> None:

@@ -3,12 +3,12 @@
 As in about_us.py: each group has its verdict and the reason, each reply the step to which it was seen and who says so.
 """
 
-from weir.workers.mail.transports.replies import Step, Verdict
+from weir.workers.mail.transports.replies import ReplyVerdict, SmtpStep
 
-ENTRY, MAIL, RCPT, DATA, CONTENT = Step
-GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict
+ENTRY, MAIL, RCPT, DATA, CONTENT = SmtpStep
+GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = ReplyVerdict
 
-ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
+ABOUT_EMAILS: tuple[tuple[ReplyVerdict, str, tuple[tuple[SmtpStep, str], ...]], ...] = (
     (
         NEVER,
         "RFC 3463, 3.2 (1.1 to 1.6, 1.10), RFC 5321, 4.2.2 (550): there is no such address",

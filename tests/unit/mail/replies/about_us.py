@@ -4,12 +4,12 @@ Each group has its verdict and the reason; each reply the step that it answers a
 Hosts, addresses and names are examples; texts are cut.
 """
 
-from weir.workers.mail.transports.replies import Step, Verdict
+from weir.workers.mail.transports.replies import ReplyVerdict, SmtpStep
 
-ENTRY, MAIL, RCPT, DATA, CONTENT = Step
-GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = Verdict
+ENTRY, MAIL, RCPT, DATA, CONTENT = SmtpStep
+GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR, DOUBTFUL = ReplyVerdict
 
-ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
+ABOUT_US: tuple[tuple[ReplyVerdict, str, tuple[tuple[SmtpStep, str], ...]], ...] = (
     (
         HELD,
         "RFC 5321, 3.6.2: the server does not relay for us",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.mail.replies.about_emails import ABOUT_EMAILS
 from tests.unit.mail.replies.about_us import ABOUT_US
-from weir.workers.mail.transports.replies import CLOSING, LONGEST, Step, Verdict, judge, status
+from weir.workers.mail.transports.replies import CLOSING, LONGEST, ReplyVerdict, SmtpStep, judge, status
 
 REPLIES = [
     (step, int(reply[:3]), "\n".join(line[4:] for line in reply.split("\n")), verdict, why)  # as smtplib has it
@@ -34,7 +34,7 @@ def test_a_reply_means_what_an_operator_of_a_relay_would_have_it() -> None:
 def test_the_table_is_no_sample() -> None:
     """At least 150 replies, none twice, and each verdict that a refusal may have."""
     assert len({reply[:3] for reply in REPLIES}) == len(REPLIES) >= 150
-    assert {verdict for *_, verdict, _ in REPLIES} == set(Verdict) - {Verdict.GO_ON}
+    assert {verdict for *_, verdict, _ in REPLIES} == set(ReplyVerdict) - {ReplyVerdict.GO_ON}
 
 
 def test_what_is_about_us_is_so_wherever_it_is_said() -> None:
@@ -42,11 +42,11 @@ def test_what_is_about_us_is_so_wherever_it_is_said() -> None:
     about_us = [
         (code, said)
         for step, code, said, verdict, _ in REPLIES
-        if verdict == Verdict.HELD and step in {Step.RCPT, Step.DATA, Step.CONTENT} and code != CLOSING
+        if verdict == ReplyVerdict.HELD and step in {SmtpStep.RCPT, SmtpStep.DATA, SmtpStep.CONTENT} and code != CLOSING
     ]
-    elsewhere = product((Step.MAIL, Step.RCPT, Step.DATA), about_us)
+    elsewhere = product((SmtpStep.MAIL, SmtpStep.RCPT, SmtpStep.DATA), about_us)
     assert len(about_us) > 150
-    assert [(step, *said) for step, said in elsewhere if judge(step, *said) != Verdict.HELD] == []
+    assert [(step, *said) for step, said in elsewhere if judge(step, *said) != ReplyVerdict.HELD] == []
 
 
 def test_addresses_and_names_of_hosts_say_nothing() -> None:
@@ -58,23 +58,26 @@ def test_addresses_and_names_of_hosts_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("step", "code", "said", "verdict"),
     [
-        (Step.MAIL, 504, "Helo command rejected", Verdict.HELD),
-        (Step.RCPT, 550, "5.7.124 No", Verdict.NEVER),
-        (Step.RCPT, 550, "5.7.133 No", Verdict.NEVER),
-        (Step.RCPT, 550, "5.4.5 No", Verdict.HELD),
-        (Step.RCPT, 550, "5.2.2 No", Verdict.LATER),
-        (Step.RCPT, 552, "No", Verdict.LATER),
-        (Step.RCPT, 452, "4.2.2 Limit exceeded", Verdict.LATER),
-        (Step.CONTENT, 550, "5.7.25 No", Verdict.HELD),
-        (Step.CONTENT, 550, "5.7.1 No", Verdict.DOUBTFUL),
-        *((step, 550, "No", Verdict.DOUBTFUL) for step in (Step.RCPT, Step.DATA, Step.CONTENT)),
-        *((Step.RCPT, 550, f"5.{of_it} No", Verdict.NEVER) for of_it in ("1.1", "1.10", "2.1", "4.4", "6.7")),
-        *((Step.RCPT, 550, f"5.{vague} No", Verdict.DOUBTFUL) for vague in ("0.0", "1.0", "2.0", "3.5", "5.2", "7.6")),
-        (Step.CONTENT, 550, "5.7.26 The sender is unauthenticated", Verdict.NEVER),
+        (SmtpStep.MAIL, 504, "Helo command rejected", ReplyVerdict.HELD),
+        (SmtpStep.RCPT, 550, "5.7.124 No", ReplyVerdict.NEVER),
+        (SmtpStep.RCPT, 550, "5.7.133 No", ReplyVerdict.NEVER),
+        (SmtpStep.RCPT, 550, "5.4.5 No", ReplyVerdict.HELD),
+        (SmtpStep.RCPT, 550, "5.2.2 No", ReplyVerdict.LATER),
+        (SmtpStep.RCPT, 552, "No", ReplyVerdict.LATER),
+        (SmtpStep.RCPT, 452, "4.2.2 Limit exceeded", ReplyVerdict.LATER),
+        (SmtpStep.CONTENT, 550, "5.7.25 No", ReplyVerdict.HELD),
+        (SmtpStep.CONTENT, 550, "5.7.1 No", ReplyVerdict.DOUBTFUL),
+        *((step, 550, "No", ReplyVerdict.DOUBTFUL) for step in (SmtpStep.RCPT, SmtpStep.DATA, SmtpStep.CONTENT)),
+        *((SmtpStep.RCPT, 550, f"5.{of_it} No", ReplyVerdict.NEVER) for of_it in ("1.1", "1.10", "2.1", "4.4", "6.7")),
+        *(
+            (SmtpStep.RCPT, 550, f"5.{vague} No", ReplyVerdict.DOUBTFUL)
+            for vague in ("0.0", "1.0", "2.0", "3.5", "5.2", "7.6")
+        ),
+        (SmtpStep.CONTENT, 550, "5.7.26 The sender is unauthenticated", ReplyVerdict.NEVER),
     ],
 )
 def test_where_words_do_not_tell_the_status_does_and_then_the_code(
-    step: Step, code: int, said: str, verdict: Verdict
+    step: SmtpStep, code: int, said: str, verdict: ReplyVerdict
 ) -> None:
     """RFC 3463 and the pages of large receivers; RFC 5321, 4.2."""
     assert judge(step, code, said) == verdict
@@ -82,8 +85,8 @@ def test_where_words_do_not_tell_the_status_does_and_then_the_code(
 
 def test_a_sender_is_refused_also_where_the_email_has_letters_beyond_ascii() -> None:
     """RFC 6531, 3.5: 550 and 553 without a status are about these letters, unless they name us."""
-    assert judge(Step.RCPT, 550, "Sender verify failed", is_utf8=True) == Verdict.HELD
-    assert judge(Step.RCPT, 550, "No such letters", is_utf8=True) == Verdict.NEVER
+    assert judge(SmtpStep.RCPT, 550, "Sender verify failed", is_utf8=True) == ReplyVerdict.HELD
+    assert judge(SmtpStep.RCPT, 550, "No such letters", is_utf8=True) == ReplyVerdict.NEVER
 
 
 @pytest.mark.parametrize(
@@ -105,4 +108,4 @@ def test_a_status_is_read_where_servers_put_it(code: int, said: str, found: str)
 
 def test_only_the_beginning_of_a_reply_is_read() -> None:
     """A server may say as much as it likes."""
-    assert judge(Step.RCPT, 550, "No " * LONGEST + "Relay access denied") == Verdict.DOUBTFUL
+    assert judge(SmtpStep.RCPT, 550, "No " * LONGEST + "Relay access denied") == ReplyVerdict.DOUBTFUL

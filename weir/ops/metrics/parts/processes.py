@@ -39,6 +39,6 @@ def families() -> Iterator[Metric]:
 
 
 def message_families() -> Iterator[Metric]:
-    """Yield how many messages wait in the broker. Raises broker_link.Unreachable."""
+    """Yield how many messages wait in the broker. Raises broker_link.BrokerUnreachable."""
     messages = {queue: broker_link.waiting_in(queue) for queue in schedule.queues()}
     yield gauges("weir_messages_waiting", "Messages that wait for a worker of the queue.", "queue", messages)

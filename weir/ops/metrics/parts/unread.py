@@ -30,5 +30,5 @@ def families() -> Iterator[Metric]:
 
 
 def delta_families() -> Iterator[Metric]:
-    """Yield what waits in Redis. Raises counters.Unreachable."""
+    """Yield what waits in Redis. Raises counters.RedisUnreachable."""
     yield gauge("weir_unread_deltas_waiting", "Deltas in Redis that wait for the next flush.", counters.waiting())

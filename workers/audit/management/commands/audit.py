@@ -9,11 +9,11 @@ from django.utils import timezone
 from weir.workers.audit import listing
 from weir.workers.audit.models import Entry
 from weir.workers.cli import terminal
-from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import duration, utf8
 
 
-class List(Action):
+class List(Subcommand):
     """The newest entries."""
 
     name = "list"
@@ -24,16 +24,16 @@ class List(Action):
         _add_filters(parser)
         parser.add_argument("--after", default="", metavar="CURSOR", help="go on where a list ended")
 
-    def run(self, *, after: str, **options: Any) -> Answer:
+    def run(self, *, after: str, **options: Any) -> Result:
         page = listing.page(_wanted(options), after)
         more = f"\nThere are more: --after {page.next} goes on." if page.next else ""
-        return Answer(
+        return Result(
             text=lambda: "\n".join(map(_line, page.entries)) + more if page.entries else "Nothing was changed.",
             data={"entries": [listing.as_data(entry) for entry in page.entries], "next": page.next},
         )
 
 
-class Export(Action):
+class Export(Subcommand):
     """All entries, for another system."""
 
     name = "export"
@@ -44,11 +44,11 @@ class Export(Action):
         _add_filters(parser)
         parser.add_argument("--since", type=duration, metavar="1d", help="only those of this time: 90s, 10m, 2h, 1d")
 
-    def run(self, *, since: timedelta | None, **options: Any) -> Answer:
+    def run(self, *, since: timedelta | None, **options: Any) -> Result:
         begin = None if since is None else timezone.now() - since
         for entry in listing.lines(_wanted(options), begin):
             sys.stdout.write(json.dumps(entry) + "\n")
-        return Answer(text=lambda: "", data={})
+        return Result(text=lambda: "", data={})
 
 
 class Command(ActionCommand):
@@ -68,8 +68,8 @@ def _add_filters(parser: CommandParser) -> None:
         )
 
 
-def _wanted(options: dict[str, Any]) -> listing.Wanted:
-    return listing.Wanted(**{name: options[f"of_{name}"] for name in ("target", "action", "actor")})
+def _wanted(options: dict[str, Any]) -> listing.EntryFilters:
+    return listing.EntryFilters(**{name: options[f"of_{name}"] for name in ("target", "action", "actor")})
 
 
 def _line(entry: Entry) -> str:

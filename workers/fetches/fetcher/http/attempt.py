@@ -26,7 +26,7 @@ from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
 from weir.workers.fetches.fetcher.lease import longest_answer_s
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
-from weir.workers.fetches.fetcher.wire.connection import Connection
+from weir.workers.fetches.fetcher.wire.connection import HttpConnection
 from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
@@ -60,7 +60,7 @@ class Attempt:
         self.is_reused = False  # its connection has carried a request before: the site may be just closing it
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
         self._address = ""
         self._left_s = settings.WEIR_FETCH_TIMEOUT
         self._deadline: asyncio.TimerHandle | None = None  # of the answer
@@ -73,7 +73,7 @@ class Attempt:
         over_in_s = max(0.0, self.job.run.start_until - self._began_at) + MISSED_AFTER
         self._missing = asyncio.get_running_loop().call_later(over_in_s, held.miss)
 
-    def note_connection(self, connection: Connection) -> None:
+    def note_connection(self, connection: HttpConnection) -> None:
         """Note the connection that was opened, or taken from the pool.
 
         Raises AddressRefused unless the address that it really leads to may be fetched from.
@@ -88,7 +88,7 @@ class Attempt:
             self._shared.reachability.reached(Respect.CONNECTION)
         self._shared.reachability.connected(self.job.site_id)
 
-    async def write_in_turn(self, connection: Connection, request: bytes, reader: AnswerReader) -> None:
+    async def write_in_turn(self, connection: HttpConnection, request: bytes, reader: AnswerReader) -> None:
         """Write the request at the moment at which it may be written, and have `reader` read its answer.
 
         Raises RunOver when there is no such moment left, ConnectionClosedEarly where the connection does not last so

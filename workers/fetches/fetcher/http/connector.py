@@ -23,7 +23,7 @@ from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.fetcher.http import descriptors
 from weir.workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
 from weir.workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
-from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, Connection
+from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, HttpConnection
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
 from weir.workers.fetches.fetcher.wire.turns import Turns
@@ -46,7 +46,7 @@ class Connector:
         self._beside = 0  # sockets that are set aside for addresses beside the first of a host
         self._most_beside = descriptors.most_beside()
 
-    async def open(self, to: UrlParts, tried: MutableSet[SocketAddress]) -> Connection:
+    async def open(self, to: UrlParts, tried: MutableSet[SocketAddress]) -> HttpConnection:
         """Return a connection to the host of a URL, which waits for a request; `tried` gets the addresses tried last.
 
         Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError, and
@@ -59,7 +59,7 @@ class Connector:
             opened = await self._connected(addresses, tried)
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(opened, loop, self._slow_reads)
+            connection = HttpConnection(opened, loop, self._slow_reads)
         except BaseException as error:
             opened.close()
             if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # it had a peer just now
@@ -100,7 +100,7 @@ class Connector:
             finally:
                 self._beside -= len(now) - 1
 
-    async def _secure(self, connection: Connection, host: str, until: float) -> None:
+    async def _secure(self, connection: HttpConnection, host: str, until: float) -> None:
         try:
             async with asyncio.timeout_at(until):
                 tls = Tls(self._without_names if "_" in host else self._context, host)

@@ -38,7 +38,7 @@ from weir.workers.fetches.fetcher.refusals.asked import Headers
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
-from weir.workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
+from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionEnded, HttpConnection
 from weir.workers.fetches.fetcher.wire.pool import Pool
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
 from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, HeldBytes, Job, Snoozed
@@ -175,12 +175,12 @@ class Session:
                 connection.close()
             self._pool.give_back(origin, connection)
 
-    def _kept(self, job: Job, origin: str) -> Connection | None:
+    def _kept(self, job: Job, origin: str) -> HttpConnection | None:
         if self._closed_on.get(job.fetch_id, 0) >= CLOSINGS:
             return None
         return self._pool.take(origin, max(0.0, job.start_at - clock.now()))
 
-    async def _answer(self, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
+    async def _answer(self, attempt: Attempt, connection: HttpConnection, reader: AnswerReader) -> Event:
         """Wait for the answer, and return the event in which that ends."""
         cut: Exception | None = None
         try:
@@ -208,7 +208,7 @@ class Session:
         event = await self._failure(attempt, error)
         return attempt.as_answer(reader, Flaw.CUT, event.error) if isinstance(event, Failure) else event
 
-    def _no_answer(self, attempt: Attempt, connection: Connection) -> Event:
+    def _no_answer(self, attempt: Attempt, connection: HttpConnection) -> Event:
         """Return the event of an attempt whose request was written, and got no answer at all.
 
         Where that is nobody's fault, it counts nothing.
@@ -216,7 +216,7 @@ class Session:
         is_spared = self._is_spared_closing(attempt, connection)
         return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.as_failure(NO_ANSWER)
 
-    def _is_spared_closing(self, attempt: Attempt, connection: Connection) -> bool:
+    def _is_spared_closing(self, attempt: Attempt, connection: HttpConnection) -> bool:
         """Note that the site gave up the connection as the request came; tell whether that counts nothing.
 
         So it is where the connection had been kept, CLOSINGS times at most. Then a new connection is tried.

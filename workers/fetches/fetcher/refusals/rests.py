@@ -15,7 +15,7 @@ AGAIN_AFTER_S = 1.0  # somebody may have resumed the site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rest:
+class SiteRest:
     """A site is to be left alone, by the answer to one slot's request, for `seconds`, `until` a moment, or neither.
 
     With an `error`, there was no answer: the site cannot be reached.
@@ -30,9 +30,9 @@ class Rest:
     error: str = ""
 
 
-def rest_of(site: str, slot_id: int, asked: Asked) -> Rest:
+def rest_of(site: str, slot_id: int, asked: Asked) -> SiteRest:
     """Return what ratelimit is to be told of an answer to the request of this slot."""
-    return Rest(
+    return SiteRest(
         site=site,
         slot_id=slot_id,
         seconds=asked.seconds,
@@ -42,13 +42,13 @@ def rest_of(site: str, slot_id: int, asked: Asked) -> Rest:
     )
 
 
-def merged(rests: Iterable[Rest]) -> list[Rest]:
+def merged(rests: Iterable[SiteRest]) -> list[SiteRest]:
     """Return one for each site, with the longest time that any of them asks for, in the order of the sites' first ones.
 
     There are more for a site where some state a moment, as only the database's clock can tell how far away that is;
     and where a quota is used up, which is no refusal.
     """
-    by_site: dict[tuple[str, bool, bool], Rest] = {}
+    by_site: dict[tuple[str, bool, bool], SiteRest] = {}
     for new in rests:
         key = new.site, new.until is None, new.is_refusal
         old = by_site.get(key)
@@ -56,7 +56,7 @@ def merged(rests: Iterable[Rest]) -> list[Rest]:
     return list(by_site.values())
 
 
-def _both(old: Rest, new: Rest) -> Rest:
+def _both(old: SiteRest, new: SiteRest) -> SiteRest:
     longer = max(old, new, key=lambda rest: (rest.seconds or 0.0, rest.until or LONG_AGO))
     return replace(
         longer,

@@ -23,7 +23,7 @@ LONGEST_STORE_S: Final = 1.0  # of the storing of what was read, which is work, 
 PATIENCE_S: Final = 3.0  # of work; a lease leaves 10 seconds for storing (lease.py), of which others take a part
 
 
-class Waiting(NamedTuple):
+class WaitingAnswer(NamedTuple):
     """An answer that waits, and how much work had been done when it came."""
 
     answer: Answer
@@ -42,7 +42,7 @@ class CostlyAnswers:
     """The costly answers of one fetcher that wait, by site."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, deque[Waiting]] = {}  # in the order of their turns
+        self._waiting: dict[int, deque[WaitingAnswer]] = {}  # in the order of their turns
         self._overdue: deque[Answer] = deque()
         self._count = 0  # of those that wait, and are not overdue
         self._costly_until: Remembered[int, float] = Remembered(MOST_REMEMBERED)
@@ -59,7 +59,7 @@ class CostlyAnswers:
 
     def add(self, answer: Answer) -> None:
         """Have the answer wait."""
-        self._waiting.setdefault(answer.job.site_id, deque()).append(Waiting(answer, self._worked_s))
+        self._waiting.setdefault(answer.job.site_id, deque()).append(WaitingAnswer(answer, self._worked_s))
         self._count += 1
         if self._count > MOST_WAITING:
             most = max(self._waiting, key=lambda site_id: len(self._waiting[site_id]))
@@ -80,7 +80,7 @@ class CostlyAnswers:
         """Note how long it took to read, or to store, some of them."""
         self._worked_s += read_s + min(stored_s, LONGEST_STORE_S)
 
-    def _taken(self, site_id: int, *, newest: bool = False) -> Waiting:
+    def _taken(self, site_id: int, *, newest: bool = False) -> WaitingAnswer:
         """Take out the site's oldest answer, which was its turn, or its newest, which was none."""
         of_site = self._waiting[site_id]
         waiting = of_site.pop() if newest else of_site.popleft()

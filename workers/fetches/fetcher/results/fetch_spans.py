@@ -3,13 +3,13 @@
 import time
 
 from weir.ratelimit import clock
-from weir.workers.fetches.jobs import Answer, Event, Failure, Outcome
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, Event, Failure, FetchOutcome
+from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.targets import parts_of
 from weir.workers.tracing import correlation, spans
 
 
-def record(event: Event, outcome: Outcome) -> None:
+def record(event: Event, outcome: FetchOutcome) -> None:
     """Record an attempt, if spans are on. In the writer's thread: the loop computes nothing."""
     if not spans.is_on():
         return
@@ -21,7 +21,7 @@ def record(event: Event, outcome: Outcome) -> None:
         began_at=began_at,
         ended_at=began_at + took_s if (took_s := _took_s(event)) is not None else now,
         link=event.job.traceparent,
-        failed=outcome.state == State.FAILED,
+        failed=outcome.state == FetchState.FAILED,
     )
 
 
@@ -32,7 +32,7 @@ def _took_s(event: Event) -> float | None:
     return None
 
 
-def _attributes(event: Event, outcome: Outcome) -> dict[str, str | int]:
+def _attributes(event: Event, outcome: FetchOutcome) -> dict[str, str | int]:
     """Return what may be known by a collector: no path, query or password."""
     url = parts_of(event.job.url)
     status = {} if outcome.status_code is None else {"http.response.status_code": outcome.status_code}

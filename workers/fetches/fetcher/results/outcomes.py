@@ -15,8 +15,8 @@ from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from weir.workers.fetches.fetcher.results.contents import ALL_THERE, content_of
 from weir.workers.fetches.fetcher.results.decoding import Decoded
-from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, Flaw, Job, Outcome, Snoozed, echo
-from weir.workers.fetches.models import State
+from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
+from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 MAX_REDIRECTS = 10
@@ -39,7 +39,7 @@ def judge(
     longest_wait_s: float = inf,
     keep: bool = False,
     budget_s: float | None = None,
-) -> Outcome:
+) -> FetchOutcome:
     """Decide what becomes of a fetch.
 
     `chance` in [0, 1) is the jitter of a retry. Redirects lead where `allowed`, and wait `longest_wait_s` at most.
@@ -48,7 +48,11 @@ def judge(
     """
     job = event.job
     of_job = partial(
-        Outcome, fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id
+        FetchOutcome,
+        fetch_id=job.fetch_id,
+        slot_id=job.slot_id,
+        state=FetchState.QUEUED,
+        correlation_id=job.correlation_id,
     )
     if isinstance(event, (Snoozed, Disallowed)):
         return _not_requested(of_job(attempted=False), event)
@@ -81,13 +85,13 @@ def lost(
     in_hand: bool,
     is_explained: bool,
     chance: float,
-) -> Outcome:
+) -> FetchOutcome:
     """Decide what becomes of a fetch whose lease ran out, and that was lost with so many fetchers before.
 
     It used up an attempt if its fetcher had it in hand, as it may have died of it; or if it was lost too often. That is
     ten times as often where the loss is explained: its fetcher had another fetch in hand.
     """
-    outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED, is_lost=True)
+    outcome = FetchOutcome(fetch_id=fetch_id, slot_id=slot_id, state=FetchState.QUEUED, is_lost=True)
     if not was_running:
         return replace(outcome, attempted=False, slot_used=False)
     error = "its fetcher died, or could not store the result, before the lease ran out"
@@ -97,15 +101,15 @@ def lost(
     return replace(outcome, attempted=False, delay_s=backoff_s(losses + 1, chance))
 
 
-def unread(job: Job, chance: float) -> Outcome:
+def unread(job: Job, chance: float) -> FetchOutcome:
     """Decide what becomes of a fetch whose answer came, and waited in vain to be read alone. Nothing is counted.
 
     Many go back at once, more than can be read so. They are spread over some minutes, and others come first.
     """
-    return Outcome(
+    return FetchOutcome(
         fetch_id=job.fetch_id,
         slot_id=job.slot_id,
-        state=State.QUEUED,
+        state=FetchState.QUEUED,
         attempted=False,
         delay_s=LONGEST_S * (1 - chance),
         error="its answer waited too long for its turn to be read alone, as two fetchers had died while they held it",
@@ -113,15 +117,15 @@ def unread(job: Job, chance: float) -> Outcome:
     )
 
 
-def unjudged(job: Job, error: Exception, chance: float) -> Outcome:
+def unjudged(job: Job, error: Exception, chance: float) -> FetchOutcome:
     """Decide what becomes of a fetch whose event could not be judged, by an unexpected error: it fails.
 
     Where no memory was left, it is tried again, as others may have had it.
     """
-    outcome = Outcome(
+    outcome = FetchOutcome(
         fetch_id=job.fetch_id,
         slot_id=job.slot_id,
-        state=State.FAILED,
+        state=FetchState.FAILED,
         error=f"the answer could not be judged: {type(error).__name__}",
         correlation_id=job.correlation_id,
     )
@@ -129,27 +133,29 @@ def unjudged(job: Job, error: Exception, chance: float) -> Outcome:
     return _again(outcome, job.attempts, job.max_attempts, chance) if is_short else outcome
 
 
-def _with_content(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
+def _with_content(
+    content: Decoded, outcome: FetchOutcome, answer: Answer, chance: float, *, keep: bool
+) -> FetchOutcome:
     """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:
         is_well = content.flaw is Flaw.NONE  # else the next fetch asks for all of it
         return replace(
             outcome,
-            state=State.DONE,
+            state=FetchState.DONE,
             content=content.content,
             incomplete=content.reason,
             etag=_validator(answer.headers, b"etag") if is_well else "",
             last_modified=_validator(answer.headers, b"last-modified") if is_well else "",
         )
     outcome = replace(
-        outcome, state=State.FAILED, error=content.reason, content=content.content, incomplete=content.reason
+        outcome, state=FetchState.FAILED, error=content.reason, content=content.content, incomplete=content.reason
     )
     if content.flaw is Flaw.CUT:
         outcome = _again(outcome, answer.job.attempts, answer.job.max_attempts, chance)
-    return outcome if keep and outcome.state == State.FAILED else replace(outcome, content=None, incomplete="")
+    return outcome if keep and outcome.state == FetchState.FAILED else replace(outcome, content=None, incomplete="")
 
 
-def _unanswered(outcome: Outcome, event: Failure, chance: float) -> Outcome:
+def _unanswered(outcome: FetchOutcome, event: Failure, chance: float) -> FetchOutcome:
     job = event.job
     outcome = replace(
         outcome,
@@ -160,12 +166,12 @@ def _unanswered(outcome: Outcome, event: Failure, chance: float) -> Outcome:
     )
     if not event.permanent:
         return _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
-    return replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
+    return replace(outcome, state=FetchState.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
 
 
-def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
+def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchOutcome:
     if isinstance(event, Disallowed):
-        return replace(outcome, slot_used=False, state=State.FAILED, error=event.error)
+        return replace(outcome, slot_used=False, state=FetchState.FAILED, error=event.error)
     waits = event.delay_s > 0
     return replace(
         outcome, slot_used=event.slot_used, delay_s=event.delay_s, waits_for_robots=waits, error=event.reason
@@ -186,14 +192,18 @@ def _why_again(answer: Answer) -> str:
     return said if says_all else f"{said}, which refuses more requests"
 
 
-def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
+def _again(
+    outcome: FetchOutcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0
+) -> FetchOutcome:
     if attempts + 1 < max_attempts:
-        return replace(outcome, state=State.QUEUED, delay_s=not_before_s + backoff_s(attempts + 1, chance))
-    return replace(outcome, state=State.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})")
+        return replace(outcome, state=FetchState.QUEUED, delay_s=not_before_s + backoff_s(attempts + 1, chance))
+    return replace(
+        outcome, state=FetchState.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})"
+    )
 
 
-def _redirected(outcome: Outcome, job: Job, locations: Sequence[str], allowed: Allowed | None) -> Outcome:
-    nowhere = replace(outcome, state=State.FAILED, leads_nowhere=True)
+def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allowed: Allowed | None) -> FetchOutcome:
+    nowhere = replace(outcome, state=FetchState.FAILED, leads_nowhere=True)
     if len(locations) > 1:  # browsers follow none of them either
         return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
     [location] = locations
@@ -221,9 +231,9 @@ def _first_target(job: Job) -> str:
         return ""
 
 
-def _later(redirected: Outcome, wait_s: float) -> Outcome:
+def _later(redirected: FetchOutcome, wait_s: float) -> FetchOutcome:
     """Follow a redirect when its Retry-After is over; only this fetch waits."""
-    if redirected.state != State.QUEUED or not wait_s:
+    if redirected.state != FetchState.QUEUED or not wait_s:
         return redirected
     return replace(
         redirected, delay_s=wait_s, error=f"its redirect asks to be followed in {wait_s:.0f} s (Retry-After)"

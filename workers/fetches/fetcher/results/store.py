@@ -24,8 +24,8 @@ from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.parts import take_turn
-from weir.workers.fetches.jobs import Outcome
-from weir.workers.fetches.models import FINAL, State
+from weir.workers.fetches.jobs import FetchOutcome
+from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done import Ended, call_on_done
 from weir.workers.fetches.robots import answers as robots_answers
 from weir.workers.fetches.robots import files as robots_files
@@ -63,7 +63,7 @@ STORE = Statement("store", row=StoredFetch, commits=True)
 TAKE_IN_HAND = Statement("take_in_hand", commits=True)
 
 
-def store(outcomes: Sequence[Outcome]) -> set[int]:
+def store(outcomes: Sequence[FetchOutcome]) -> set[int]:
     """Store outcomes and do what follows from them; returns the ids of the fetches that were changed.
 
     The others were cancelled, or taken back by sweep, in the meantime.
@@ -73,7 +73,7 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
     return {row.id for row in rows}
 
 
-def _stored(outcomes: Sequence[Outcome]) -> tuple[list[StoredFetch], list[Outcome]]:
+def _stored(outcomes: Sequence[FetchOutcome]) -> tuple[list[StoredFetch], list[FetchOutcome]]:
     """Store outcomes; returns the fetches that were changed, and the outcomes as they were stored."""
     outcomes, sites = _with_sites(outcomes)
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
@@ -82,16 +82,16 @@ def _stored(outcomes: Sequence[Outcome]) -> tuple[list[StoredFetch], list[Outcom
     return STORE(**columns), outcomes
 
 
-def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[Outcome]) -> None:
+def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[FetchOutcome]) -> None:
     """Do what follows from outcomes that are committed."""
     _update_robots(rows, outcomes)
-    backlog.activate(row.site_id for row in rows if row.state == State.QUEUED)
+    backlog.activate(row.site_id for row in rows if row.state == FetchState.QUEUED)
     _log_failed(rows, outcomes)
     call_on_done(Ended(row.id, row.on_done, row.correlation_id) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
 
 
-def _with_sites(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], dict[str, int]]:
+def _with_sites(outcomes: Sequence[FetchOutcome]) -> tuple[list[FetchOutcome], dict[str, int]]:
     """Return the outcomes, and the sites of redirects' targets by their hosts.
 
     Where another transaction is in the way of a new site, its end is not waited for, as the other results would wait,
@@ -113,7 +113,7 @@ def _with_sites(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], dict[str, i
     ], known
 
 
-def store_surely(outcomes: Sequence[Outcome]) -> None:
+def store_surely(outcomes: Sequence[FetchOutcome]) -> None:
     """Store the outcomes of fetches that this process holds, however long the database is away.
 
     An outcome that the database refuses is replaced by a failure that says so. Successors of cancelled fetches, in
@@ -174,11 +174,13 @@ def _requeue_successors(slot_ids: Iterable[int]) -> None:
         backlog.activate(REQUEUE(slots=slots))
 
 
-def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> None:
+def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
     """Note what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
-    redirected = [row for row in rows if row.state == State.QUEUED and became[row.id].hop_url and not row.is_robots]
+    redirected = [
+        row for row in rows if row.state == FetchState.QUEUED and became[row.id].hop_url and not row.is_robots
+    ]
     robots_files.ask(
         {origin_of(row.hop_url): row.site_id for row in redirected},
         correlation_ids={origin_of(row.hop_url): row.correlation_id for row in redirected},
@@ -187,21 +189,21 @@ def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> 
         backlog.wake(woken)
 
 
-def _log_failed(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> None:
+def _log_failed(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
     """Log what failed for good, without its URL and what a redirect led to, which may hold secrets."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     for row in rows:
-        if row.state == State.FAILED:
+        if row.state == FetchState.FAILED:
             with correlation.bound(row.correlation_id):
                 outcome = became[row.id]
                 log.info("fetch_failed", fetch=row.id, site=row.site_id, error=outcome.log_error or outcome.error)
 
 
-def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
-    return Outcome(
+def _unstorable(outcome: FetchOutcome, error: Exception) -> FetchOutcome:
+    return FetchOutcome(
         fetch_id=outcome.fetch_id,
         slot_id=outcome.slot_id,
-        state=State.FAILED,
+        state=FetchState.FAILED,
         error=f"the database refused the result: {type(error).__name__}",
         attempted=outcome.attempted,
         slot_used=outcome.slot_used,

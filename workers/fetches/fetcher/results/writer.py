@@ -31,13 +31,13 @@ from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
-from weir.workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
+from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.fetcher.results import fetch_spans
 from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
 from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
-from weir.workers.fetches.jobs import Answer, Event, HeldBytes, Outcome, Snoozed
+from weir.workers.fetches.jobs import Answer, Event, FetchOutcome, HeldBytes, Snoozed
 
 log = get_logger(__name__)
 
@@ -59,11 +59,11 @@ ROBOTS_WEIGHT: Final = 64
 class _Together:
     """Outcomes that are to be stored together."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[FetchOutcome] = field(default_factory=list)
     all_held: list[HeldBytes] = field(default_factory=list)
     size: int = 0
 
-    def add(self, event: Event, outcome: Outcome) -> None:
+    def add(self, event: Event, outcome: FetchOutcome) -> None:
         self.outcomes.append(outcome)
         self.size += _size(outcome) * (ROBOTS_WEIGHT if event.job.is_robots else 1)
         if isinstance(event, Answer) and event.held is not None:
@@ -88,7 +88,7 @@ class Writer:
         self._closes = False
         self._is_late = False  # and reads nothing any more
         self._stored = stored
-        self.part = Part("writer", self._work, patience_s=database_patience_s())
+        self.part = FetcherPart("writer", self._work, patience_s=database_patience_s())
 
     def put(self, event: Event) -> None:
         """Hand over an event; never blocks."""
@@ -224,17 +224,17 @@ class Writer:
         return judged
 
 
-def _given_back(answer: Answer) -> Outcome:
+def _given_back(answer: Answer) -> FetchOutcome:
     return outcome_of(Snoozed(job=answer.job, slot_used=True), None)
 
 
-def _size(outcome: Outcome) -> int:
+def _size(outcome: FetchOutcome) -> int:
     """Return about how many bytes of the statement the outcome takes, decompressed and in UTF-8."""
     texts = (outcome.headers, outcome.error, outcome.incomplete, outcome.hop_url, outcome.etag, outcome.last_modified)
     return len(outcome.content or b"") + sum(len(text.encode(errors="replace")) for text in texts if text)
 
 
-def outcome_of(event: Event, budget_s: float | None = None) -> Outcome:
+def outcome_of(event: Event, budget_s: float | None = None) -> FetchOutcome:
     """Judge an event; an unexpected error fails this one fetch, not the writer. Raises OverBudget."""
     try:
         return judge(

@@ -44,7 +44,7 @@ class ConnectionEnded(Exception):
     """The site ended the connection before the answer was whole."""
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """What a connection is doing."""
 
     OPENING = "opening"
@@ -58,17 +58,41 @@ class State(Enum):
     CLOSED = "closed"
 
 
-ASKED = frozenset({State.WRITTEN, State.INTERIM, State.HEAD, State.BODY})
+ASKED = frozenset({ConnectionState.WRITTEN, ConnectionState.INTERIM, ConnectionState.HEAD, ConnectionState.BODY})
 FOLLOWING = {
-    State.OPENING: frozenset({State.WAITING, State.CLOSED}),
-    State.IDLE: frozenset({State.WAITING, State.CLOSED}),
-    State.WAITING: frozenset({State.IDLE, State.WRITTEN, State.CLOSED}),
-    State.WRITTEN: frozenset({State.INTERIM, State.HEAD, State.BODY, State.DONE, State.CLOSED}),
-    State.INTERIM: frozenset({State.INTERIM, State.HEAD, State.BODY, State.DONE, State.CLOSED}),
-    State.HEAD: frozenset({State.INTERIM, State.HEAD, State.BODY, State.DONE, State.CLOSED}),
-    State.BODY: frozenset({State.BODY, State.DONE, State.CLOSED}),
-    State.DONE: frozenset({State.IDLE, State.CLOSED}),
-    State.CLOSED: frozenset(),
+    ConnectionState.OPENING: frozenset({ConnectionState.WAITING, ConnectionState.CLOSED}),
+    ConnectionState.IDLE: frozenset({ConnectionState.WAITING, ConnectionState.CLOSED}),
+    ConnectionState.WAITING: frozenset({ConnectionState.IDLE, ConnectionState.WRITTEN, ConnectionState.CLOSED}),
+    ConnectionState.WRITTEN: frozenset(
+        {
+            ConnectionState.INTERIM,
+            ConnectionState.HEAD,
+            ConnectionState.BODY,
+            ConnectionState.DONE,
+            ConnectionState.CLOSED,
+        }
+    ),
+    ConnectionState.INTERIM: frozenset(
+        {
+            ConnectionState.INTERIM,
+            ConnectionState.HEAD,
+            ConnectionState.BODY,
+            ConnectionState.DONE,
+            ConnectionState.CLOSED,
+        }
+    ),
+    ConnectionState.HEAD: frozenset(
+        {
+            ConnectionState.INTERIM,
+            ConnectionState.HEAD,
+            ConnectionState.BODY,
+            ConnectionState.DONE,
+            ConnectionState.CLOSED,
+        }
+    ),
+    ConnectionState.BODY: frozenset({ConnectionState.BODY, ConnectionState.DONE, ConnectionState.CLOSED}),
+    ConnectionState.DONE: frozenset({ConnectionState.IDLE, ConnectionState.CLOSED}),
+    ConnectionState.CLOSED: frozenset(),
 }
 
 
@@ -79,11 +103,11 @@ class Holder(Protocol):
         """Tell whether more of the answer may be read now; if not, `go_on` is called when it may."""
 
 
-class Connection:
+class HttpConnection:
     """A connection to `peer`, which is the address that it really leads to."""
 
     def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns) -> None:
-        self.state = State.OPENING
+        self.state = ConnectionState.OPENING
         self.has_carried = False  # a request: the site may be just closing it
         self.since = loop.time()  # when it was opened, or its last answer was whole
         self.peer, self.port = opened.getpeername()[:2]
@@ -105,13 +129,13 @@ class Connection:
 
     def open(self) -> None:
         """Have it wait for a request."""
-        self._become(State.WAITING)
+        self._become(ConnectionState.WAITING)
         self._open_channel.expect(MOST_UNASKED)
         self._open_channel.watch()  # and read what came with the handshake
 
     async def sleep(self, seconds: float) -> None:
         """Sleep while it waits for its slot; raises ConnectionClosedEarly as soon as it is closed."""
-        if self.state is State.WAITING:
+        if self.state is ConnectionState.WAITING:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(seconds, _settle, self._waiter)
             try:
@@ -119,7 +143,7 @@ class Connection:
             finally:
                 timer.cancel()
                 self._waiter = None
-        if self.state is not State.WAITING:
+        if self.state is not ConnectionState.WAITING:
             raise ConnectionClosedEarly(self._early)
 
     def prepare(self, request: bytes) -> bytes:
@@ -129,9 +153,9 @@ class Connection:
         """
         if self._channel:
             self._channel.read()
-        if self.state is State.WAITING and not self._open_channel.is_clean:
+        if self.state is ConnectionState.WAITING and not self._open_channel.is_clean:
             self.close()
-        if self.state is not State.WAITING:
+        if self.state is not ConnectionState.WAITING:
             raise ConnectionClosedEarly(self._early)
         return self._open_channel.encrypted(request)
 
@@ -142,7 +166,7 @@ class Connection:
         except OSError as error:
             self.close()
             raise ConnectionClosedEarly(str(error)) from error
-        self._become(State.WRITTEN)
+        self._become(ConnectionState.WRITTEN)
         self.has_carried = True
         self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
         self._reader, self._holder, self._whole = reader, holder, self._loop.create_future()
@@ -183,10 +207,16 @@ class Connection:
             return
         if reader.section is Section.NOTHING:
             reader.keeps_alive = reader.keeps_alive and channel.is_clean  # a request that is not sent whole goes on
-            self._become(State.DONE)
+            self._become(ConnectionState.DONE)
             _settle(self._whole)
             return
-        self._become(State.BODY if reader.has_head else State.INTERIM if reader.is_between else State.HEAD)
+        self._become(
+            ConnectionState.BODY
+            if reader.has_head
+            else ConnectionState.INTERIM
+            if reader.is_between
+            else ConnectionState.HEAD
+        )
         if self._holder and not self._holder.may_go_on(reader, self._go_on):
             channel.unwatch()
         elif reader.is_costly() or channel.is_costly:
@@ -217,7 +247,7 @@ class Connection:
         elif not reader.end():
             self.fail(ConnectionEnded("the site closed the connection in the middle of its answer"))
         else:
-            self._become(State.DONE)
+            self._become(ConnectionState.DONE)
             self.close()
             _settle(whole)
 
@@ -225,17 +255,17 @@ class Connection:
 
     def keep(self, on_end: Callable[[], None]) -> None:
         """Have it wait in the pool; `on_end` is called where it ends there."""
-        if self.state is State.DONE:
+        if self.state is ConnectionState.DONE:
             self.since = self._loop.time()
         self._on_end = on_end
         self._open_channel.expect(MOST_UNASKED)
-        self._become(State.IDLE)
+        self._become(ConnectionState.IDLE)
 
     def take(self) -> None:
         """Have it wait for the next request."""
         self._on_end = None
         self._open_channel.expect(MOST_UNASKED)
-        self._become(State.WAITING)
+        self._become(ConnectionState.WAITING)
 
     def close(self) -> None:
         """Close it. May be called twice."""
@@ -243,7 +273,7 @@ class Connection:
             return
         self._channel.close()
         self._channel = None  # which leads back here
-        self._become(State.CLOSED)
+        self._become(ConnectionState.CLOSED)
         if self._waiter:
             _settle(self._waiter)
         on_end, self._on_end = self._on_end, None
@@ -256,7 +286,7 @@ class Connection:
             raise ConnectionClosedEarly(self._early)
         return self._channel
 
-    def _become(self, state: State) -> None:
+    def _become(self, state: ConnectionState) -> None:
         if state not in FOLLOWING[self.state]:
             raise RuntimeError(f"a connection that is {self.state.value} cannot be {state.value}")
         self.state = state

@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 
 from weir.workers.fetches.fetcher.remembered import Remembered
-from weir.workers.fetches.fetcher.wire.connection import Connection, State
+from weir.workers.fetches.fetcher.wire.connection import ConnectionState, HttpConnection
 
 KEPT_S = 15.0  # for which a connection waits for the next request
 SAFE = 0.5  # the part of the time after which a site gave up a connection, for which others of its origin may wait
@@ -26,12 +26,14 @@ class Pool:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._idle: defaultdict[str, dict[Connection, None]] = defaultdict(dict)  # the one that came last stands last
+        self._idle: defaultdict[str, dict[HttpConnection, None]] = defaultdict(
+            dict
+        )  # the one that came last stands last
         self._sweeping: asyncio.TimerHandle | None = None
         # By origin, for how long its connections may wait, each with its end on the loop's clock.
         self._learned: Remembered[str, tuple[float, float]] = Remembered(MOST_ORIGINS)
 
-    def take(self, origin: str, ahead_s: float = 0.0) -> Connection | None:
+    def take(self, origin: str, ahead_s: float = 0.0) -> HttpConnection | None:
         """Return a connection that waits for a request to this origin, which is written so many seconds from now.
 
         None where there is none. Those that will have waited for too long are closed.
@@ -50,15 +52,15 @@ class Pool:
             return connection
         return None
 
-    def gave_up(self, origin: str, connection: Connection) -> None:
+    def gave_up(self, origin: str, connection: HttpConnection) -> None:
         """Note that the site has given up this connection, which was kept: no other is to wait for as long."""
         now = self._loop.time()
         if (waited_s := now - connection.since) >= SHORTEST_S:
             self._learned.note(origin, (now + LEARNED_FOR_S, SAFE * waited_s))
 
-    def give_back(self, origin: str, connection: Connection) -> None:
+    def give_back(self, origin: str, connection: HttpConnection) -> None:
         """Keep the connection for the next request, if it can carry one; else close it."""
-        if connection.state not in {State.DONE, State.WAITING}:
+        if connection.state not in {ConnectionState.DONE, ConnectionState.WAITING}:
             connection.close()
             return
         connection.keep(partial(self._ended, origin, connection))
@@ -78,7 +80,7 @@ class Pool:
         until, seconds = self._learned.get(origin, (0.0, inf))
         return seconds if self._loop.time() < until else inf
 
-    def _ended(self, origin: str, connection: Connection) -> None:
+    def _ended(self, origin: str, connection: HttpConnection) -> None:
         idle = self._idle[origin]
         del idle[connection]
         if not idle:

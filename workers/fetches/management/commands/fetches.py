@@ -12,7 +12,7 @@ from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
 from weir.ratelimit.sites import UnknownSite, unknown_site
 from weir.workers.audit import acting, said
-from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, row_id, utf8
 from weir.workers.fetches.actions import fetches as actions
 from weir.workers.fetches.management import fetch_text
@@ -24,7 +24,7 @@ from weir.workers.fetches.reports.why import UnknownFetch, why
 FILTERS = ("site", "status", "error", "since")
 
 
-class Show(Action):
+class Show(Subcommand):
     """All about one fetch."""
 
     name = "show"
@@ -37,14 +37,14 @@ class Show(Action):
             "--body", action="store_true", help="write the bytes of its body to stdout, and nothing else"
         )
 
-    def run(self, **options: Any) -> Answer | bytes:
+    def run(self, **options: Any) -> Result | bytes:
         if options["body"]:
             return _body(options["id"], as_json=options["json"])
         way = fetch_way(options["id"])
-        return Answer(text=lambda: fetch_text.as_text(way), data=fetch_text.details(way))
+        return Result(text=lambda: fetch_text.as_text(way), data=fetch_text.details(way))
 
 
-class Why(Action):
+class Why(Subcommand):
     """What is in a fetch's way."""
 
     name = "why"
@@ -54,12 +54,12 @@ class Why(Action):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", type=row_id, metavar="ID")
 
-    def run(self, **options: Any) -> Answer:
+    def run(self, **options: Any) -> Result:
         found = why(options["id"])
-        return Answer(text=lambda: fetch_text.why_text(found), data=fetch_text.why_data(found))
+        return Result(text=lambda: fetch_text.why_text(found), data=fetch_text.why_data(found))
 
 
-class Retry(Action):
+class Retry(Subcommand):
     """Failed fetches begin again."""
 
     name = "retry"
@@ -83,7 +83,7 @@ class Retry(Action):
         trial.add_argument("--expect", type=from_zero, metavar="N", help="change nothing if there are more than N")
         said.add_arguments(parser)
 
-    def run(self, *, limit: int | None, **options: Any) -> Answer:
+    def run(self, *, limit: int | None, **options: Any) -> Result:
         named, filters = set(options["ids"]), {name: options[name] for name in FILTERS}
         if named and (limit or options["all"] or any(value is not None for value in filters.values())):
             raise ValueError("Give IDs, or say which fetches are meant: not both.")
@@ -103,14 +103,14 @@ class Retry(Action):
             expected=options["expect"],
         )
         refused = [f"Not failed, or not there: {', '.join(map(str, not_failed))}."] if not_failed else []
-        return Answer(
+        return Result(
             text=lambda: "\n".join(retried.sentences()),
             data={**asdict(retried), "not_failed": not_failed},
             refused=refused,
         )
 
 
-class Cancel(Action):
+class Cancel(Subcommand):
     """Fetches are taken back."""
 
     name = "cancel"
@@ -121,14 +121,14 @@ class Cancel(Action):
         parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
         said.add_arguments(parser)
 
-    def run(self, **options: Any) -> Answer:
+    def run(self, **options: Any) -> Result:
         actor = acting.of_shell(options["who"])
         cancelled: list[int] = []
         refused: list[int] = []
         for fetch_id in dict.fromkeys(options["ids"]):
             (cancelled if actions.cancel(actor, fetch_id, why=options.get("why", "")) else refused).append(fetch_id)
         states = dict(Fetch.objects.filter(pk__in=refused).values_list("pk", "state"))
-        return Answer(
+        return Result(
             text=lambda: f"{len(cancelled):,} fetch{pluralize(cancelled, 'es')} cancelled.",
             data={
                 "cancelled": cancelled,
@@ -142,13 +142,13 @@ class Cancel(Action):
 class Command(ActionCommand):
     help = "List and show fetches, say why one waits, queue failed ones again, or take back what has not started."
     actions = (List(), Show(), Why(), Retry(), Cancel())
-    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch, acting.Refused)
+    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch, acting.ActRefused)
 
 
-def _would_retry(meant: QuerySet[Fetch], limit: int | None) -> Answer:
+def _would_retry(meant: QuerySet[Fetch], limit: int | None) -> Result:
     number = min(actions.would_retry(meant), limit or sys.maxsize)
     text = f"{number:,} fetch{pluralize(number, 'es')} would be queued again: repeat it with --expect {number}."
-    return Answer(text=lambda: text, data={"would_retry": number})
+    return Result(text=lambda: text, data={"would_retry": number})
 
 
 def _add_filters(parser: CommandParser) -> None:

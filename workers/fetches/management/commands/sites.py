@@ -8,7 +8,7 @@ from weir.ratelimit import site_names, site_settings, sites
 from weir.ratelimit.models import Site
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
-from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, one_of, statuses, utf8
 from weir.workers.fetches.actions import sites as actions
 from weir.workers.fetches.management import forecast_text, site_text
@@ -20,7 +20,7 @@ TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DE
 LISTED = 100
 
 
-class List(Action):
+class List(Subcommand):
     """The busiest sites."""
 
     name = "list"
@@ -46,7 +46,7 @@ class List(Action):
             help="only those whose names begin so: api; with a dot before it, those that end so: .example.com",
         )
 
-    def run(self, *, limit: int, state: str | None, search: str | None, **_options: Any) -> Answer:
+    def run(self, *, limit: int, state: str | None, search: str | None, **_options: Any) -> Result:
         meant = SiteFilters(search=search or "", state=state or "", sort="backlog")
         total = Site.objects.count()
         listed = all_sites(meant, limit or None, counted=backlogs())
@@ -61,10 +61,10 @@ class List(Action):
             hidden = f"{total - len(listed):,} of {total:,} sites, less busy, are not shown: --limit 0 shows all."
             return site_text.as_table(listed) + (hidden if total > len(listed) else "")
 
-        return Answer(text=text, data={"sites": [site_text.status_data(site) for site in listed], "total": total})
+        return Result(text=text, data={"sites": [site_text.status_data(site) for site in listed], "total": total})
 
 
-class Show(Action):
+class Show(Subcommand):
     """All about one site."""
 
     name = "show"
@@ -74,12 +74,12 @@ class Show(Action):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("host", metavar="HOST")
 
-    def run(self, *, host: str, **_options: Any) -> Answer:
+    def run(self, *, host: str, **_options: Any) -> Result:
         details = site_details(host)
-        return Answer(text=lambda: site_text.as_text(details), data=site_text.as_data(details))
+        return Result(text=lambda: site_text.as_text(details), data=site_text.as_data(details))
 
 
-class Set(Action):
+class Set(Subcommand):
     """A new site, or other settings."""
 
     name = "set"
@@ -136,7 +136,7 @@ class Set(Action):
 
         said.add_arguments(parser)
 
-    def run(self, *, host: str, rate: str | None, who: str | None, why: str = "", **options: Any) -> Answer:
+    def run(self, *, host: str, rate: str | None, who: str | None, why: str = "", **options: Any) -> Result:
         settings = {name: options[name] for name in actions.SETTINGS}
         try:
             actions.set_rate(acting.of_shell(who), host, rate, why=why, **settings)
@@ -145,7 +145,7 @@ class Set(Action):
         return _changed(host)
 
 
-class Pause(Action):
+class Pause(Subcommand):
     """Nothing starts at a site."""
 
     name = "pause"
@@ -167,12 +167,12 @@ class Pause(Action):
 
         said.add_arguments(parser)
 
-    def run(self, *, host: str, pause: timedelta | None, who: str | None, why: str = "", **_options: Any) -> Answer:
+    def run(self, *, host: str, pause: timedelta | None, who: str | None, why: str = "", **_options: Any) -> Result:
         actions.pause(acting.of_shell(who), host, pause, why=why)
         return _changed(host)
 
 
-class Resume(Action):
+class Resume(Subcommand):
     """A pause ends."""
 
     name = "resume"
@@ -183,12 +183,12 @@ class Resume(Action):
         parser.add_argument("host", metavar="HOST")
         said.add_arguments(parser)
 
-    def run(self, *, host: str, who: str | None, why: str = "", **_options: Any) -> Answer:
+    def run(self, *, host: str, who: str | None, why: str = "", **_options: Any) -> Result:
         actions.resume(acting.of_shell(who), host, why=why)
         return _changed(host)
 
 
-class Forecast(Action):
+class Forecast(Subcommand):
     """When a backlog clears."""
 
     name = "forecast"
@@ -200,15 +200,15 @@ class Forecast(Action):
         parser.add_argument("--add", type=from_zero, default=0, metavar="N", help="as if N more requests were queued")
         parser.add_argument("--rate", metavar="RATE", help="as if the site had this rate, such as 5/s, from now on")
 
-    def run(self, *, host: str, add: int, rate: str | None, **_options: Any) -> Answer:
+    def run(self, *, host: str, add: int, rate: str | None, **_options: Any) -> Result:
         expected = forecast(host, add, rate)
-        return Answer(
+        return Result(
             text=lambda: forecast_text.as_text(expected, site_names.canonical(host)),
             data=forecast_text.as_data(expected),
         )
 
 
-class Delete(Action):
+class Delete(Subcommand):
     """Sites that nobody needs are forgotten."""
 
     name = "delete"
@@ -219,7 +219,7 @@ class Delete(Action):
         parser.add_argument("hosts", nargs="+", metavar="HOST", help="these, each by itself")
         said.add_arguments(parser)
 
-    def run(self, *, hosts: list[str], who: str | None, why: str = "", **_options: Any) -> Answer:
+    def run(self, *, hosts: list[str], who: str | None, why: str = "", **_options: Any) -> Result:
         actor = acting.of_shell(who)
         deleted: list[str] = []
         refused: list[str] = []
@@ -231,17 +231,17 @@ class Delete(Action):
             else:
                 deleted.append(site_names.canonical(host))
         text = "\n".join(f"{terminal.printable(name)} is deleted." for name in deleted)
-        return Answer(text=lambda: text, data={"deleted": deleted, "refused": refused}, refused=refused)
+        return Result(text=lambda: text, data={"deleted": deleted, "refused": refused}, refused=refused)
 
 
 class Command(ActionCommand):
     help = "List, show, set, pause, resume and delete sites, and say when the backlog of a site clears."
     actions = (List(), Show(), Set(), Pause(), Resume(), Forecast(), Delete())
-    refusals: ClassVar = (ValueError, sites.UnknownSite, site_settings.SiteBusy, acting.Refused)
+    refusals: ClassVar = (ValueError, sites.UnknownSite, site_settings.SiteBusy, acting.ActRefused)
 
 
-def _changed(host: str) -> Answer:
+def _changed(host: str) -> Result:
     """Return what holds for a site that was changed."""
     at = site_now(host)
     lines = [site_text.described(at), *site_text.notes(at.site.name)]
-    return Answer(text=lambda: "\n".join(lines), data=site_text.described_data(at))
+    return Result(text=lambda: "\n".join(lines), data=site_text.described_data(at))

@@ -37,4 +37,4 @@ class Command(ActionCommand):
         Suppressed(),
         Forget(),
     )
-    refusals: ClassVar = (ValueError, UnknownKind, NothingToShow, acting.Refused)
+    refusals: ClassVar = (ValueError, UnknownKind, NothingToShow, acting.ActRefused)

@@ -54,7 +54,7 @@ class Command(ExactCommand):
         try:
             who = acting.of_shell(options["who"]).name
             self._recover(seen, since, who, options["why"], nothing_lost=options["nothing_lost"])
-        except (acting.Refused, gate.LeaseLost) as error:
+        except (acting.ActRefused, gate.LeaseLost) as error:
             raise CommandError(str(error)) from error
 
     def _recover(self, seen: Seen, since: datetime, who: str, said_why: str, *, nothing_lost: bool) -> None:

@@ -10,7 +10,7 @@ from weir.notifications.removal import bulk
 from weir.notifications.user_keys import UserKey
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
-from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, utf8
 from weir.workers.unread import actions
 
@@ -37,7 +37,7 @@ def _meant(options: dict[str, Any]) -> bulk.Meant:
     return bulk.Meant(kinds=options["kind"] or (), users=options["user"] or (), older_than=options["older_than"])
 
 
-class List(Action):
+class List(Subcommand):
     """The newest notifications."""
 
     name = "list"
@@ -48,13 +48,13 @@ class List(Action):
         _add_filters(parser)
         parser.add_argument("--limit", type=at_least_one, default=LISTED, metavar="N", help=f"default: {LISTED}")
 
-    def run(self, **options: Any) -> Answer:
+    def run(self, **options: Any) -> Result:
         columns = ("id", "user_id", "kind", "created_at", "read_at")
         rows = list(_meant(options).newest(LOOKED_AT).values(*columns)[: options["limit"]])
-        return Answer(text=lambda: _as_table(rows), data=[{**row, **_as_texts(row)} for row in rows])
+        return Result(text=lambda: _as_table(rows), data=[{**row, **_as_texts(row)} for row in rows])
 
 
-class Delete(Action):
+class Delete(Subcommand):
     """Many notifications go."""
 
     name = "delete"
@@ -73,14 +73,14 @@ class Delete(Action):
         trial.add_argument("--expect", type=from_zero, metavar="N", help="change nothing if there are more than N")
         said.add_arguments(parser)
 
-    def run(self, *, expect: int | None, **options: Any) -> Answer:
+    def run(self, *, expect: int | None, **options: Any) -> Result:
         meant = _meant(options)
         if (meant == bulk.Meant()) != options["all"]:
             raise ValueError("Say which: --kind, --user, --older-than; or --all alone for every notification.")
         if options["dry_run"]:
             number = bulk.count(meant)
             text = f"{number:,} notification{pluralize(number)} would be deleted: repeat it with --expect {number}."
-            return Answer(text=lambda: text, data={"would_delete": number})
+            return Result(text=lambda: text, data={"would_delete": number})
         if expect is not None and (number := bulk.count(meant)) > expect:
             raise ValueError(f"There are {number:,}, and no more than {expect:,} were expected: nothing was deleted.")
         try:
@@ -91,13 +91,13 @@ class Delete(Action):
                 f"Another table refers to some of them, and forbids it ({reason}): pages that went before stay deleted."
             ) from error
         text = f"{deleted:,} notification{pluralize(deleted)} deleted."
-        return Answer(text=lambda: text, data={"deleted": deleted})
+        return Result(text=lambda: text, data={"deleted": deleted})
 
 
 class Command(ActionCommand):
     help = "List notifications, or delete many of them."
     actions = (List(), Delete())
-    refusals: ClassVar = (ValueError, acting.Refused)
+    refusals: ClassVar = (ValueError, acting.ActRefused)
 
 
 def _as_texts(row: dict[str, Any]) -> dict[str, Any]:

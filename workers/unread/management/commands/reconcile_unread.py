@@ -64,7 +64,7 @@ def _repaired(users: list[UserKey] | None, options: dict[str, Any], told: dict[s
     try:
         actor = acting.of_shell(options["who"])
         return actions.reconcile_users(actor, users, why=options.get("why", ""), **told)
-    except acting.Refused as error:
+    except acting.ActRefused as error:
         raise CommandError(str(error)) from error
 
 

@@ -10,24 +10,24 @@ from weir.api.tokens.models import Token
 from weir.api.tokens.scopes import SCOPES
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
-from weir.workers.cli.actions import Action, ActionCommand, Answer
+from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, utf8
 
 
-class List(Action):
+class List(Subcommand):
     """All tokens."""
 
     name = "list"
     help = "list tokens, with what they may do, and until when"
     examples = ("list", "list --json")
 
-    def run(self, **_options: Any) -> Answer:
+    def run(self, **_options: Any) -> Result:
         tokens = Token.objects.annotate(now=Now()).order_by("name")
         rows = [_as_data(token) for token in tokens]
-        return Answer(text=lambda: "\n".join(map(_line, rows)) if rows else "No tokens.", data={"tokens": rows})
+        return Result(text=lambda: "\n".join(map(_line, rows)) if rows else "No tokens.", data={"tokens": rows})
 
 
-class Create(Action):
+class Create(Subcommand):
     """A new token."""
 
     name = "create"
@@ -60,11 +60,11 @@ class Create(Action):
 
     def run(
         self, *, of_name: str, scope: Sequence[str], expires: timedelta, who: str | None, why: str = "", **options: Any
-    ) -> Answer:
+    ) -> Result:
         rate, burst = options["rate"], options["burst"]
         created = acts.create(acting.of_shell(who), of_name, scope, life=expires, rate=rate, burst=burst, why=why)
         token = created.token
-        return Answer(
+        return Result(
             text=lambda: (
                 f"{created.secret}\n\nIt is not shown again. It expires at {token.expires_at:%Y-%m-%d %H:%M} UTC."
             ),
@@ -72,7 +72,7 @@ class Create(Action):
         )
 
 
-class Revoke(Action):
+class Revoke(Subcommand):
     """The end of a token."""
 
     name = "revoke"
@@ -83,16 +83,16 @@ class Revoke(Action):
         parser.add_argument("of_name", type=utf8, metavar="NAME", help="of the token")
         said.add_arguments(parser)
 
-    def run(self, *, of_name: str, who: str | None, why: str = "", **_options: Any) -> Answer:
+    def run(self, *, of_name: str, who: str | None, why: str = "", **_options: Any) -> Result:
         is_done = acts.revoke(acting.of_shell(who), of_name, why=why)
         text = "It is revoked: the next request with it is refused." if is_done else "It was revoked already."
-        return Answer(text=lambda: text, data={"revoked": is_done})
+        return Result(text=lambda: text, data={"revoked": is_done})
 
 
 class Command(ActionCommand):
     help = "List, create and revoke the tokens by which programs use the HTTP API."
     actions = (List(), Create(), Revoke())
-    refusals = (ValueError, acts.UnknownToken, acting.Refused)
+    refusals = (ValueError, acts.UnknownToken, acting.ActRefused)
 
 
 def _as_data(token: Token) -> dict[str, Any]:
