@@ -24,7 +24,8 @@ from benchmarks.once import crew, queues
 from benchmarks.rounds import middle, ratio, take_turns
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from weir.workers.mail.models import HELD, Email
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import HELD
 from weir.workers.mail.sending.source import BATCH
 
 ROUNDS = 6

@@ -11,15 +11,8 @@ By then the body has begun. Python runs one thread at a time, and changes thread
 between the mark and the body. (Without this lock, on a free-threaded Python, callers share no runs: see process.py.)
 
 A run ends in one of three ways: its time is *over*, it was *recalled*, or it was *stopped* by the keeper, as no caller
-needed it. Its free slots are then given back, and callers that wait in it reserve again. The states of its slots, of
-which only one at a time is let go or begun:
-
-         take             try_start            mark            next caller, keeper,
- free ----------> taken ------------> let go ---------> begun ---------------------> noted ---------> used
-  | ^               |                   |                     or itself, at its end        finish
-  | +---------------+-------------------+
-  |    put back: the caller was interrupted, or the run has ended
-  +---> given back, by the keeper
+needed it. Its free slots are then given back, and callers that wait in it reserve again. Of its slots only one at a
+time is let go, or begun: free -> taken -> let go -> begun -> noted -> used. One that is put back is free again.
 """
 
 import threading

@@ -3,9 +3,9 @@
 redis-py's own client takes as long for a call as Redis and the network together, most of it for its pool. So this
 module sends and reads on connections of its own.
 
-No call is repeated, because one that was done would be done twice. Functions raise RedisUnreachable where Redis refuses, or
-does not answer in time; in the second case it may have done what it was asked. What must not be done late is called by
-`run_in_time`.
+No call is repeated, because one that was done would be done twice. Functions raise RedisUnreachable where Redis
+refuses, or does not answer in time; in the second case it may have done what it was asked. What must not be done late
+is called by `run_in_time`.
 """
 
 import math

@@ -15,23 +15,12 @@ from django.db.models import F, Q
 from django.db.models.functions import Collate, Lower, Now
 from django.db.models.lookups import Exact
 
-from weir.workers.mail.phases import EmailState, Phase
+from weir.workers.mail.phases import HELD, NOT_BEGUN, UNSENT, EmailState, Phase
 from weir.workers.tracing.rows import Traced
 
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
-HELD = (EmailState.CLAIMED, EmailState.SENDING, EmailState.UNKNOWN)
-NOT_BEGUN = (EmailState.PENDING, EmailState.CLAIMED)
-# Ends that say that something went wrong, or that somebody did not want it.
-UNSENT = (
-    EmailState.FAILED,
-    EmailState.UNKNOWN,
-    EmailState.BOUNCED,
-    EmailState.CANCELLED,
-    EmailState.SUPPRESSED,
-    EmailState.EXPIRED,
-)
 _SAYS_WHY = ~Q(who="") & ~Q(why="")
 _PENDING, _NOT_SENT, _HAS_REPLY = Q(state=EmailState.PENDING), ~Q(state=EmailState.SENT), ~Q(last_reply="")
 

@@ -18,6 +18,12 @@ class EmailState(models.TextChoices):
     EXPIRED = "expired"  # no attempt had been accepted, and none had begun, at `expires_at`
 
 
+HELD = (EmailState.CLAIMED, EmailState.SENDING, EmailState.UNKNOWN)
+NOT_BEGUN = (EmailState.PENDING, EmailState.CLAIMED)
+# Ends that say that something went wrong, or that somebody did not want it.
+UNSENT = tuple(state for state in EmailState if state not in {*NOT_BEGUN, EmailState.SENDING, EmailState.SENT})
+
+
 class Phase(models.TextChoices):
     """How far the last attempt came that did not end `sent`."""
 

@@ -16,7 +16,7 @@ from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import connector, descriptors
 from weir.workers.fetches.fetcher.http.connector import TOGETHER, Connector
 from weir.workers.fetches.fetcher.http.faults import SocketAddress
-from weir.workers.fetches.fetcher.wire.connection import ConnectionState
+from weir.workers.fetches.fetcher.wire.connection import WireState
 from weir.workers.fetches.targets import parts_of
 
 MANY = 16
@@ -112,7 +112,7 @@ def test_a_host_with_an_underscore_may_stand_behind_a_star() -> None:
     authority, theirs = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("*.site.example").configure_cert(theirs)
 
-    async def act(host: str) -> ConnectionState:
+    async def act(host: str) -> WireState:
         server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0, ssl=theirs)
         place = server.sockets[0].getsockname()
         one = made(Resolver([place]))
@@ -126,7 +126,7 @@ def test_a_host_with_an_underscore_may_stand_behind_a_star() -> None:
             server.close()
 
     for host in ("ab.site.example", "a_b.site.example"):
-        assert asyncio.run(act(host)) is ConnectionState.WAITING
+        assert asyncio.run(act(host)) is WireState.WAITING
     with pytest.raises(ssl.SSLCertVerificationError):
         asyncio.run(act("a_b.other.example"))
 

@@ -18,7 +18,7 @@ from weir.workers.fetches.fetcher.http.openings import Openings
 from weir.workers.fetches.fetcher.http.session import CLOSED_EARLY, CLOSINGS, Session
 from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob
 from weir.workers.fetches.fetcher.wire import pool as pools
-from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionState, HttpConnection
+from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, HttpConnection, WireState
 from weir.workers.fetches.fetcher.wire.pool import Pool
 from weir.workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 
@@ -219,7 +219,7 @@ def test_what_is_given_up_while_it_waits_for_its_slot_is_told_to_the_pool(
         events = events_of(site, 2, ahead_s=0.1)
     assert [type(event) for event in events] == [Answer, Answer]
     assert site.requests == requests
-    assert [connection.state for connection in closed] == [ConnectionState.CLOSED]
+    assert [connection.state for connection in closed] == [WireState.CLOSED]
     assert given_up == (closed if is_kept else [])
 
 

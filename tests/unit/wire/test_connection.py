@@ -19,9 +19,9 @@ from weir.workers.fetches.fetcher.wire.connection import (
     SLOW_READ_EVERY_S,
     ConnectionClosedEarly,
     ConnectionEnded,
-    ConnectionState,
     Holder,
     HttpConnection,
+    WireState,
 )
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.pool import Pool
@@ -105,7 +105,7 @@ def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bo
         for _ in range(2):  # the loop has not looked since, `prepare` does
             with pytest.raises(ConnectionClosedEarly, match=SAID[what]):
                 connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
-        assert connection.state is ConnectionState.CLOSED
+        assert connection.state is WireState.CLOSED
 
     run(act)
 
@@ -118,9 +118,9 @@ def test_what_comes_while_it_is_idle_takes_it_out_of_the_pool(what: str) -> None
         await asked(connection, site, PAGE)
         pool = Pool(asyncio.get_running_loop())
         pool.give_back("http://site.example", connection)
-        assert connection.state is ConnectionState.IDLE
+        assert connection.state is WireState.IDLE
         UNASKED[what](site)
-        await until(lambda: connection.state is ConnectionState.CLOSED)
+        await until(lambda: connection.state is WireState.CLOSED)
         assert pool.take("http://site.example") is None
 
     run(act)
@@ -164,7 +164,7 @@ def test_how_a_connection_ends_tells_whether_the_answer_is_whole(what: str) -> N
         else:
             with pytest.raises(error):
                 await reading
-        assert connection.state is ConnectionState.CLOSED
+        assert connection.state is WireState.CLOSED
         assert bytes(reader.body) == answer.partition(b"\r\n\r\n")[2]
 
     run(act)
@@ -227,18 +227,18 @@ def test_a_connection_is_read_no_further_than_memory_allows() -> None:
 def test_its_state_follows_what_has_come_of_the_answer() -> None:
     """As the drawing in the documentation has it."""
     steps = {
-        b"HTTP/1.1 103 Early": ConnectionState.HEAD,
-        b" Hints\r\n\r\n": ConnectionState.INTERIM,
-        b"HTTP/1.1 200 OK\r\n": ConnectionState.HEAD,
-        b"Content-Length: 100000\r\n\r\n": ConnectionState.BODY,
-        b"x" * 50_000: ConnectionState.BODY,
-        b"y" * 50_000: ConnectionState.DONE,
+        b"HTTP/1.1 103 Early": WireState.HEAD,
+        b" Hints\r\n\r\n": WireState.INTERIM,
+        b"HTTP/1.1 200 OK\r\n": WireState.HEAD,
+        b"Content-Length: 100000\r\n\r\n": WireState.BODY,
+        b"x" * 50_000: WireState.BODY,
+        b"y" * 50_000: WireState.DONE,
     }
 
     async def act(connection: HttpConnection, site: socket.socket) -> None:
         reader = request(connection, Unbounded(), 100_000)
         reading = asyncio.ensure_future(connection.answer())
-        assert connection.state is ConnectionState.WRITTEN
+        assert connection.state is WireState.WRITTEN
         for piece, state in steps.items():
             site.sendall(piece)
             await until(lambda: connection.state is state)  # noqa: B023  it is awaited here
@@ -276,10 +276,8 @@ def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch
 
 def test_the_states_lead_to_an_end() -> None:
     """From each, a connection can be closed, and from CLOSED nothing follows."""
-    assert set(FOLLOWING) == set(ConnectionState)
-    assert [state for state in ConnectionState if ConnectionState.CLOSED not in FOLLOWING[state]] == [
-        ConnectionState.CLOSED
-    ]
+    assert set(FOLLOWING) == set(WireState)
+    assert [state for state in WireState if WireState.CLOSED not in FOLLOWING[state]] == [WireState.CLOSED]
 
 
 def test_a_request_that_is_not_sent_whole_takes_its_connection_with_it() -> None:

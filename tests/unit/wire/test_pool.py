@@ -8,7 +8,7 @@ import uvloop
 
 from tests.unit.wire.pairs import pair, until
 from weir.workers.fetches.fetcher.wire import pool as pools
-from weir.workers.fetches.fetcher.wire.connection import ConnectionState, HttpConnection
+from weir.workers.fetches.fetcher.wire.connection import HttpConnection, WireState
 from weir.workers.fetches.fetcher.wire.pool import Pool
 
 ORIGIN = "http://site.example"
@@ -37,10 +37,10 @@ def test_the_connection_used_last_is_used_next() -> None:
     async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         for connection in connections:
             pool.give_back(ORIGIN, connection)
-        assert {connection.state for connection in connections} == {ConnectionState.IDLE}
+        assert {connection.state for connection in connections} == {WireState.IDLE}
         assert pool.take("http://other.example") is None
         assert [pool.take(ORIGIN) for _ in range(4)] == [*reversed(connections), None]
-        assert {connection.state for connection in connections} == {ConnectionState.WAITING}
+        assert {connection.state for connection in connections} == {WireState.WAITING}
 
     run(act)
 
@@ -49,11 +49,11 @@ def test_what_cannot_carry_another_request_is_closed() -> None:
     """Whatever it was doing."""
 
     async def act(pool: Pool, connections: list[HttpConnection]) -> None:
-        connections[0].state = ConnectionState.BODY
+        connections[0].state = WireState.BODY
         connections[1].close()
         for connection in connections[:2]:
             pool.give_back(ORIGIN, connection)
-            assert connection.state is ConnectionState.CLOSED
+            assert connection.state is WireState.CLOSED
         assert pool.take(ORIGIN) is None
 
     run(act)
@@ -70,11 +70,11 @@ def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
         for connection in connections[:2]:
             pool.give_back(ORIGIN, connection)
         assert pool.take(ORIGIN) is connections[1]
-        await until(lambda: connections[0].state is ConnectionState.CLOSED)
-        assert connections[1].state is ConnectionState.WAITING
+        await until(lambda: connections[0].state is WireState.CLOSED)
+        assert connections[1].state is WireState.WAITING
         assert pool.take(ORIGIN) is None
         pool.give_back(ORIGIN, connections[2])
-        await until(lambda: connections[2].state is ConnectionState.CLOSED)
+        await until(lambda: connections[2].state is WireState.CLOSED)
 
     run(act)
 
@@ -96,7 +96,7 @@ def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
         for seconds, ahead_s, is_taken in ((10, 10, True), (5, 20, False)):
             waiting_since(pool, second, seconds)
             assert pool.take(ORIGIN, ahead_s) is (second if is_taken else None)
-        assert second.state is ConnectionState.CLOSED
+        assert second.state is WireState.CLOSED
         waiting_since(pool, third, 60)
         pool._learned.note("http://other.example", pool._learned.pop(ORIGIN))
         assert pool.take(ORIGIN) is third
@@ -115,7 +115,7 @@ def test_one_that_has_waited_for_too_long_hides_no_other() -> None:
         for connection, seconds in zip(connections, (0, 60, 60), strict=True):
             waiting_since(pool, connection, seconds)
         assert pool.take(ORIGIN) is connections[0]
-        assert {connection.state for connection in connections[1:]} == {ConnectionState.CLOSED}
+        assert {connection.state for connection in connections[1:]} == {WireState.CLOSED}
 
     run(act)
 
@@ -142,7 +142,7 @@ def test_a_connection_that_was_taken_in_vain_has_waited_since_its_last_answer() 
         pool.give_back(ORIGIN, connections[0])
         assert connections[0].since < asyncio.get_running_loop().time() - 50
         pool._sweep()
-        assert connections[0].state is ConnectionState.CLOSED
+        assert connections[0].state is WireState.CLOSED
 
     run(act)
 
@@ -162,14 +162,14 @@ def test_one_look_at_a_time_is_taken_for_old_connections(monkeypatch: pytest.Mon
     async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         for connection in connections:
             pool.give_back(ORIGIN, connection)
-        await until(lambda: all(connection.state is ConnectionState.CLOSED for connection in connections))
+        await until(lambda: all(connection.state is WireState.CLOSED for connection in connections))
         assert len(looks) <= 5  # each 10 ms for 40 ms
         first, second = pair()
         with second:
             pool.give_back(ORIGIN, first)
             pool.close()
             pool.close()
-            assert first.state is ConnectionState.CLOSED
+            assert first.state is WireState.CLOSED
             looks.clear()
             await asyncio.sleep(0.05)  # what must not happen has time for it
             assert not looks

@@ -17,7 +17,7 @@ from tests.unit.wire.tls_sites import ALERT, HANDSHAKE, TEXT, TICKET, Records, s
 from weir.workers.fetches.fetcher.wire import channel
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
 from weir.workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
-from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionState
+from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, WireState
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import RECORD, Tls, context
 
@@ -155,7 +155,7 @@ def test_before_the_request_too_much_that_says_nothing_closes_the_connection(wha
             silent = SILENT[what](records)
             site.sendall(b"".join(silent() for _ in range(number)))
             if closes:
-                await until(lambda: connection.state is ConnectionState.CLOSED)  # noqa: B023  it is awaited here
+                await until(lambda: connection.state is WireState.CLOSED)  # noqa: B023  it is awaited here
             else:
                 await connection.sleep(0.05)
                 connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
@@ -312,7 +312,7 @@ def test_a_site_that_has_tls_answer_again_and_again_is_given_up() -> None:
         site.sendall(b"x")
         with pytest.raises(AnswerTooLarge):
             await connection.answer()
-        assert connection.state is ConnectionState.CLOSED
+        assert connection.state is WireState.CLOSED
         site.close()
 
     asyncio.run(asyncio.wait_for(act(), 20))

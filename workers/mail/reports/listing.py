@@ -12,8 +12,8 @@ from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from weir.workers import cursors
-from weir.workers.mail.models import LOWER_RECIPIENT, UNSENT, Email
-from weir.workers.mail.phases import EmailState
+from weir.workers.mail.models import LOWER_RECIPIENT, Email
+from weir.workers.mail.phases import UNSENT, EmailState
 from weir.workers.mail.reports import searching
 
 A_PAGE: Final = 100

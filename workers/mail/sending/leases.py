@@ -128,13 +128,7 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
 
     Raises ClaimLost, also where the e-mail has expired.
     """
-    parameters = {
-        "email": email.pk,
-        "token": email.claim_token,
-        "relay": relay,
-        "asked_for": asked_for(key_lifetime),
-    }
-    if not BEGIN(**parameters):
+    if not BEGIN(email=email.pk, token=email.claim_token, relay=relay, asked_for=asked_for(key_lifetime)):
         refuse_expired(email)
         raise ClaimLost
 

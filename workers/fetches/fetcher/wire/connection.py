@@ -44,7 +44,7 @@ class ConnectionEnded(Exception):
     """The site ended the connection before the answer was whole."""
 
 
-class ConnectionState(Enum):
+class WireState(Enum):
     """What a connection is doing."""
 
     OPENING = "opening"
@@ -58,41 +58,41 @@ class ConnectionState(Enum):
     CLOSED = "closed"
 
 
-ASKED = frozenset({ConnectionState.WRITTEN, ConnectionState.INTERIM, ConnectionState.HEAD, ConnectionState.BODY})
+ASKED = frozenset({WireState.WRITTEN, WireState.INTERIM, WireState.HEAD, WireState.BODY})
 FOLLOWING = {
-    ConnectionState.OPENING: frozenset({ConnectionState.WAITING, ConnectionState.CLOSED}),
-    ConnectionState.IDLE: frozenset({ConnectionState.WAITING, ConnectionState.CLOSED}),
-    ConnectionState.WAITING: frozenset({ConnectionState.IDLE, ConnectionState.WRITTEN, ConnectionState.CLOSED}),
-    ConnectionState.WRITTEN: frozenset(
+    WireState.OPENING: frozenset({WireState.WAITING, WireState.CLOSED}),
+    WireState.IDLE: frozenset({WireState.WAITING, WireState.CLOSED}),
+    WireState.WAITING: frozenset({WireState.IDLE, WireState.WRITTEN, WireState.CLOSED}),
+    WireState.WRITTEN: frozenset(
         {
-            ConnectionState.INTERIM,
-            ConnectionState.HEAD,
-            ConnectionState.BODY,
-            ConnectionState.DONE,
-            ConnectionState.CLOSED,
+            WireState.INTERIM,
+            WireState.HEAD,
+            WireState.BODY,
+            WireState.DONE,
+            WireState.CLOSED,
         }
     ),
-    ConnectionState.INTERIM: frozenset(
+    WireState.INTERIM: frozenset(
         {
-            ConnectionState.INTERIM,
-            ConnectionState.HEAD,
-            ConnectionState.BODY,
-            ConnectionState.DONE,
-            ConnectionState.CLOSED,
+            WireState.INTERIM,
+            WireState.HEAD,
+            WireState.BODY,
+            WireState.DONE,
+            WireState.CLOSED,
         }
     ),
-    ConnectionState.HEAD: frozenset(
+    WireState.HEAD: frozenset(
         {
-            ConnectionState.INTERIM,
-            ConnectionState.HEAD,
-            ConnectionState.BODY,
-            ConnectionState.DONE,
-            ConnectionState.CLOSED,
+            WireState.INTERIM,
+            WireState.HEAD,
+            WireState.BODY,
+            WireState.DONE,
+            WireState.CLOSED,
         }
     ),
-    ConnectionState.BODY: frozenset({ConnectionState.BODY, ConnectionState.DONE, ConnectionState.CLOSED}),
-    ConnectionState.DONE: frozenset({ConnectionState.IDLE, ConnectionState.CLOSED}),
-    ConnectionState.CLOSED: frozenset(),
+    WireState.BODY: frozenset({WireState.BODY, WireState.DONE, WireState.CLOSED}),
+    WireState.DONE: frozenset({WireState.IDLE, WireState.CLOSED}),
+    WireState.CLOSED: frozenset(),
 }
 
 
@@ -107,7 +107,7 @@ class HttpConnection:
     """A connection to `peer`, which is the address that it really leads to."""
 
     def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns) -> None:
-        self.state = ConnectionState.OPENING
+        self.state = WireState.OPENING
         self.has_carried = False  # a request: the site may be just closing it
         self.since = loop.time()  # when it was opened, or its last answer was whole
         self.peer, self.port = opened.getpeername()[:2]
@@ -129,13 +129,13 @@ class HttpConnection:
 
     def open(self) -> None:
         """Have it wait for a request."""
-        self._become(ConnectionState.WAITING)
+        self._become(WireState.WAITING)
         self._open_channel.expect(MOST_UNASKED)
         self._open_channel.watch()  # and read what came with the handshake
 
     async def sleep(self, seconds: float) -> None:
         """Sleep while it waits for its slot; raises ConnectionClosedEarly as soon as it is closed."""
-        if self.state is ConnectionState.WAITING:
+        if self.state is WireState.WAITING:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(seconds, _settle, self._waiter)
             try:
@@ -143,7 +143,7 @@ class HttpConnection:
             finally:
                 timer.cancel()
                 self._waiter = None
-        if self.state is not ConnectionState.WAITING:
+        if self.state is not WireState.WAITING:
             raise ConnectionClosedEarly(self._early)
 
     def prepare(self, request: bytes) -> bytes:
@@ -153,9 +153,9 @@ class HttpConnection:
         """
         if self._channel:
             self._channel.read()
-        if self.state is ConnectionState.WAITING and not self._open_channel.is_clean:
+        if self.state is WireState.WAITING and not self._open_channel.is_clean:
             self.close()
-        if self.state is not ConnectionState.WAITING:
+        if self.state is not WireState.WAITING:
             raise ConnectionClosedEarly(self._early)
         return self._open_channel.encrypted(request)
 
@@ -166,7 +166,7 @@ class HttpConnection:
         except OSError as error:
             self.close()
             raise ConnectionClosedEarly(str(error)) from error
-        self._become(ConnectionState.WRITTEN)
+        self._become(WireState.WRITTEN)
         self.has_carried = True
         self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
         self._reader, self._holder, self._whole = reader, holder, self._loop.create_future()
@@ -207,16 +207,10 @@ class HttpConnection:
             return
         if reader.section is Section.NOTHING:
             reader.keeps_alive = reader.keeps_alive and channel.is_clean  # a request that is not sent whole goes on
-            self._become(ConnectionState.DONE)
+            self._become(WireState.DONE)
             _settle(self._whole)
             return
-        self._become(
-            ConnectionState.BODY
-            if reader.has_head
-            else ConnectionState.INTERIM
-            if reader.is_between
-            else ConnectionState.HEAD
-        )
+        self._become(WireState.BODY if reader.has_head else WireState.INTERIM if reader.is_between else WireState.HEAD)
         if self._holder and not self._holder.may_go_on(reader, self._go_on):
             channel.unwatch()
         elif reader.is_costly() or channel.is_costly:
@@ -247,7 +241,7 @@ class HttpConnection:
         elif not reader.end():
             self.fail(ConnectionEnded("the site closed the connection in the middle of its answer"))
         else:
-            self._become(ConnectionState.DONE)
+            self._become(WireState.DONE)
             self.close()
             _settle(whole)
 
@@ -255,17 +249,17 @@ class HttpConnection:
 
     def keep(self, on_end: Callable[[], None]) -> None:
         """Have it wait in the pool; `on_end` is called where it ends there."""
-        if self.state is ConnectionState.DONE:
+        if self.state is WireState.DONE:
             self.since = self._loop.time()
         self._on_end = on_end
         self._open_channel.expect(MOST_UNASKED)
-        self._become(ConnectionState.IDLE)
+        self._become(WireState.IDLE)
 
     def take(self) -> None:
         """Have it wait for the next request."""
         self._on_end = None
         self._open_channel.expect(MOST_UNASKED)
-        self._become(ConnectionState.WAITING)
+        self._become(WireState.WAITING)
 
     def close(self) -> None:
         """Close it. May be called twice."""
@@ -273,7 +267,7 @@ class HttpConnection:
             return
         self._channel.close()
         self._channel = None  # which leads back here
-        self._become(ConnectionState.CLOSED)
+        self._become(WireState.CLOSED)
         if self._waiter:
             _settle(self._waiter)
         on_end, self._on_end = self._on_end, None
@@ -286,7 +280,7 @@ class HttpConnection:
             raise ConnectionClosedEarly(self._early)
         return self._channel
 
-    def _become(self, state: ConnectionState) -> None:
+    def _become(self, state: WireState) -> None:
         if state not in FOLLOWING[self.state]:
             raise RuntimeError(f"a connection that is {self.state.value} cannot be {state.value}")
         self.state = state

@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 
 from weir.workers.fetches.fetcher.remembered import Remembered
-from weir.workers.fetches.fetcher.wire.connection import ConnectionState, HttpConnection
+from weir.workers.fetches.fetcher.wire.connection import HttpConnection, WireState
 
 KEPT_S = 15.0  # for which a connection waits for the next request
 SAFE = 0.5  # the part of the time after which a site gave up a connection, for which others of its origin may wait
@@ -60,7 +60,7 @@ class Pool:
 
     def give_back(self, origin: str, connection: HttpConnection) -> None:
         """Keep the connection for the next request, if it can carry one; else close it."""
-        if connection.state not in {ConnectionState.DONE, ConnectionState.WAITING}:
+        if connection.state not in {WireState.DONE, WireState.WAITING}:
             connection.close()
             return
         connection.keep(partial(self._ended, origin, connection))
