@@ -483,5 +483,5 @@ def test_nothing_is_read_from_end_to_end() -> None:
             "SELECT 'site.example', 'task', '{}', 1, 0 FROM generate_series(1, 20000)"
         )
     believe_empty("weir_throttled_postponedtask")
-    for name, parameters in {"robots": {"most": 10}, "postponed": {"most": 10}}.items():
-        assert scanned("weir.ops.metrics", name, dict(parameters)) == set()
+    for name, parameters in {"unreachable_robots": {"most": 10}, "postponed_tasks": {"most": 10}}.items():
+        assert scanned("weir.ops", name, dict(parameters)) == set()

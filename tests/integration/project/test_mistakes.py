@@ -229,7 +229,7 @@ CALLED: list[tuple[Callable[[], object], type[Exception], str]] = [
         lambda: outbox.send_once("order.lost", "1", to="kim@example.com"),
         UnknownKind,
         (
-            "There is no kind of e-mail 'order.lost'. Did you mean order.shipped? Add the app whose emails.py "
+            "There is no kind of e-mail 'order.lost'. Add the app whose emails.py "
             "registers it to INSTALLED_APPS, restart the mailers, and have the e-mail sent again."
         ),
     ),
