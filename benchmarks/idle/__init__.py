@@ -8,9 +8,11 @@ proportional set size: what several processes share counts once.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure, print_table
 from benchmarks.idle import latencies, layouts
 from benchmarks.idle.layouts import Cost
+from benchmarks.once import queues
 
 LAYOUTS: Mapping[str, tuple[str, ...]] = {
     "procfile": ("web", "worker", "weir"),
@@ -19,7 +21,9 @@ LAYOUTS: Mapping[str, tuple[str, ...]] = {
 
 
 def measure(folder: Path) -> Iterator[Figure]:
-    """Yield the costs and the latencies of each layout."""
+    """Yield the costs and the latencies of each layout. What other benchmarks have left to do is deleted before."""
+    own_processes.empty()
+    queues.empty()
     with latencies.fakes(folder) as fakes:
         for layout, kinds in LAYOUTS.items():
             with layouts.running(kinds, folder / f"{layout}.log", fakes.environment) as weir:
