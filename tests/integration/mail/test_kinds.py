@@ -58,9 +58,7 @@ def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailS
     report = runner.send_due()
     assert (report.failed, report.sent, report.stopped_because) == (1, 1, "")
     assert state(unknown) == (EmailState.FAILED, 0)
-    assert unknown.last_reply.startswith(
-        "There is no kind of e-mail 'order.lost'. Add the app"
-    )
+    assert unknown.last_reply.startswith("There is no kind of e-mail 'order.lost'. Add the app")
     assert accepted(mail, good) == 1
 
 
