@@ -71,13 +71,19 @@ class Sender:
         email = held.email
         self.in_hand = email.content_size
         self._delivers_since = time.monotonic()
-        with correlation.bound(email.correlation_id), spans.span("send e-mail", _shown(email), link=email.traceparent):
+        with (
+            correlation.bound(email.correlation_id),
+            spans.span("send e-mail", _shown(email), link=email.traceparent) as span,
+        ):
             try:
-                return self._delivered(held)
+                delivery = self._delivered(held)
             except leases.ClaimLost as lost:
-                return Delivery(outcome=lost.outcome)
+                delivery = Delivery(outcome=lost.outcome)
             finally:
                 self._delivers_since, self.in_hand = None, 0
+            if delivery.unreachable is not None:
+                span.set_attributes({"error.type": type(delivery.unreachable).__qualname__})
+            return delivery
 
     def _delivered(self, held: Held) -> Delivery:
         try:
