@@ -96,7 +96,10 @@ class Snapshots(Generic[T]):
         self._by_key: OrderedDict[Hashable, OverviewSnapshot[T]] = OrderedDict()
 
     def get(self, key: Hashable, ask: Callable[[], T]) -> SeenOverview[T]:
-        """Return the snapshot of the key, as `Snapshot.get` does. Whoever has the same key must ask for the same."""
+        """Return the snapshot of the key, as `OverviewSnapshot.get` does.
+
+        Whoever has the same key must ask for the same.
+        """
         with self._lock:
             snapshot = self._by_key.setdefault(key, OverviewSnapshot(least_life_s=self._least_life_s))
             self._by_key.move_to_end(key)

@@ -17,9 +17,7 @@ from weir.workers.mail.reports import counts, listing
 from weir.workers.mail.reports.why import goes_by, why
 
 FILTERS = PageFilters(
-    Choice(
-        name="state", label="EmailState", values=[state.value for state in EmailState], default=EmailState.UNKNOWN.value
-    ),
+    Choice(name="state", label="State", values=[state.value for state in EmailState], default=EmailState.UNKNOWN.value),
     Choice(name="kind", label="Kind", values=kinds.names),
     Text(name="to", label="Recipient begins with"),
 )

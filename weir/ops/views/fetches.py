@@ -19,7 +19,7 @@ from weir.workers.fetches.reports.why import UnknownFetch, Why, why
 
 MOST_HEADERS = 100
 FILTERS = PageFilters(
-    Choice(name="state", label="FetchState", values=[state.value for state in FetchState]),
+    Choice(name="state", label="State", values=[state.value for state in FetchState]),
     Text(name="site", label="Site"),
     Text(name="error", label="Error contains"),
     Text(name="status", label="Status"),
