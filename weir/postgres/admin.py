@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.actions import delete_selected
+from django.contrib.auth import get_permission_codename
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -60,7 +61,14 @@ def _delete_selected(shown: TableAdmin[Row], request: HttpRequest, queryset: Que
 
 
 class ReadOnlyAdmin(TableAdmin[Row]):
-    """The pages of rows that only code writes: none is added, edited or deleted, and there are no actions."""
+    """The pages of rows that only code writes: none is added, edited or deleted, and there are no actions.
+
+    To see them takes the permission to view: the one to change, which Django takes for enough, gives nothing here.
+    """
+
+    def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  Django's signature
+        codename = get_permission_codename("view", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
         return False

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
@@ -73,6 +74,18 @@ def test_an_emails_page_shows_it_with_its_resolutions_and_has_no_form(admin_clie
         assert admin_client.post(reverse(f"{EMAIL}_{view}", args=[email.pk]), {"post": "yes"}).status_code == 403
     assert admin_client.get(reverse(f"{EMAIL}_add")).status_code == 403
     assert 'value="delete_selected"' not in page(admin_client, EMAILS)
+
+
+@pytest.mark.parametrize("permission", ["change_email", "resolve_email"])
+def test_what_is_personal_is_seen_only_by_who_may_view_it(permission: str, client: Client) -> None:
+    """Any other permission for e-mails opens no page of them: the context may hold a link that signs in."""
+    email = unknown("A-1")
+    user = User.objects.create_user("somebody", is_staff=True)
+    client.force_login(user)
+    for name, status in ((permission, 403), ("view_email", 200)):
+        user.user_permissions.add(Permission.objects.get(content_type__app_label="weir_mail", codename=name))
+        assert client.get(reverse(EMAILS)).status_code == status
+        assert client.get(reverse(f"{EMAIL}_change", args=[email.pk])).status_code == status
 
 
 def test_counting_stops_at_what_anybody_would_leaf_through(
