@@ -1,18 +1,18 @@
--- Hosts belong to the site `to` from now on that belonged to the site `from`, or may have belonged to one of `above`,
+-- Hosts belong to the site `gainer` from now on that belonged to the site `loser`, or may have belonged to one of `above`,
 -- before these were split; NULL, where there is none. Executed in the transaction that changes what the sites cover,
--- under the lock of lock.sql, with the rows locked (hold.sql).
+-- under the lock of lock_site_names.sql, with the rows locked (hold_site.sql).
 -- Promises: no host is asked earlier for having changed its site. What is reserved at either site is recalled. The clock
--- of `to` moves to an interval (and a whole burst) after the last start that the hosts may still be given at `from`;
--- `to` goes on with the back-offs of `from` and of `above` and, until those of the robots.txt files are settled, with
--- the Crawl-delay of `from`. `from` notes until when it has promised starts, for the clocks of sites that are created
+-- of `gainer` moves to an interval (and a whole burst) after the last start that the hosts may still be given at `loser`;
+-- `gainer` goes on with the back-offs of `loser` and of `above` and, until those of the robots.txt files are settled, with
+-- the Crawl-delay of `loser`. `loser` notes until when it has promised starts, for the clocks of sites that are created
 -- later, and that strays may be queued there.
 -- Returns each site that was recalled: its clock, and whether that is farther ahead than its rate needs.
 --
--- left_site  the site `from`
+-- left_site  the site `loser`
 -- promised   the last start that the hosts may still be given, and the back-off that they had: there, or at a site that
 --            was split
--- lost       `from`, changed
--- gained     `to`, changed
+-- lost       the site `loser`, changed
+-- gained     the site `gainer`, changed
 WITH left_site AS MATERIALIZED (
     SELECT
         id, crawl_delay, backed_off_until, coalesce(refused_until, backed_off_until) AS refused_until,

@@ -13,7 +13,8 @@ from project.checkout import CHECKOUT
 from tests.rooms import statement
 from weir.postgres.statements import executed
 
-ROOTS = ("demo", "notifications", "project", "ratelimit", "weir/api", "weir/ops", "weir/postgres", "workers")
+ROOMS_OF_WEIR = ("weir/api", "weir/ops", "weir/postgres", "weir/redis_link")
+ROOTS = ("demo", "notifications", "project", "ratelimit", *ROOMS_OF_WEIR, "workers")
 FILES = [file for root in ROOTS for file in (CHECKOUT / root).rglob("sql/*.sql")]
 # One call of each is work for thousands of rows, or for a page that somebody looks at.
 LONG = {"claim", "dispatch", "fetch_list", "overview", "rollup"}
@@ -73,6 +74,13 @@ def test_a_statement_is_called_as_its_file() -> None:
     """Where a file is declared in two ways, one name says so."""
     for constant, file, commits in declarations():
         assert constant == file.stem.upper() or (constant == f"{file.stem.upper()}_WITHIN" and not commits), constant
+
+
+def test_comments_name_statements_that_are_there() -> None:
+    """Also where one is renamed: a reader who looks for it finds it."""
+    named = {(file.name, name) for file in FILES for name in re.findall(r"\b\w+\.sql\b", file.read_text())}
+    assert named
+    assert [(file, name) for file, name in sorted(named) if name not in {file.name for file in FILES}] == []
 
 
 def test_a_declared_statement_is_read() -> None:

@@ -7,7 +7,7 @@
 -- moved    the fetches, in their new states
 -- slots    their slots, used or given back
 -- bodies   the bodies of those that are done, or whose incomplete ones are kept; what a robots.txt says is stored by
---          note.sql
+--          note_robots.sql
 WITH outcome AS MATERIALIZED (
     SELECT *
     FROM unnest(

@@ -1,6 +1,6 @@
 -- Count what is queued, held and doubtful, and find the oldest of it. Reads only. No number goes beyond `most`: where
 -- there is more, it is `most` + 1. Every row is found by a partial index, or by the order of a primary key, so that the
--- cost does not grow with the tables. Run after by_index.sql, which sees to that where there are no statistics.
+-- cost does not grow with the tables. Run after planner.by_indexes, which sees to that where there are no statistics.
 -- Of sites, those that have fetches to come are looked at. `oldest_due_s` is exact up to `most` queued fetches; where
 -- there are more, the heads of the queues of `heads` sites stand for the rest. `stalled` sites have fetches that have
 -- been due for `stalled_after` seconds though the site's rate would have allowed them; `stalled_fetch` is one of these.
