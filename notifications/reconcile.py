@@ -117,7 +117,7 @@ def reconcile_users(
     """Repair the unread numbers that differ from the rows; of these users, or of all.
 
     Returns how many there were, and the first of them. Raises ValueError for what cannot be a user's key,
-    RedisUnreachable (the `Unreachable` of counters), and database errors.
+    RedisUnreachable, and database errors.
 
     A user whose number differs and changes too fast to decide is noted as a doubt, for the next pass. `dry_run` changes
     nothing. `on_progress` is called with the number of users that were compared since the last call, `on_drift` with

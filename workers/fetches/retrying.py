@@ -82,8 +82,8 @@ def retry_failed(
     queued once, also if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
     transaction.
 
-    `note` is called in the transaction of each batch, with how many it has queued. Raises MoreThanExpected where there
-    are more than `expected`.
+    `note` is called in the transaction of each batch, with how many it has queued. Raises MoreFetchesThanExpected where
+    there are more than `expected`.
     """
     own_commits.refuse_transaction("retry_failed_fetches")
     failed = fetches.filter(state=FetchState.FAILED)

@@ -1,10 +1,10 @@
-"""State: where an e-mail is. Phase: how far its last attempt came."""
+"""EmailState: where an e-mail is. Phase: how far its last attempt came."""
 
 from django.db import models
 
 
 class EmailState(models.TextChoices):
-    """Where an e-mail is. `sent` and `bounced` are final; the other ends are, unless an operator resolves them."""
+    """Where an e-mail is. `sent` ends when it bounces; the other ends stay, unless an operator resolves them."""
 
     PENDING = "pending"  # waits until next_attempt_at
     CLAIMED = "claimed"  # a worker has it and has not begun to transmit it: taken back when the lease is over

@@ -1,7 +1,7 @@
 """The jobs that a fetcher holds, the stage of each, and what recalls do to them.
 
-On the loop's thread only, but for `Batch.wait`. A recall, a back-off, a stop and a cancel end a job that is waiting or
-missed, and leave one that is written alone.
+On the loop's thread only, but for `BatchInFlight.wait`. A recall, a back-off, a stop and a cancel end a job that is
+waiting or missed, and leave one that is written alone.
 """
 
 import asyncio

@@ -67,8 +67,8 @@ def resend(
 ) -> tuple[int, list[str]]:
     """Have failed e-mails sent again, the oldest `limit` or all; return how many, and why others are not.
 
-    Commits in batches; raises TransactionManagementError inside a transaction, and MoreThanExpected where there are
-    more than `expected`.
+    Commits in batches; raises TransactionManagementError inside a transaction, and MoreEmailsThanExpected where there
+    are more than `expected`.
     """
     own_commits.refuse_transaction("resend")
     RESOLVE[Act.RESEND].allow(actor, why)
