@@ -4,6 +4,7 @@ The clock of the tests' server cannot be stepped. Instead everything is written 
 this process has read.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -13,6 +14,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
+from psycopg.types.range import TimestamptzRange
 
 from tests.integration.mail.shipments import ship
 from weir.postgres import statements
@@ -22,9 +24,10 @@ from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.maintenance import sweep
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
-from weir.workers.mail.sending import leases
+from weir.workers.mail.sending import leases, runner
 from weir.workers.processes.models import Process
 from weir.workers.recovery import watch
 from weir.workers.recovery.models import Recovery
@@ -199,16 +202,31 @@ def test_others_take_what_was_settled_for_granted() -> None:
     assert KnownTimeline.objects.get().steps == 1
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_statement_that_was_on_its_way_for_long_is_tried_once_more(
-    monkeypatch: pytest.MonkeyPatch, times: int
+@pytest.mark.parametrize("begin", [sweep.sweep, runner.send_due])
+def test_a_round_whose_first_statement_was_on_its_way_for_long_goes_on(
+    monkeypatch: pytest.MonkeyPatch, begin: Callable[[], object]
 ) -> None:
-    """It grants nothing, and is no step."""
+    late = come_late(monkeypatch, 1)
+    begin()
+    assert not late
+
+
+def come_late(monkeypatch: pytest.MonkeyPatch, times: int) -> list[TimestamptzRange]:
+    """Have so many statements reach PostgreSQL ten seconds late; returns those that are still to come."""
     slots.reserve(SITE)
     assert gate._memory.reading
     late = [steps.expected(gate._memory.reading, steps.now() - 10)] * times
     asked = statements._gate[0]._replace(clock=lambda: late.pop() if late else gate.clock())
     monkeypatch.setattr(statements, "_gate", [asked])
+    return late
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_statement_that_was_on_its_way_for_long_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It grants nothing, and is no step."""
+    late = come_late(monkeypatch, times)
     with nullcontext() if times == 1 else refused:
         slots.reserve(SITE)
     assert not late

@@ -98,7 +98,7 @@ CLOSE = Statement("close", row=Closed, commits=True)
 LOOK = Statement("look", row=Seen, commits=True, prepare=True)
 OPEN = Statement("open", returns=int, commits=False)
 RENEW = Statement("renew", commits=True)
-REQUIRE = Statement("require", commits=False, prepare=True)
+REQUIRE = Statement("require", commits=True, prepare=True)
 SETTLE_STEP = Statement("settle_step", returns=float, commits=False)
 TAKE_TIME = Statement("take_time", commits=False)
 
