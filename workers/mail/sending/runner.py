@@ -20,6 +20,7 @@ from threading import Lock
 from django.db import connections
 
 from weir.logs.loggers import get_logger
+from weir.postgres import own_commits
 from weir.postgres.timeline import gate
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.mail import addresses, renderings
@@ -61,10 +62,12 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
     that an operator has sent again. What is refused for now is tried again by later calls. If no relay can be reached,
     all go back as if they had not been tried, and the relays are left alone for a while.
 
-    Raises RuntimeError inside a transaction (a claim must be committed), and ValueError for a limit below 1.
+    Raises TransactionManagementError inside a transaction (a claim must be committed), and ValueError for a limit
+    below 1.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}.")
+    own_commits.refuse_transaction("send_due()")
     gate.require()  # before leases are judged by PostgreSQL's clock
     leases.take_back_abandoned()
     holds.expire()
