@@ -96,7 +96,10 @@ def test_its_way_is_a_line_in_time_as_far_as_it_is_known() -> None:
     steps = {step["what"]: step for step in json.loads(told(page, "--json"))["way"]}
     assert list(steps) == ["queued", "due", "reserved", "slot", "on_done"]
     assert (steps["slot"]["expected"], steps["reserved"]["expected"]) == (True, False)
-    Slot.objects.update(start_time=database_now())
+    now = database_now()
+    Slot.objects.update(
+        start_time=now, use_until=now + timedelta(minutes=1)
+    )  # however long this process is kept waiting
     [job] = claim([page])
     assert "claimed" in {step["what"] for step in json.loads(told(page, "--json"))["way"]}
     answer = Answer(job=job, status_code=200, headers=(), body=b"page", lateness_ms=1.5, elapsed_ms=20.0)
