@@ -172,7 +172,7 @@ class GuardedResolver:
         """Begin a look-up that has its share. Only it itself calls this."""
         loop = asyncio.get_running_loop()
         lookup.began_at = loop.time()
-        lookup.timer = loop.call_later(SLOW * self._timeout_s, self._slow, lookup)
+        lookup.timer = loop.call_at(lookup.began_at + SLOW * self._timeout_s, self._slow, lookup, lookup.began_at)
         try:
             found = asyncio.wrap_future(self._threads.submit(_ask, lookup.host))
         except RuntimeError as error:  # the system starts no more threads, or the resolver is closed
@@ -180,9 +180,10 @@ class GuardedResolver:
             found.set_exception(NotLookedUp(str(error)))
         found.add_done_callback(partial(self._ended, lookup))
 
-    def _slow(self, lookup: Lookup) -> None:
+    def _slow(self, lookup: Lookup, began_at: float) -> None:
         lookup.is_slow = True
-        lookup.timer = asyncio.get_running_loop().call_later((1 - SLOW) * self._timeout_s, self._overdue, lookup)
+        # At its deadline, also where the loop was late for this: no fetch's wait for it ends before.
+        lookup.timer = asyncio.get_running_loop().call_at(began_at + self._timeout_s, self._overdue, lookup)
         self._shares.slow(lookup)
 
     def _overdue(self, lookup: Lookup) -> None:
