@@ -141,7 +141,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
             release(*ids)
             unreserve(ids)
             site = host
-        elif (wait_s := _wait_s(site, count)) is None:
+        elif (wait_s := wait_at(site, count)) is None:
             site = _covered_or_created(site)
         elif wait_s > max_wait:
             raise SlotTooFar(site, wait_s)
@@ -229,13 +229,13 @@ def estimate(site: str) -> float:
     Reserves nothing; 0 for an idle or unknown site.
     """
     site = site_names.canonical(site)
-    wait_s = _wait_s(site, 1)
+    wait_s = wait_at(site, 1)
     if wait_s is None and (known := known_sites({site})):
-        wait_s = _wait_s(known[site].name, 1)
+        wait_s = wait_at(known[site].name, 1)
     return wait_s or 0.0
 
 
-def _wait_s(site: str, count: int) -> float | None:
+def wait_at(site: str, count: int = 1) -> float | None:
     """Return the seconds until a reservation at the site of this name would start; None where there is none."""
     parameters = {
         "site": site,

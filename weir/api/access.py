@@ -1,13 +1,14 @@
 """Who asks, and whether they may: a bearer token, its rate, and its scopes. There are no cookies.
 
 1. The secret is looked up by its hash. It must not have expired, by the database's clock, and must not be revoked.
-2. The request takes a slot of the token's site, as every request to a site does: no two processes give the same one.
+2. The request is let in at the rate of the token's site, over all web processes.
 3. The token must have the scope that the operation takes.
 
 `project.front` has read the body by then, of a request with an Authorization header; nothing has parsed it.
 """
 
 import math
+import time
 from datetime import timedelta
 from typing import Final
 
@@ -19,8 +20,8 @@ from ninja.security import HttpBearer
 from weir.api.http.problems import NOT_PERMITTED, TOO_MANY_REQUESTS, UNAUTHENTICATED, Problem
 from weir.api.tokens import secret as secrets
 from weir.api.tokens.models import Token
+from weir.ratelimit.admission import admit
 from weir.ratelimit.slots import SlotTooFar
-from weir.ratelimit.throttle import throttle
 from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door
 
@@ -41,7 +42,7 @@ class Bearer(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> Token:  # noqa: ARG002  ninja's signature
         """Return the token whose secret was sent. Raises Problem."""
         found = _known(token)
-        _take_slot(found)
+        _admit(found)
         if self.scope not in found.scopes:
             raise Problem(NOT_PERMITTED, f"The token lacks the scope {self.scope}.")
         return found
@@ -72,10 +73,9 @@ def _known(secret: str) -> Token:
     return token
 
 
-def _take_slot(token: Token) -> None:
+def _admit(token: Token) -> None:
     try:
-        with throttle(token.site, MOST_WAIT_S):
-            pass
+        time.sleep(admit(token.site, MOST_WAIT_S))
     except SlotTooFar as error:
         wait_s = LONGEST_RETRY_S if error.retry_after == math.inf else min(LONGEST_RETRY_S, error.retry_after)
         headers = {"Retry-After": str(max(1, math.ceil(wait_s)))}

@@ -20,7 +20,7 @@ from tests.integration.conftest import Eventually, InThreads, WaitersOf, claim, 
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take, wait_s
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
-from weir.ratelimit import slots
+from weir.ratelimit import admission, slots
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.sites import known_sites
 from weir.ratelimit.slots import Reservation
@@ -148,6 +148,7 @@ PREPARED: dict[str, Callable[[], Call]] = {
     "reserve": lambda: partial(slots.reserve, SITE, max_wait=DAY),
     "take_given_back": taking_given_back,
     "estimate": lambda: partial(slots.estimate, SITE),
+    "admit": lambda: partial(admission.admit, SITE, 30.0),
     "confirm": confirming,
     "hand_back": handing_back,
     "unreserve": unreserving,

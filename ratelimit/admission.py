@@ -1,0 +1,29 @@
+"""Admission: requests that programs make of Weir, let in at a site's rate.
+
+What Weir starts itself is counted when it is written (weir.ratelimit.slots). What comes to Weir is counted when
+PostgreSQL lets it in: there is no slot that a process holds, could use too late, or has to give back.
+"""
+
+from weir.postgres.statements import Statement
+from weir.ratelimit import site_names, slots
+from weir.ratelimit.sites import create_sites
+
+ADMIT = Statement("admit", returns=float, commits=True, prepare=True)
+
+
+def admit(site: str, max_wait: float) -> float:
+    """Let one request in; returns the seconds, `max_wait` at most, for which it is to be held up.
+
+    However many processes ask at once, the site's rate and burst hold. A missing site is created at the default rate.
+    Commits by itself. Raises SlotTooFar where the wait would be longer (nothing is counted then), ValueError for a
+    `max_wait` outside 0 to 100 years, and TransactionManagementError inside a transaction.
+    """
+    slots.check_max_wait(max_wait)
+    site = site_names.canonical(site)
+    while not (waits := ADMIT(site=site, max_wait=max_wait)):
+        next_s = slots.wait_at(site)
+        if next_s is None:
+            create_sites([site])
+        elif next_s > max_wait:
+            raise slots.SlotTooFar(site, next_s)
+    return waits[0]
