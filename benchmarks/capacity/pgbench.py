@@ -18,17 +18,17 @@ import psutil
 from benchmarks import database
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.workers.fetches.fetcher.recall_watcher import PERIOD, WINDOW
-from weir.workers.processes.presence import GAP_S, TURN_EVERY_S
+from weir.workers.processes.presence import GAP_S, HEARTBEAT_EVERY_S
 
 CONNECTIONS: Final = 8
-_KNOWN: Final = {"known_number": "0", "clock": "'[2000-01-01,2100-01-01)'"}
+_KNOWN: Final = {"known_generation": "0", "clock": "'[2000-01-01,2100-01-01)'"}
 _STATE: Final = {"holds": "100", "round_trip": "0", "stops": "false"}
-_TURN: Final = {"process": ":process", "ago": "0", "gap": str(GAP_S), **_STATE}
+_HEARTBEAT: Final = {"process": ":process", "ago": "0", "gap": str(GAP_S), **_STATE}
 # The statements of a fetcher: package, file, parameters, and how many a second.
 ASKED: Final[tuple[tuple[str, str, Mapping[str, str], float], ...]] = (
     ("weir.ratelimit", "recalls", {**_KNOWN, "window": str(WINDOW)}, 1 / PERIOD),
-    ("weir.workers.processes", "turn", _TURN, 1 / TURN_EVERY_S),
-    ("weir.postgres.timeline", "look", {"known": "0", "every": "1"}, 1 / TURN_EVERY_S),
+    ("weir.workers.processes", "heartbeat", _HEARTBEAT, 1 / HEARTBEAT_EVERY_S),
+    ("weir.postgres.timeline", "look", {"known": "0", "every": "1"}, 1 / HEARTBEAT_EVERY_S),
 )
 A_FETCHER_S: Final = sum(asked[-1] for asked in ASKED)
 _SAID: Final = {
@@ -66,7 +66,9 @@ class Asking:
 @contextmanager
 def running(folder: Path, postgresql: int, fetchers: int, lasts_s: float) -> Iterator[Asking]:
     """Ask what so many fetchers ask; their rows have the ids 1 to `fetchers`."""
-    scripts = [f"--file={script(folder, *asked[:3], fetchers)}@{round(asked[-1] * TURN_EVERY_S)}" for asked in ASKED]
+    scripts = [
+        f"--file={script(folder, *asked[:3], fetchers)}@{round(asked[-1] * HEARTBEAT_EVERY_S)}" for asked in ASKED
+    ]
     to = database.parameters()
     command = [
         str(Path(psutil.Process(postgresql).exe()).with_name("pgbench")),

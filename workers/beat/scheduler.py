@@ -97,7 +97,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._each_tick()
         if not self._is_stuck:
             self._presence.show_life()
-            self._presence.turn(holds=int(self._has_lease))
+            self._presence.heartbeat(holds=int(self._has_lease))
         try:
             if not self._holds_lease():
                 return STANDBY

@@ -9,7 +9,7 @@ from weir.conf.checks import register
 from weir.workers import broker_link
 
 # What `weir.celery.integrate` adds to an app's workers: by its name, as it needs loaded apps.
-STEP: Final = "weir.workers.processes.turning:Turning"
+STEP: Final = "weir.workers.processes.worker_heartbeat:WorkerHeartbeat"
 
 
 @register()

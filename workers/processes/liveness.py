@@ -1,8 +1,8 @@
 """A file that shows that this process' loop turns: for what restarts processes, and asks no server.
 
-Its time is that of the last turn, and its name is the process'. It is touched whether or not PostgreSQL and the broker
-are there, as a restart helps neither. A process that ends in order removes it; that of a killed one grows old, until
-the next of its name touches it.
+Its time is that of the last heartbeat, and its name is the process'. It is touched whether or not PostgreSQL and the
+broker are there, as a restart helps neither. A process that ends in order removes it; that of a killed one grows old,
+until the next of its name touches it.
 """
 
 import time
@@ -28,7 +28,7 @@ class LivenessFile:
     _has_failed: bool = False
 
     def touch(self) -> None:
-        """Note a turn of the loop, once in two seconds."""
+        """Note a heartbeat, once in two seconds."""
         now = time.monotonic()
         if self._has_ended or now < self._touched_at + EVERY_S or not settings.WEIR_LIVENESS_DIR:
             return

@@ -5,9 +5,9 @@ from django.db.models.functions import Now
 
 
 class Process(models.Model):
-    """A process that works, or a beat in one. The loop that does the work writes its row, every two seconds: a turn.
+    """A process that works, or a beat in one. The loop that does the work writes its heartbeat here every two seconds.
 
-    A row is deleted when its process ends in order, and an hour after its last turn. Ids are never used again.
+    A row is deleted when its process ends in order, and an hour after its last heartbeat. Ids are never used again.
     """
 
     kind = models.CharField(

@@ -1,7 +1,7 @@
-"""This process' row in the table of processes, which says that its loop turns.
+"""This process' row in the table of processes, and the heartbeat that it writes there.
 
-The loop that does the work notes each turn, or a thread on its behalf that knows when the loop last turned: a process
-that is frozen, or whose loop hangs, writes nothing new, and `status` tells after SILENT_AFTER_S. A process that cannot
+The loop that does the work writes it, or a thread on its behalf that knows when the loop last turned: a process that is
+frozen, or whose loop hangs, writes none, and `status` tells after SILENT_AFTER_S. A process that cannot
 reach PostgreSQL looks the same, and does no work either.
 """
 
@@ -25,26 +25,26 @@ from weir.workers.recovery import watch
 
 log = get_logger(__name__)
 
-TURN_EVERY_S: Final = 2.0
-GAP_S: Final = 5.0  # between two turns: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
+HEARTBEAT_EVERY_S: Final = 2.0
+GAP_S: Final = 5.0  # between two heartbeats: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
 
 # Each returns the id of the row that was written, or deleted.
 BEGIN = Statement("begin", returns=int, commits=True, prepare=True)
 END = Statement("end", returns=int, commits=True, prepare=True)
-TURN = Statement("turn", returns=int, commits=True, prepare=True)
+HEARTBEAT = Statement("heartbeat", returns=int, commits=True, prepare=True)
 
 
 @dataclass(kw_only=True)
 class Presence:
     """The row of one loop: a worker's or a fetcher's, or that of beat, which may be in the process of a worker.
 
-    Thread-safe. Nothing raises: where PostgreSQL is away, the next turn is noted.
+    Thread-safe. Nothing raises: where PostgreSQL is away, the next heartbeat is noted.
     """
 
     kind: str
     name: str
     id: int | None = None
-    is_handed_over: bool = False  # to a loop that a worker started for its work: it notes the turns from now on
+    is_handed_over: bool = False  # to a loop that a worker started for its work: it sends the heartbeats from now on
     _noted_at: float = float("-inf")  # of time.monotonic()
     _has_ended: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -57,17 +57,17 @@ class Presence:
         """Touch the process' file; for the loop that does the work, which waits for no server meanwhile."""
         self._file.touch()
 
-    def turn(self, *, holds: int, ago_s: float = 0.0) -> None:
-        """Note that the loop turned `ago_s` ago; does nothing where a turn was noted less than two seconds ago."""
+    def heartbeat(self, *, holds: int, ago_s: float = 0.0) -> None:
+        """Note that the loop turned `ago_s` ago; does nothing where that was noted less than two seconds ago."""
         with self._lock:
-            if self._has_ended or time.monotonic() < self._noted_at + TURN_EVERY_S:
+            if self._has_ended or time.monotonic() < self._noted_at + HEARTBEAT_EVERY_S:
                 return
             self._noted_at = time.monotonic()
             self._note(holds, ago_s)
             self._look_at_history()
 
     def stop(self, *, holds: int) -> None:
-        """Note that this process was asked to end; it goes on to turn while it ends what it holds."""
+        """Note that this process was asked to end; its heartbeat goes on while it ends what it holds."""
         with self._lock:
             self._note(holds, 0.0, stops=True)
 
@@ -82,7 +82,7 @@ class Presence:
     def _note(self, holds: int, ago_s: float, *, stops: bool = False) -> None:
         state = {"holds": holds, "round_trip": round_trips.of_process.expected_s()}
         if self.id is not None:
-            self.id = self._try(TURN, **state, process=self.id, ago=ago_s, gap=GAP_S, stops=stops)
+            self.id = self._try(HEARTBEAT, **state, process=self.id, ago=ago_s, gap=GAP_S, stops=stops)
         if self.id is None and not stops:
             process = {"kind": self.kind, "name": self.name, "host": host(), "pid": os.getpid()}
             self.id = self._try(BEGIN, **state, **process, version=_version())
@@ -99,7 +99,7 @@ class Presence:
         try:
             ids = statement(**parameters)
         except Error as error:
-            log.warning("turn_not_noted", error=str(error))
+            log.warning("heartbeat_not_noted", error=str(error))
             sessions.leave(connection)
             return self.id
         return ids[0] if ids else None
@@ -109,7 +109,7 @@ _presence: Presence | None = None
 
 
 def begin(kind: str, name: str) -> Presence:
-    """Make the presence of this process, a worker; its row is written by its first turn."""
+    """Make the presence of this process, a worker; its row is written by its first heartbeat."""
     global _presence  # noqa: PLW0603  one for each process is what this function is for
     _presence = Presence(kind=kind, name=name)
     return _presence

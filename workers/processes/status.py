@@ -13,12 +13,12 @@ from weir.postgres.statements import Statement
 from weir.workers.processes import kinds
 from weir.workers.processes.presence import GAP_S
 
-SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a frozen process is known within ten seconds
+SILENT_AFTER_S: Final = 8.0  # without a heartbeat: four are missing. So a frozen process is known within ten seconds
 # Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
 # back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (5 s), and a new one.
 WITNESS_AFTER_S: Final = 20.0
 FORGOTTEN_AFTER_S: Final = 3_600.0
-FAR_FOR_S: Final = 30.0  # after its last turn, the round trips of a process do not count any more
+FAR_FOR_S: Final = 30.0  # after its last heartbeat, the round trips of a process do not count any more
 BATCH: Final = 1_000
 
 
@@ -35,8 +35,8 @@ class ProcessStatus(NamedTuple):
     started_at: datetime
     turned_at: datetime
     age_s: float
-    silent_s: float  # since its last turn
-    is_lost: bool  # it is silent, though it could have turned
+    silent_s: float  # since its last heartbeat
+    is_lost: bool  # it is silent, though it could have had a heartbeat
     state: str  # alive | stopping | silent | gone
 
     @property
@@ -78,5 +78,5 @@ def longest_round_trip_s() -> float:
 
 
 def purge() -> int:
-    """Delete the rows of processes that have made no turn for an hour; returns how many."""
+    """Delete the rows of processes that have had no heartbeat for an hour; returns how many."""
     return batches.delete(PURGE, batch=BATCH, older_than=FORGOTTEN_AFTER_S)

@@ -1,4 +1,4 @@
-"""What becomes of the turns of processes where PostgreSQL's clock was stepped."""
+"""What becomes of the heartbeats of processes where PostgreSQL's clock was stepped."""
 
 from datetime import timedelta
 
@@ -8,5 +8,5 @@ STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
-    """Put the times of the last turns right; in the caller's transaction."""
+    """Put the times of the last heartbeats right; in the caller's transaction."""
     STEP(step=step)

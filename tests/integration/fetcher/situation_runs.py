@@ -791,7 +791,7 @@ def start_process(name: str, slots: Iterable[int]) -> Forked:
 
 
 def lose(name: str, slots: Iterable[int]) -> list[str]:
-    """Have a process make no turn for long, while another one does, and its runs be over; have sweep look."""
+    """Have a process write no heartbeat for long, while another one does, and its runs be over; have sweep look."""
     now = database_now()
     long_ago = now - timedelta(seconds=100)
     Process.objects.filter(name=name).update(turned_at=now - timedelta(seconds=SILENT_AFTER_S + 0.1))

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def known(name: str, *, pid: int = 7, silent_s: float = 1, host: str | None = None) -> None:
-    """Have a process of this host, whose last turn was so long ago."""
+    """Have a process of this host, whose last heartbeat was so long ago."""
     now, host = database_now(), host or presence.host()
     turned_at = now - timedelta(seconds=silent_s)
     kind = name.partition(".")[0]
@@ -57,7 +57,7 @@ def test_the_list_says_how_each_process_does() -> None:
 
 
 def test_json_has_a_row_for_each_process() -> None:
-    """With the times of its start and of its last turn."""
+    """With the times of its start and of its last heartbeat."""
     known("beat", pid=5, silent_s=60)
     text, status = listed("--json")
     [process] = json.loads(text)
@@ -82,7 +82,7 @@ def test_a_probe_names_its_process_in_one_of_several_ways(name: str) -> None:
     known("fetcher.3", pid=73, silent_s=60, host="elsewhere")
     assert "is alive" in asked(name)
     Process.objects.update(turned_at=database_now() - timedelta(seconds=60))
-    with pytest.raises(CommandError, match="has made no turn for 60 s"):
+    with pytest.raises(CommandError, match="has had no heartbeat for 60 s"):
         asked(name)
 
 

@@ -21,7 +21,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
     return tmp_path / "weir" / "alive"
 
 
-def test_a_turn_touches_the_file_of_the_process(folder: Path) -> None:
+def test_a_heartbeat_touches_the_file_of_the_process(folder: Path) -> None:
     """At most once in two seconds; the folder is created."""
     file = LivenessFile(name="fetcher/1@host")
     file.touch()
@@ -35,7 +35,7 @@ def test_a_turn_touches_the_file_of_the_process(folder: Path) -> None:
 
 
 def test_a_process_that_ends_in_order_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn that comes after it brings none back, however much later."""
+    """A heartbeat that comes after it brings none back, however much later."""
     monkeypatch.setattr(liveness, "EVERY_S", 0.0)
     known = Presence(kind="worker", name="worker@host")
     known.show_life()

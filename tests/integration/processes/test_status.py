@@ -27,7 +27,7 @@ LONG = 1_000.0
 def known(
     name: str, *, silent_s: float, steady_s: float = LONG, stops: bool = False, round_trip_s: float = 0.0
 ) -> Process:
-    """Have a process whose last turn was so long ago, and that had no gap for so long before now."""
+    """Have a process whose last heartbeat was so long ago, and that had no gap for so long before now."""
     now = database_now()
     return Process.objects.create(
         kind="fetcher",
@@ -42,14 +42,14 @@ def known(
     )
 
 
-# What the others' last turns and times without a gap say about a process that makes no turn.
+# What the others' last heartbeats and times without a gap say about a process that has none.
 WITNESSES: Mapping[str, tuple[list[tuple[float, float]], bool]] = {
     "another process has made its turns all the time": ([(1, LONG)], True),
     "one of several has": ([(1, 2), (SILENT_AFTER_S + 1, LONG), (1, WITNESS_AFTER_S + 1)], True),
     "there is no other": ([], False),
     "all are silent: nobody ran, or PostgreSQL was away": ([(SILENT_AFTER_S + 1, LONG)], False),
-    "PostgreSQL has just come back: the first turn after a gap": ([(0.1, 0.1)], False),
-    "the others have not turned for long enough since": ([(1, WITNESS_AFTER_S - 2)], False),
+    "PostgreSQL has just come back: the first heartbeat after a gap": ([(0.1, 0.1)], False),
+    "the others have had none for long enough since": ([(1, WITNESS_AFTER_S - 2)], False),
     "the only witness is late itself": ([(GAP_S + 1, LONG)], False),
 }
 

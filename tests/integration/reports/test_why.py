@@ -35,7 +35,7 @@ PAGE = f"http://{SITE}/page"
 
 
 def process(kind: str, silent_s: float = 0.0) -> Process:
-    """Have a process of this kind, whose last turn was so long ago."""
+    """Have a process of this kind, whose last heartbeat was so long ago."""
     turned_at = database_now() - timedelta(seconds=silent_s)
     return Process.objects.create(kind=kind, name=f"{kind}@host", host="host", pid=7, turned_at=turned_at)
 

@@ -169,7 +169,7 @@ class Fetcher:
         """Tell PostgreSQL when the loop last turned: by the recall watcher, as the loop never waits for PostgreSQL."""
         if known := presence.of_this_process():
             known.is_handed_over = True  # the worker's own loop only brings messages
-            known.turn(holds=self._held, ago_s=max(0.0, time.monotonic() - self._loop_part.turned_at))
+            known.heartbeat(holds=self._held, ago_s=max(0.0, time.monotonic() - self._loop_part.turned_at))
 
     def _on_loop(self, do: Callable[..., None], *arguments: object) -> None:
         """Have `do` called on the loop; an error in it ends the process: the loop itself would only log it."""

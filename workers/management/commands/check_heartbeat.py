@@ -12,7 +12,7 @@ class Command(ExactCommand):
     help = (
         "Exit 0 if a worker of the queue ran its scheduled heartbeat lately, else 1: success proves that beat, the "
         "broker, a worker and PostgreSQL work together; failure, that one of them does not. With --process, exit 1 if "
-        f"that process is not known, or its own loop has made no turn for {SILENT_AFTER_S:g} seconds; 0 if it has, "
+        f"that process is not known, or its own loop has had no heartbeat for {SILENT_AFTER_S:g} seconds; 0 if it has, "
         "if it is about to end, and if PostgreSQL does not answer: nobody can tell then, and a restart would not help."
     )
     requires_system_checks: list[str] = []  # it runs every minute, and should cost little
@@ -50,7 +50,7 @@ class Command(ExactCommand):
             raise CommandError(f"No process {wanted} is known here: `manage.py processes` lists all.")
         for known in found:
             if known.state == "silent":
-                raise CommandError(f"{known.name} (pid {known.pid}) has made no turn for {known.silent_s:.0f} s.")
+                raise CommandError(f"{known.name} (pid {known.pid}) has had no heartbeat for {known.silent_s:.0f} s.")
         self.stdout.write(f"{', '.join(f'{known.name} (pid {known.pid}) is {known.state}' for known in found)}.")
 
 

@@ -1,5 +1,5 @@
--- Delete the rows of processes that made no turn for longer than `older_than` seconds. A process that lives gets a new
--- row with its next turn.
+-- Delete the rows of processes that had no heartbeat for longer than `older_than` seconds. A process that lives gets a new
+-- row with its next heartbeat.
 WITH old AS MATERIALIZED (
     SELECT id
     FROM weir_processes_process

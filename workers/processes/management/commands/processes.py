@@ -8,14 +8,14 @@ from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
-COLUMNS = ("name", "kind", "pid", "version", "up", "last turn", "holds", "state")
+COLUMNS = ("name", "kind", "pid", "version", "up", "last heartbeat", "holds", "state")
 NOT_WELL = 1  # the exit status
 
 
 class Command(ExactCommand):
     help = (
         f"List Weir's processes on all hosts, and whether each goes on. A process is silent {SILENT_AFTER_S:g} seconds "
-        "after the last turn of its own loop: it is frozen, dead, or cut off from PostgreSQL. "
+        "after the last heartbeat of its own loop: it is frozen, dead, or cut off from PostgreSQL. "
         "Exit status: 0; 1 when one is silent, or none is known."
     )
     requires_system_checks: list[str] = []
@@ -43,7 +43,7 @@ def _as_data(process: ProcessStatus) -> dict[str, object]:
 
 
 def _as_text(known: list[ProcessStatus]) -> str:
-    table = terminal.table(*COLUMNS, numbers={"pid", "up", "last turn", "holds"})
+    table = terminal.table(*COLUMNS, numbers={"pid", "up", "last heartbeat", "holds"})
     for process in known:
         table.add_row(
             terminal.printable(process.name),

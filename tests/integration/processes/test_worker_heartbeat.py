@@ -1,4 +1,4 @@
-"""Who makes the turns of a worker."""
+"""Who writes the heartbeat of a worker."""
 
 import threading
 from types import SimpleNamespace
@@ -7,34 +7,34 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import Eventually
-from weir.workers.processes import presence, turning
+from weir.workers.processes import presence, worker_heartbeat
 from weir.workers.processes.models import Process
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_pool_of_greenlets_has_one_session_for_all_turns(
+def test_a_pool_of_greenlets_has_one_session_for_all_heartbeats(
     eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its timer makes a greenlet for each call, with a session of its own, which nobody closes: a turn, a session."""
+    """Its timer makes a greenlet for each call, whose own session would stay open: one more with each heartbeat."""
     ends, callers = threading.Event(), set()
-    monkeypatch.setattr(turning, "_ends", ends)
+    monkeypatch.setattr(worker_heartbeat, "_ends", ends)
     monkeypatch.setattr(presence, "_presence", None)
-    monkeypatch.setattr(presence, "TURN_EVERY_S", 0.1)
-    noted = turning._note
+    monkeypatch.setattr(presence, "HEARTBEAT_EVERY_S", 0.1)
+    noted = worker_heartbeat._note
 
     def note(known: presence.Presence) -> None:
         callers.add(threading.current_thread().name)
         noted(known)
 
-    monkeypatch.setattr(turning, "_note", note)
+    monkeypatch.setattr(worker_heartbeat, "_note", note)
     worker = _worker(SimpleNamespace(call_repeatedly=_each_in_a_thread_of_its_own(ends)))
     try:
-        turning.Turning(None).start(worker)
+        worker_heartbeat.WorkerHeartbeat(None).start(worker)
         began_at = Process.objects.get().turned_at
-        turns = Process.objects.filter(turned_at__gt=began_at)
-        eventually(turns.exists, "a turn")
-        later = Process.objects.filter(turned_at__gt=turns.get().turned_at)
-        eventually(later.exists, "another turn")
+        beats = Process.objects.filter(turned_at__gt=began_at)
+        eventually(beats.exists, "a heartbeat")
+        later = Process.objects.filter(turned_at__gt=beats.get().turned_at)
+        eventually(later.exists, "another heartbeat")
         assert len(callers) == 1
     finally:
         ends.set()
@@ -43,14 +43,14 @@ def test_a_pool_of_greenlets_has_one_session_for_all_turns(
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_that_ends_at_once_leaves_nothing(eventually: Eventually, monkeypatch: pytest.MonkeyPatch) -> None:
     """No row, and no thread with a session: a test's database could not be dropped (`celery.contrib.testing`)."""
-    monkeypatch.setattr(turning, "_ends", threading.Event())
+    monkeypatch.setattr(worker_heartbeat, "_ends", threading.Event())
     monkeypatch.setattr(presence, "_presence", None)
-    step, worker = turning.Turning(None), _worker(SimpleNamespace())
+    step, worker = worker_heartbeat.WorkerHeartbeat(None), _worker(SimpleNamespace())
     step.start(worker)
     assert Process.objects.exists()
     step.terminate(worker)
     assert not Process.objects.exists()
-    eventually(lambda: not any(thread.name == "turning" for thread in threading.enumerate()), "the thread to end")
+    eventually(lambda: not any(thread.name == "heartbeat" for thread in threading.enumerate()), "the thread to end")
 
 
 def _worker(timer: SimpleNamespace) -> Any:

@@ -1,10 +1,10 @@
-"""The turns of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
+"""The heartbeat of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
 
 The loop turns no more while the worker stops, and waits for its pool; nor while it waits for a broker that is away. In
-neither case is it frozen, or would a restart help. So a thread makes the turns meanwhile.
+neither case is it frozen, or would a restart help. So a thread writes the heartbeat meanwhile.
 
 Where the pool is one of greenlets, each call of the timer is a greenlet of its own, whose session with PostgreSQL would
-stay. All of them, and that thread, have one loop, which holds up all alike: so there the thread makes all turns.
+stay. All of them, and that thread, have one loop, which holds up all alike: so there the thread writes all heartbeats.
 """
 
 import threading
@@ -30,8 +30,8 @@ WAITS: Final[dict[str, Any]] = {
 }
 
 
-class Turning(bootsteps.StartStopStep):
-    """Notes the turns of a worker's loop, until a fetcher in this process notes those of its own."""
+class WorkerHeartbeat(bootsteps.StartStopStep):
+    """Writes the heartbeat of a worker's loop, until a fetcher in this process writes that of its own."""
 
     requires = ("celery.worker.components:Timer", "celery.worker.components:Pool")
 
@@ -48,12 +48,12 @@ class Turning(bootsteps.StartStopStep):
     def start(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
         """Make the worker known. Its pool has forked its children: they do not have this connection."""
         known = presence.begin(kinds.of_queues(worker.app.amqp.queues.consume_from), worker.hostname)
-        known.turn(holds=0)
+        known.heartbeat(holds=0)
         _ends.clear()  # of a worker before, which a test has started in this process
         self._is_green = worker.pool.is_green
         if not self._is_green:
-            self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, self._turn, (known,))
-        threading.Thread(target=self._turn_instead, args=(worker, known), name="turning", daemon=True).start()
+            self._timer = worker.timer.call_repeatedly(presence.HEARTBEAT_EVERY_S, self._beat, (known,))
+        threading.Thread(target=self._beat_instead, args=(worker, known), name="heartbeat", daemon=True).start()
 
     def close(self, _worker: Any) -> None:  # noqa: ANN401  as above
         """Say that the worker stops. Called before any step does, which wait for the broker and for the pool."""
@@ -67,13 +67,13 @@ class Turning(bootsteps.StartStopStep):
         """Forget the worker, which ends at once: Celery sends no signal then. Tests end one so, and go on."""
         _end()
 
-    def _turn(self, known: presence.Presence) -> None:
+    def _beat(self, known: presence.Presence) -> None:
         self._turned_at = time.monotonic()
         _note(known)
 
-    def _turn_instead(self, worker: Any, known: presence.Presence) -> None:  # noqa: ANN401  as above
-        while not _ends.wait(presence.TURN_EVERY_S):
-            is_late = time.monotonic() > self._turned_at + 2 * presence.TURN_EVERY_S
+    def _beat_instead(self, worker: Any, known: presence.Presence) -> None:  # noqa: ANN401  as above
+        while not _ends.wait(presence.HEARTBEAT_EVERY_S):
+            is_late = time.monotonic() > self._turned_at + 2 * presence.HEARTBEAT_EVERY_S
             if (
                 self._is_green
                 or self._stops
@@ -93,7 +93,7 @@ def _note(known: presence.Presence) -> None:
         connection.close()  # as above
     else:
         known.show_life()
-        known.turn(holds=len(state.active_requests))
+        known.heartbeat(holds=len(state.active_requests))
 
 
 def _broker_answers() -> bool:
