@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from django.db import connection, transaction
 
-GATE: dict[str, object] = {"known_number": 0, "clock": None}  # of a database that never forgot
+GATE: dict[str, object] = {"known_generation": 0, "clock": None}  # of a database that never forgot
 INDEXES = """
     SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
     WHERE indrelid = %s::regclass AND NOT indisunique

@@ -15,7 +15,7 @@
 WITH redis AS (
     SELECT
         EXISTS (SELECT FROM weir_notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s)
-            AND weir_timeline_is_same(%(known_number)s::bigint) AS is_known,
+            AND weir_timeline_is_same(%(known_generation)s::bigint) AS is_known,
         EXISTS (SELECT FROM weir_notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_passed
 )
 SELECT

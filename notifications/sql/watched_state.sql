@@ -7,7 +7,7 @@ WITH doubts AS MATERIALIZED (
     SELECT user_id, marked_by FROM weir_notifications_readmark ORDER BY marked_at LIMIT %(most)s + 1
 )
 SELECT CASE
-    WHEN trusted AND weir_timeline_is_same(%(known_number)s::bigint)
+    WHEN trusted AND weir_timeline_is_same(%(known_generation)s::bigint)
         AND (SELECT count(*) FROM doubts) <= %(most)s AND (SELECT count(*) FROM marks) <= %(most)s
     THEN concat_ws(
         ' ', incarnation, repaired_users,

@@ -9,4 +9,4 @@ CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)
     LIMIT 1
 ) AS site
 WHERE slot.id = ANY(%(slots)s) AND slot.id > site.recalled_slot AND NOT pg_is_in_recovery()
-    AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+    AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate

@@ -5,7 +5,7 @@
 SELECT
     0::bigint AS site_id, statement_timestamp() AS at, NULL::bigint AS last_slot, NULL::bigint AS passed_on,
     pg_is_in_recovery() AS is_standby
-WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+WHERE (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
 UNION ALL
 SELECT id, recalled_at, recalled_slot, NULL, false
 FROM weir_ratelimit_site

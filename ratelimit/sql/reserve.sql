@@ -29,7 +29,7 @@ WITH reserved AS (
             LIMIT 1
         )
     ])
-        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
         AND greatest(
             site.next_start - weir_ratelimit_tolerance(site.burst, site.effective_interval),
             site.paused_until, site.backed_off_until

@@ -18,7 +18,7 @@ WITH site AS MATERIALIZED (
         SELECT slot.id
         FROM site
         JOIN weir_ratelimit_slot AS slot ON slot.site_id = site.id
-        WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        WHERE (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
             AND weir_ratelimit_may_be_taken(
                 slot,

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from tests.rooms import statement
 
-KNOWN: dict[str, object] = {"known_number": 0, "clock": None}  # for the gate (weir/postgres/timeline/gate.py)
+KNOWN: dict[str, object] = {"known_generation": 0, "clock": None}  # for the gate (weir/postgres/timeline/gate.py)
 
 
 def plan_of(room: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:

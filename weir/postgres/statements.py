@@ -30,7 +30,7 @@ Row = TypeVar("Row")
 Returned = TypeVar("Returned")
 
 # The parameters that a statement has which asks the gate.
-_KNOWN_NUMBER: Final = "%(known_number)s"
+_KNOWN_GENERATION: Final = "%(known_generation)s"
 _CLOCK: Final = "%(clock)s"
 # A text in quotes, or what says nothing to PostgreSQL: comments, line breaks, indents.
 _QUOTED_OR_BLANK: Final = re.compile(r"""('[^']*'|"[^"]*")|\s*(?:--[^\n]*\s*|\n\s*)+""")
@@ -89,7 +89,7 @@ class Statement(Generic[Returned]):
         self._is_value = returns is not None
         self._make: RowMaker[Any] = itemgetter(0) if self._is_value else row._make if row else tuple
         self._source = (folder / f"{name}.sql").read_text(encoding="utf-8")
-        self.asks_number = _KNOWN_NUMBER in self._source
+        self.asks_number = _KNOWN_GENERATION in self._source
         self.asks_clock = _CLOCK in self._source
 
     def __str__(self) -> str:
@@ -178,7 +178,7 @@ def execute(
         psycopg.Cursor(_raw(database), row_factory=statement.rows) as cursor,
     ):
         if statement.asks_number:
-            parameters = {**parameters, "known_number": _gate[0].known_number()}
+            parameters = {**parameters, "known_generation": _gate[0].known_generation()}
         if statement.asks_clock:
             parameters = {**parameters, "clock": clock}
         cursor.execute(statement.text, parameters, prepare=statement.prepare, binary=True)
@@ -218,7 +218,7 @@ def own_transaction() -> Iterator[Execute]:
 class GateParameters(NamedTuple):
     """What gives statements that ask the gate (weir/postgres/timeline/gate.py) their parameters."""
 
-    known_number: Callable[[], int]
+    known_generation: Callable[[], int]
     clock: Callable[[], object]  # what PostgreSQL's clock may say; asks PostgreSQL now and then
     read_clock: Callable[[], object]  # asks PostgreSQL now
 

@@ -57,8 +57,8 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
         emails += int(unknown or 0)
     with transaction.atomic(durable=True):
         done = Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=rested, emails=emails)
-        number = gate.open_gate(seen, went_back=True)
-    gate.remember(number)
+        generation = gate.open_gate(seen, went_back=True)
+    gate.remember(generation)
     gate.exchange()
     log.error("recovered", since=str(seen.numbered_at), sites=rested, emails=emails, reason=why)
     return done

@@ -12,7 +12,7 @@ def verdict(seen: Seen) -> str:
     at = f"{seen.numbered_at:%Y-%m-%d %H:%M:%S} UTC"
     if seen.is_copy:
         return f"This database is a copy of another one, made after {at}."
-    if seen.number < seen.known:
+    if seen.generation < seen.known:
         return f"PostgreSQL has forgotten what was committed after {at}: it was restored, or a standby was promoted."
     if seen.timeline == seen.actual_timeline:
         return ""

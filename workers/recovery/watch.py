@@ -48,7 +48,7 @@ def settle(who: str) -> None:
 
     Does nothing where another process does so.
     """
-    gate.exchange()  # before the look: others make the number grow, and what they have seen later proves nothing
+    gate.exchange()  # before the look: others make the generation grow, and what they have seen later proves nothing
     seen = gate.look()
     step_s = gate.step_s()
     if seen.is_known and not step_s:

@@ -14,24 +14,24 @@ MARK = Script("mark")
 UNKNOWN: Final = 0
 
 
-def exchange(number: int) -> int:
-    """Have Redis remember the number, and return the highest that any process has told it.
+def exchange(generation: int) -> int:
+    """Have Redis remember the generation, and return the highest that any process has told it.
 
     UNKNOWN where Redis is away, or does not answer in time.
     """
     was_open = connection.connection is not None
     try:
         with suppress(calls.RedisUnreachable):  # other warnings tell that
-            return remember(number)
+            return remember(generation)
         return UNKNOWN
     finally:
         if not was_open:  # of a thread that asked for the names of the keys, and ends
             connection.close()
 
 
-def remember(number: int) -> int:
-    """Remember the number, if it is the highest; return the highest that Redis knows, 0 where it knows none.
+def remember(generation: int) -> int:
+    """Remember the generation, if it is the highest; return the highest that Redis knows, 0 where it knows none.
 
     Raises calls.RedisUnreachable where Redis refuses, or does not answer in time.
     """
-    return int(calls.run(MARK, [keys().mark], [number]))
+    return int(calls.run(MARK, [keys().mark], [generation]))

@@ -236,7 +236,7 @@ def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwh
         "added_grace": 0.0,
         "most_slots": dispatching.ANY_NUMBER,
         "fewest": 4,
-        "known_number": 0,
+        "known_generation": 0,
         "clock": None,
     }
     statement = files("weir.workers.fetches").joinpath("sql", "dispatch.sql").read_text()

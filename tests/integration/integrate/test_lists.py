@@ -56,7 +56,7 @@ app.finalize()
 assert set(rows) <= set(app.tasks), set(rows) - set(app.tasks)
 from weir.postgres.timeline import gate
 from weir.workers.recovery import witness
-number = gate.look().number  # a higher one would have Redis testify that PostgreSQL has forgotten something
+number = gate.look().generation  # a higher one would have Redis testify that PostgreSQL has forgotten something
 assert witness.exchange(number) == number > 0  # also where notifications, whose link to Redis it is, are not installed
 call_command("weir_processes", small=True, stdout=(lines := StringIO()))
 print(json.dumps([rows, lines.getvalue().splitlines()]))

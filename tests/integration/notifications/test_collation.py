@@ -137,7 +137,7 @@ found["read whole"] = {
     "settle": read_whole(read_marks.SETTLE_MARKED, user="a", after=0, batch=10),
     "count": read_whole(drift.COUNT_UNREAD, users=array),
     "numbers": read_whole(
-        reading.UNREAD_NUMBERS, users=array, incarnation="", open_epoch=1, most_counted=10, known_number=0
+        reading.UNREAD_NUMBERS, users=array, incarnation="", open_epoch=1, most_counted=10, known_generation=0
     ),
 }
 print(json.dumps(found))

@@ -15,5 +15,5 @@ def _known_again(transactional_db: None) -> Iterator[None]:  # noqa: ARG001  mus
     gate.forget()
     yield
     gate.forget()
-    highest = max(KnownTimeline.objects.get().number, witness.exchange(witness.UNKNOWN))
-    KnownTimeline.objects.update(**{**right, "number": highest})
+    highest = max(KnownTimeline.objects.get().generation, witness.exchange(witness.UNKNOWN))
+    KnownTimeline.objects.update(**{**right, "generation": highest})

@@ -42,7 +42,7 @@ def _settled_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 def went_back() -> None:
     """Have Redis know more than PostgreSQL."""
     watch.look("test")
-    witness.exchange(KnownTimeline.objects.get().number + 5)
+    witness.exchange(KnownTimeline.objects.get().generation + 5)
     gate.forget()
 
 
@@ -60,7 +60,7 @@ def test_an_email_that_was_sent_is_not_due_by_the_clock_of_a_snapshot(mail: Mail
     reading = gate._memory.reading
     assert reading
     gate._memory.reading = reading._replace(database_s=reading.database_s + HOUR_S)
-    gate.remember(KnownTimeline.objects.get().number + 5)
+    gate.remember(KnownTimeline.objects.get().generation + 5)
     restore(email, next_attempt_at=email.next_attempt_at + timedelta(seconds=HOUR_S))
     for _ in range(3):  # the loss, the step, and whatever is left
         watch.settle("test")
@@ -176,7 +176,7 @@ def test_all_threads_wait_for_the_witness_where_the_process_was_idle(monkeypatch
     """As those of a fetcher that was frozen: the first one's question is not answered when the second one grants."""
     watch.look("test")
     slots.reserve("warm.test")
-    witness.exchange(KnownTimeline.objects.get().number + 50)
+    witness.exchange(KnownTimeline.objects.get().generation + 50)
     asked, answers, granted = threading.Event(), threading.Event(), []
     ask = gate._memory.witness
     assert ask

@@ -40,13 +40,13 @@ def promoted() -> None:
 
 
 def copied() -> None:
-    """Another cluster, as with a dump that was restored elsewhere, by processes that have seen no number yet."""
+    """Another cluster, as with a dump that was restored elsewhere, by processes that have seen no generation yet."""
     KnownTimeline.objects.update(cluster="1/2")
 
 
 def went_back() -> None:
-    """A lower number than this process has seen."""
-    gate.remember(KnownTimeline.objects.get().number + 1)
+    """A lower generation than this process has seen."""
+    gate.remember(KnownTimeline.objects.get().generation + 1)
 
 
 def recovering() -> None:
@@ -127,7 +127,7 @@ def test_unread_numbers_are_counted(lose: Callable[[], None]) -> None:
 def test_a_database_that_was_emptied_is_known() -> None:
     """Django's `flush` empties the gate's table, too, and so do users' tests."""
     slots.reserve(SITE)
-    witness.exchange(gate.look().number)
+    witness.exchange(gate.look().generation)
     installation = Installation.objects.get()
     call_command("flush", interactive=False, verbosity=0)
     installation.save(force_insert=True)  # as other tests expect
@@ -152,7 +152,7 @@ def test_a_witness_that_says_what_is_no_number_of_ours_is_set_right(valkey: redi
     """No statement would take it, and processes would remember it until they end."""
     valkey.set(keys().mark, "9" * 25)
     gate.exchange()
-    number = gate.look().number
+    number = gate.look().generation
     gate.exchange()
     assert valkey.get(keys().mark) == str(number).encode()
 

@@ -40,7 +40,7 @@ SITE = "site.test"
 def went_back() -> None:
     """Have Redis know more than PostgreSQL."""
     watch.look("test")
-    witness.exchange(KnownTimeline.objects.get().number + 5)
+    witness.exchange(KnownTimeline.objects.get().generation + 5)
     gate.forget()
 
 
@@ -240,11 +240,11 @@ def test_a_redis_that_hangs_holds_up_no_process_that_is_busy(monkeypatch: pytest
         answers.wait()
         return 0
 
-    gate.known_number()
+    gate.known_generation()
     gate.set_witness(hang)
     try:
         monkeypatch.setattr(gate, "EVERY_S", 0.0)
-        gate.known_number()
+        gate.known_generation()
         assert asked.acquire(timeout=10)
     finally:
         answers.set()
@@ -259,8 +259,8 @@ def test_what_others_have_counted_since_the_look_is_no_loss(monkeypatch: pytest.
 
     def held_up() -> Seen:
         seen = look()
-        KnownTimeline.objects.update(number=F("number") + 5)
-        witness.exchange(seen.number + 5)
+        KnownTimeline.objects.update(generation=F("generation") + 5)
+        witness.exchange(seen.generation + 5)
         gate.exchange()
         return seen
 
@@ -276,7 +276,7 @@ def test_a_loss_that_another_has_settled_since_the_look_is_not_settled_once_more
 ) -> None:
     """E-mails that became due since would be unknown."""
     went_back()
-    gate.known_number()
+    gate.known_generation()
 
     def wait_for_redis() -> None:
         """Another process recovers meanwhile."""

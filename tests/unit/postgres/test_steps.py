@@ -7,7 +7,7 @@ import pytest
 from weir.postgres.timeline.steps import ClockReading, expected, step_s
 
 HOUR_S = 3600.0
-BEFORE = ClockReading(asked_at=100.0, answered_at=100.1, database_s=1_000_000.0, steps=0, number=50)
+BEFORE = ClockReading(asked_at=100.0, answered_at=100.1, database_s=1_000_000.0, steps=0, generation=50)
 
 
 def after(elapsed_s: float, *, database_s: float, round_trip_s: float = 0.1, counted: int = 1) -> ClockReading:
@@ -17,7 +17,7 @@ def after(elapsed_s: float, *, database_s: float, round_trip_s: float = 0.1, cou
         answered_at=100.1 + elapsed_s + round_trip_s,
         database_s=1_000_000.0 + database_s,
         steps=0,
-        number=50 + counted,
+        generation=50 + counted,
     )
 
 

@@ -11,7 +11,7 @@ from weir.workers.recovery.verdict import verdict
 SAME = Seen(
     timeline="00000001",
     cluster="1/5",
-    number=100,
+    generation=100,
     numbered_at=datetime(2026, 11, 24, 12, tzinfo=UTC),
     is_synchronous=False,
     closed_because="",

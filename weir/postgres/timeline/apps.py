@@ -23,7 +23,7 @@ class TimelineConfig(weir_apps.WeirApp):
         from weir.postgres.timeline import checks, gate  # noqa: F401, PLC0415  registers by being imported; needs loaded apps
 
         weir_apps.ask_first()
-        statements.guard(statements.GateParameters(gate.known_number, gate.clock, gate.read_clock))
+        statements.guard(statements.GateParameters(gate.known_generation, gate.clock, gate.read_clock))
         post_migrate.connect(begin, sender=self, dispatch_uid="weir.postgres.timeline")
 
 

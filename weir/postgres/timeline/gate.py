@@ -2,19 +2,19 @@
 
 A database forgets when a backup is restored, or a standby is promoted that lacks the last commits. Then it would grant
 a second time what it granted in the time that is lost. So each statement that grants something asks
-`weir_timeline_is_known(%(known_number)s, %(clock)s)`, which raises where
+`weir_timeline_is_known(%(known_generation)s, %(clock)s)`, which raises where
 
 - the timeline of the write-ahead log is another one than Weir has seen: PostgreSQL was promoted, or restored; or
 - the database is in another cluster, or was created anew: it is a copy; or
-- the row's number is lower than the one that this process has seen: the same timeline went back, as with a snapshot
+- the row's generation is lower than one that this process has seen: the same timeline went back, as with a snapshot
   of the disk; or
 - a recovery has begun and not ended; or
 - PostgreSQL's clock does not say what this process expects by its last reading (steps.py): it was stepped, or the
   statement came late.
 
-The number grows every second or two while processes run. Each process remembers the highest that it has seen, and so
-does Redis, the witness, which it asks once a second (workers/recovery). To callers the error is that of a database that
-is away: they wait, and try again.
+The generation, a number, grows every second or two while processes run. Each process remembers the highest that it has
+seen, and so does Redis, the witness, which it asks once a second (workers/recovery). To callers the error is that of a
+database that is away: they wait, and try again.
 """
 
 import os
@@ -36,10 +36,10 @@ from weir.postgres.timeline import steps
 from weir.postgres.timeline.seen import Seen
 from weir.postgres.timeline.steps import ClockReading
 
-EVERY_S: Final = 1.0  # in which the number grows, and in which the witness is asked
+EVERY_S: Final = 1.0  # in which the generation grows, and in which the witness is asked
 IDLE_S: Final = 5.0  # after which a process asks before it goes on: it may have missed more than PostgreSQL forgot
 LEASE_S: Final = 30.0  # of a recovery, renewed with each batch
-# More than any process can have seen beyond the number that a recovery knows of.
+# More than any process can have seen beyond the generation that a recovery knows of.
 JUMP: Final = 10**9
 
 
@@ -51,7 +51,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 class _Memory:
     """What this process has seen, and what it calls to learn of others and to have a step settled."""
 
-    number: int = 0
+    generation: int = 0
     witness: Witness | None = None
     asked_at: float = float("-inf")  # of time.monotonic()
     reading: ClockReading | None = None  # of PostgreSQL's clock: the last one before a step that is not settled
@@ -84,16 +84,16 @@ class Closed(NamedTuple):
     lease_token: UUID
 
 
-class Clock(NamedTuple):
-    """PostgreSQL's clock, the steps of it that were settled, and the row's number."""
+class ClockRow(NamedTuple):
+    """PostgreSQL's clock, the steps of it that were settled, and the row's generation."""
 
     clock_s: float
     steps: int
-    number: int
+    generation: int
 
 
 BEGIN = Statement("begin", commits=False)
-CLOCK = Statement("clock", row=Clock, commits=True, prepare=True)
+CLOCK = Statement("clock", row=ClockRow, commits=True, prepare=True)
 CLOSE = Statement("close", row=Closed, commits=True)
 LOOK = Statement("look", row=Seen, commits=True, prepare=True)
 OPEN = Statement("open", returns=int, commits=False)
@@ -104,7 +104,7 @@ TAKE_TIME = Statement("take_time", commits=False)
 
 
 def set_witness(witness: Witness) -> None:
-    """Have this told what this process has seen; it returns the highest number that any process has told it.
+    """Have this told what this process has seen; it returns the highest generation that any process has told it.
 
     0 where it does not know. It is called in a thread, and by a process that was idle for long before its statement.
     """
@@ -116,9 +116,9 @@ def set_settler(settle: Callable[[], None]) -> None:
     _memory.settle = settle
 
 
-def remember(number: int) -> None:
-    """Note that this process has seen the number; a lower one than before changes nothing."""
-    _memory.number = max(_memory.number, number)
+def remember(generation: int) -> None:
+    """Note that this process has seen the generation; a lower one than before changes nothing."""
+    _memory.generation = max(_memory.generation, generation)
 
 
 def require() -> None:
@@ -126,8 +126,8 @@ def require() -> None:
     REQUIRE()
 
 
-def known_number() -> int:
-    """Return the highest number that this process has seen or, some seconds ago, the witness.
+def known_generation() -> int:
+    """Return the highest generation that this process has seen or, some seconds ago, the witness.
 
     A process that is busy does not wait for the witness, which may be away.
     """
@@ -139,7 +139,7 @@ def known_number() -> int:
             _memory.asked_at = now
             if not _started(threading.Thread(target=exchange, name="witness", daemon=True)):
                 exchange()
-    return _memory.number
+    return _memory.generation
 
 
 def _ask_after_idleness() -> None:
@@ -162,33 +162,33 @@ def _started(thread: threading.Thread) -> bool:
 def exchange() -> None:
     """Tell the witness what this process has seen, and learn what others have."""
     if _memory.witness:
-        remember(_memory.witness(_memory.number))
+        remember(_memory.witness(_memory.generation))
 
 
 def forget() -> None:
     """Know nothing, as a process that begins."""
-    _memory.number, _memory.asked_at = 0, float("-inf")
+    _memory.generation, _memory.asked_at = 0, float("-inf")
     _memory.reading, _memory.step_s = None, 0.0
 
 
 def look() -> Seen:
-    """Have the number grow, if a second has passed, and return what is seen. Raises database errors."""
+    """Have the generation grow, if a second has passed, and return what is seen. Raises database errors."""
     asked_at = steps.now()
-    seen = _only(LOOK(known=known_number(), every=EVERY_S))
-    _note(ClockReading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.number))
+    seen = _only(LOOK(known=known_generation(), every=EVERY_S))
+    _note(ClockReading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.generation))
     if seen.is_known:
-        remember(seen.number)
+        remember(seen.generation)
     return seen
 
 
 def begin(database: BaseDatabaseWrapper | None = None) -> None:
-    """Write the row where it is missing, with a number beyond all that any process may remember.
+    """Write the row where it is missing, with a generation beyond all that any process may remember.
 
     Asks the witness where this process was idle, and never beside: between two tests of a project, it is Redis.
     """
     was_idle = time.monotonic() > _memory.asked_at + IDLE_S
-    number = known_number() if was_idle else _memory.number
-    execute(BEGIN, {"number": number + JUMP}, database)
+    generation = known_generation() if was_idle else _memory.generation
+    execute(BEGIN, {"generation": generation + JUMP}, database)
 
 
 def _only(rows: list[Row]) -> Row:
@@ -223,7 +223,7 @@ def read_clock() -> None:
     """Read PostgreSQL's clock, and have a step of it settled. Raises database errors."""
     asked_at = steps.now()
     read = _only(CLOCK())
-    _note(ClockReading(asked_at, steps.now(), read.clock_s, read.steps, read.number))
+    _note(ClockReading(asked_at, steps.now(), read.clock_s, read.steps, read.generation))
     if _memory.step_s and _memory.settle:
         _memory.settle()
 
@@ -246,7 +246,7 @@ def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | Non
     lease, or has settled what was `seen`.
     """
     parameters = {"because": because, "lease": LEASE_S, "step": step_s}
-    parameters |= {"steps": seen.steps, "number": seen.number, "jump": JUMP}
+    parameters |= {"steps": seen.steps, "generation": seen.generation, "jump": JUMP}
     rows = CLOSE(**parameters)
     _memory.lease = rows[0].lease_token if rows else None
     return rows[0] if rows else None
@@ -273,10 +273,10 @@ def renew() -> bool:
 def open_gate(seen: Seen, *, went_back: bool) -> int:
     """Take the history that was `seen` for the known one, in the transaction that is open, if one is.
 
-    Returns the number. Raises LeaseLost.
+    Returns the generation. Raises LeaseLost.
     """
     parameters: dict[str, object] = {"timeline": seen.actual_timeline, "cluster": seen.actual_cluster}
-    parameters |= {"went_back": went_back, "known": known_number(), "jump": JUMP, "token": _memory.lease}
+    parameters |= {"went_back": went_back, "known": known_generation(), "jump": JUMP, "token": _memory.lease}
     rows = OPEN(**parameters)
     if not rows:
         raise LeaseLost("Another process has taken the lease, and settles this.")

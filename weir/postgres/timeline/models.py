@@ -12,7 +12,9 @@ class KnownTimeline(models.Model):
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     timeline = models.CharField(max_length=8, help_text="of PostgreSQL's write-ahead log: another after each promotion")
     cluster = models.CharField(max_length=40, help_text="system identifier and oid of the database: others in a copy")
-    number = models.BigIntegerField(help_text="grows with time; processes and Redis remember it, too")
+    generation = models.BigIntegerField(
+        db_column="number", help_text="grows with time; processes and Redis remember it, too"
+    )
     numbered_at = models.DateTimeField(help_text="when it last grew")
     is_synchronous = models.BooleanField(help_text="commits waited for a standby then")
     closed_because = models.TextField(
@@ -28,4 +30,4 @@ class KnownTimeline(models.Model):
         constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="weir_timeline_is_one_row")]
 
     def __str__(self) -> str:
-        return f"timeline {self.timeline}, number {self.number}"
+        return f"timeline {self.timeline}, generation {self.generation}"

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 
 class Seen(NamedTuple):
-    """The row, and what PostgreSQL says of itself. `numbered_at` is older than a number that has just grown.
+    """The row, and what PostgreSQL says of itself. `numbered_at` is older than a generation that has just grown.
 
     `known` is what this process knew when it asked. What it learns meanwhile of others is of a later row than this.
     """
 
     timeline: str
     cluster: str
-    number: int
+    generation: int
     numbered_at: datetime
     is_synchronous: bool
     closed_because: str
@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     actual_cluster: str
     clock_s: float  # PostgreSQL's, since 1970
     steps: int  # of that clock, that were settled
-    known: int  # the highest number that a process has seen: 0 where none is known
+    known: int  # the highest generation that a process has seen: 0 where none is known
 
     @property
     def is_copy(self) -> bool:
@@ -31,5 +31,5 @@ class Seen(NamedTuple):
     def is_known(self) -> bool:
         """Whether this is the history that is known."""
         return (self.timeline, self.cluster) == (self.actual_timeline, self.actual_cluster) and (
-            self.number >= self.known and not self.closed_because
+            self.generation >= self.known and not self.closed_because
         )

@@ -3,7 +3,7 @@
 A reading says what PostgreSQL's clock was at some moment between the question and the answer. So two readings tell how
 long has passed by PostgreSQL's clock, and by this host's. Where that differs by more than clocks drift, or are slewed,
 one of them was stepped. That may be this host's: a virtual machine that is paused does not count that time, and one
-that is moved may get a clock that is ahead. The number of the timeline (gate.py) tells: others have made it grow
+that is moved may get a clock that is ahead. The generation of the timeline (gate.py) tells: others have made it grow
 meanwhile, by about one each second, or have not.
 
 Pure, but for `now`.
@@ -20,7 +20,7 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 SLACK_S: Final = 0.25
 DRIFT: Final = 0.001  # of the time that has passed: twice what NTP slews a clock by
 LATE_S: Final = 1.0  # a statement that takes longer to PostgreSQL than that, and a round trip, grants nothing
-OTHERS_COUNTED: Final = 3  # more than the number can have grown beyond the seconds that have passed
+OTHERS_COUNTED: Final = 3  # more than the generation can have grown beyond the seconds that have passed
 LONG_S: Final = 30.0  # in which others must have counted something, where any process runs
 LEAST_COUNTED: Final = 0.25  # a second
 MOST_COUNTED: Final = 10**6  # more than that is no count of seconds, but a recovery
@@ -38,7 +38,7 @@ class ClockReading(NamedTuple):
     answered_at: float
     database_s: float  # since 1970
     steps: int  # that were settled before
-    number: int  # of the timeline
+    generation: int  # of the timeline
 
 
 def step_s(before: ClockReading, after: ClockReading) -> float:
@@ -49,7 +49,7 @@ def step_s(before: ClockReading, after: ClockReading) -> float:
     slack = SLACK_S + DRIFT * at_most
     if at_least - slack <= passed <= at_most + slack:
         return 0.0
-    counted = after.number - before.number
+    counted = after.generation - before.generation
     stood_still = passed > 0 and at_most + OTHERS_COUNTED < counted < MOST_COUNTED
     # Others have counted by PostgreSQL's clock as they do: this host's went ahead. While PostgreSQL was away, nobody
     # counted, and its clock may have been stepped back.

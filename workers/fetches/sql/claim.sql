@@ -31,7 +31,7 @@ WITH found AS MATERIALIZED (
     SELECT id, slot_id, site_id, state
     FROM weir_fetches_fetch
     WHERE id = ANY(ARRAY(SELECT id FROM found))
-        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
     ORDER BY id
     FOR NO KEY UPDATE
 ), named AS MATERIALIZED (

@@ -41,7 +41,7 @@ WITH clock AS MATERIALIZED (
         split_until IS NOT NULL AS was_split
     FROM weir_ratelimit_site
     WHERE has_backlog
-        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
         AND next_start - weir_ratelimit_tolerance(burst, effective_interval) < (SELECT refilled_until FROM clock)
         AND coalesce(paused_until, '-infinity') < (SELECT looked_ahead_until FROM clock)
         AND coalesce(backed_off_until, '-infinity') < (SELECT looked_ahead_until FROM clock)

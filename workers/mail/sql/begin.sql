@@ -15,7 +15,7 @@ SET
     END)
 WHERE
     id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
-    AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+    AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
     AND (ask_until IS NULL OR ask_until > clock_timestamp())
     AND (expires_at IS NULL OR expires_at > clock_timestamp())
 RETURNING id

@@ -28,7 +28,7 @@ WITH RECURSIVE queues AS (
 ), open AS MATERIALIZED (
     SELECT kind, priority
     FROM queues
-    WHERE (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+    WHERE (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
         AND next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM weir_mail_pausedkind)
         AND (
             SELECT is_ours

@@ -9,7 +9,7 @@ WITH over AS MATERIALIZED (
     WHERE
         state IN ('pending', 'claimed')
         AND expires_at <= statement_timestamp()
-        AND (SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
     ORDER BY expires_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED

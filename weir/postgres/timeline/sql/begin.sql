@@ -1,9 +1,9 @@
--- Write the row, which is missing: the history that PostgreSQL has is the known one, with this number. Nothing is missing
+-- Write the row, which is missing: the history that PostgreSQL has is the known one, with this generation. Nothing is missing
 -- in it that anybody could miss, as all tables were emptied.
 INSERT INTO weir_timeline_knowntimeline (id, timeline, cluster, number, numbered_at, is_synchronous, closed_because)
 SELECT
     1, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
     (SELECT system_identifier FROM pg_control_system())
         || '/' || (SELECT oid FROM pg_database WHERE datname = current_database()),
-    %(number)s, clock_timestamp(), false, ''
+    %(generation)s, clock_timestamp(), false, ''
 ON CONFLICT (id) DO NOTHING

@@ -1,7 +1,7 @@
 -- Close the gate, `because` PostgreSQL has forgotten or its clock was stepped by `step` seconds, and take the lease of the
 -- recovery; without a reason only the lease. Returns the reason that holds: that of an earlier recovery that did not end,
 -- if there is one. No row: another process has the lease, or has settled what the caller has seen, by its `steps` and
--- `number`, between that look and now. What is settled twice is put right twice, and times are wrong then. The lease has a
+-- `generation`, between that look and now. What is settled twice is put right twice, and times are wrong then. The lease has a
 -- token of its own: who comes back after another has taken it renews nothing, and opens nothing (fenced write).
 UPDATE weir_timeline_knowntimeline
 SET closed_because = CASE WHEN closed_because = '' THEN %(because)s ELSE closed_because END,
@@ -11,7 +11,7 @@ SET closed_because = CASE WHEN closed_because = '' THEN %(because)s ELSE closed_
     END,
     lease_until = clock_timestamp() + make_interval(secs => %(lease)s::float8),
     lease_token = gen_random_uuid()
-WHERE steps = %(steps)s AND number < %(number)s::bigint + %(jump)s::bigint
+WHERE steps = %(steps)s AND number < %(generation)s::bigint + %(jump)s::bigint
     AND (
         lease_until IS NULL OR lease_until < clock_timestamp()
         OR lease_until > clock_timestamp() + make_interval(secs => %(lease)s::float8)

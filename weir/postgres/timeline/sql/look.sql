@@ -1,9 +1,9 @@
--- Have the number grow, where it is older than `every` seconds and the history is known; return the row, and what
--- PostgreSQL itself says of its history. `known` is the highest number that the caller has seen.
+-- Have the generation grow, where it is older than `every` seconds and the history is known; return the row, and what
+-- PostgreSQL itself says of its history. `known` is the highest generation that the caller has seen.
 -- The second condition on time lets it grow where the clock was set back.
 --
 -- actual  what PostgreSQL says
--- grown   the number, if it grew
+-- grown   the generation, if it grew
 WITH actual AS MATERIALIZED (
     SELECT
         left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline,
@@ -24,7 +24,7 @@ WITH actual AS MATERIALIZED (
     RETURNING seen.number
 )
 SELECT
-    seen.timeline, seen.cluster, coalesce((SELECT number FROM grown), seen.number) AS number, seen.numbered_at,
+    seen.timeline, seen.cluster, coalesce((SELECT number FROM grown), seen.number) AS generation, seen.numbered_at,
     seen.is_synchronous, seen.closed_because,
     actual.timeline AS actual_timeline, actual.cluster AS actual_cluster,
     extract(epoch FROM statement_timestamp())::float8 AS clock_s, seen.steps, %(known)s::bigint AS known

@@ -1,5 +1,5 @@
 -- Open the gate: from now on, the history that was looked at (`timeline`, `cluster`) is the known one. Where PostgreSQL had
--- forgotten something (`went_back`), the number goes beyond all that any process may remember. Returns the number. No row:
+-- forgotten something (`went_back`), the generation goes beyond all that any process may remember. Returns the generation. No row:
 -- another process has taken the lease, and settles what it has found.
 UPDATE weir_timeline_knowntimeline
 SET timeline = %(timeline)s,
@@ -13,4 +13,4 @@ SET timeline = %(timeline)s,
     lease_until = NULL,
     lease_token = NULL
 WHERE lease_token = %(token)s::uuid
-RETURNING number
+RETURNING number AS generation

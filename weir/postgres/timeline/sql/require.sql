@@ -1,2 +1,2 @@
 -- Ask the gate.
-SELECT weir_timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange) AS is_known
+SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange) AS is_known
