@@ -67,7 +67,7 @@ class SealedDeltas:
     first_strange: dict[str, str] = field(default_factory=dict)  # a few members and scores, as they may be printed
     spoilt: list[UserKey] = field(default_factory=list)
 
-    def add_each(self, kind: user_keys.Kind, members: list[str], scores: list[str]) -> None:
+    def add_each(self, kind: user_keys.KeyKind, members: list[str], scores: list[str]) -> None:
         """Add entries, some of which may be strange."""
         for member, score in zip(members, scores, strict=True):
             user, delta = kind.of_text(member), _delta(score)

@@ -33,7 +33,7 @@ from weir.notifications.models import Reconciliation
 from weir.notifications.reconciliation import changed, doubts, full_scan
 from weir.notifications.reconciliation.lease import Lease, Lost
 from weir.notifications.reconciliation.page import Pages, UserPage
-from weir.notifications.reconciliation.repairs import Judged, Repaired, Repairs
+from weir.notifications.reconciliation.repairs import JudgedUsers, Repaired, Repairs
 from weir.notifications.user_keys import UserKey
 
 SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # time a pass scans; the second where changes are left, or Redis is not trusted
@@ -53,7 +53,7 @@ class PassReport:
     scan_took: timedelta | None = None  # the last whole full scan
     overtaken: bool = False  # the pass lost its lease to another, and stopped
 
-    def plus(self, judged: Judged) -> "PassReport":
+    def plus(self, judged: JudgedUsers) -> "PassReport":
         """Return the report with these users, too."""
         return replace(
             self, repaired=self.repaired.plus(judged.repaired), doubtful=self.doubtful + len(judged.doubtful)

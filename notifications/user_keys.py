@@ -30,7 +30,7 @@ MOST_TEXT = 255  # characters: a key is in every index of notifications
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class KeyKind:
     """What keys are in PostgreSQL and in Python. `read` takes them from text; it raises ValueError and TypeError."""
 
     name: str  # of WEIR_USER_KEY
@@ -99,9 +99,9 @@ def _collation() -> str | None:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(name="integer", words="a whole number", column="bigint", field=models.BigIntegerField, read=_integer),
-        Kind(name="uuid", words="a UUID", column="uuid", field=models.UUIDField, read=_uuid),
-        Kind(
+        KeyKind(name="integer", words="a whole number", column="bigint", field=models.BigIntegerField, read=_integer),
+        KeyKind(name="uuid", words="a UUID", column="uuid", field=models.UUIDField, read=_uuid),
+        KeyKind(
             name="text",
             words=f"text of 1 to {MOST_TEXT} characters",
             column="varchar",
@@ -113,7 +113,7 @@ KINDS = {
 }
 
 
-def kind() -> Kind:
+def kind() -> KeyKind:
     """Return what the keys of this installation are. Raises ImproperlyConfigured where that cannot be known."""
     name = weir_settings.WEIR_USER_KEY or _name_of_key(settings.AUTH_USER_MODEL)
     if name not in KINDS:

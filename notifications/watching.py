@@ -18,7 +18,7 @@ import redis
 
 from weir.postgres.statements import Statement
 from weir.redis_link import calls, outages
-from weir.redis_link.calls import Link, Script
+from weir.redis_link.calls import RedisLink, Script
 from weir.redis_link.keys import keys
 
 WATCHED_STATE: Statement[str | None] = Statement("watched_state", returns=str, commits=False, prepare=True)
@@ -85,7 +85,7 @@ def _note(state: str | None) -> None:
         calls.ask(lambda link: _note_state(link, key, state))
 
 
-def _note_state(link: Link, key: str, state: str) -> None:
+def _note_state(link: RedisLink, key: str, state: str) -> None:
     kept = link.run(WATCH, [key], [state, _random(), ""])
     if kept and link.call("SCRIPT", "EXISTS", _poll(kept)[0])[0]:
         return
@@ -106,7 +106,7 @@ def poll(marker: str, user: str, epoch: int) -> Polled | None:
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.watch, ours.open, ours.deltas, *_pasts()]
 
-    def question(link: Link) -> list[str] | None:
+    def question(link: RedisLink) -> list[str] | None:
         try:
             told: list[str] | None = link.call("EVALSHA", _poll(marker)[0], len(of_script), *of_script, user, epoch)
         except redis.exceptions.NoScriptError:

@@ -97,7 +97,7 @@ _PLACES = {
     "forget_recipient": "weir.workers.mail.maintenance.forgetting",
     "ForgottenRecipient": "weir.workers.mail.maintenance.forgetting:Forgotten",
     "email_bounced": "weir.workers.mail.signals",
-    "BounceReport": "weir.workers.mail.bounces.reports:Report",
+    "BounceReport": "weir.workers.mail.bounces.reports",
     "EmailCannotBeResolved": "weir.workers.mail.resolving:CannotBeResolved",
     "UnknownEmailKind": "weir.workers.mail.kinds:UnknownKind",
     "EmailCannotBeWritten": "weir.workers.mail.addresses:CannotBeWritten",

@@ -49,7 +49,7 @@ from weir.workers.fetches.retrying import MoreFetchesThanExpected
 from weir.workers.fetches.retrying import Retried as RetriedFetches
 from weir.workers.fetches.retrying import retry_failed as retry_failed_fetches
 from weir.workers.mail.addresses import CannotBeWritten as EmailCannotBeWritten
-from weir.workers.mail.bounces.reports import Report as BounceReport
+from weir.workers.mail.bounces.reports import BounceReport
 from weir.workers.mail.kinds import Content as EmailContent
 from weir.workers.mail.kinds import EmailAttachment
 from weir.workers.mail.kinds import UnknownKind as UnknownEmailKind

@@ -26,7 +26,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class JudgedUsers:
     """What became of users who were looked at."""
 
     repaired: dict[UserKey, int]  # by how much, by user; in a dry run those that would have been
@@ -89,7 +89,7 @@ class Repairs:
     _gathered: _Gathered = field(default_factory=_Gathered)
     _reached: dict[str, object] = field(default_factory=dict)
 
-    def judge_all(self, pages: Pages) -> Iterator[Judged]:
+    def judge_all(self, pages: Pages) -> Iterator[JudgedUsers]:
         """Look at all pages; yield what became of their users, as soon as many differ, and at the end."""
         for page in pages:
             self._look_at(page)
@@ -110,7 +110,7 @@ class Repairs:
         if not gathered.differing and not (self.doubts_moving and gathered.moving):
             self._store()
 
-    def _judge(self) -> Judged:
+    def _judge(self) -> JudgedUsers:
         """Look again at all who differ, repair the numbers whose drift stands, and note doubts about the others."""
         gathered, self._gathered = self._gathered, _Gathered()
         standing, unsure = drift.stands(gathered.looks, incarnation=self.incarnation, before_each=self.keep)
@@ -119,7 +119,7 @@ class Repairs:
         unsure |= {wrong.user_id for wrong in standing} - drifts.keys()
         if self.doubts_moving:
             unsure |= gathered.moving
-        judged = Judged(repaired=drifts, doubtful=unsure, moving=gathered.moving - unsure)
+        judged = JudgedUsers(repaired=drifts, doubtful=unsure, moving=gathered.moving - unsure)
         if not self.dry_run:
             self._note(judged, gathered.doubts)
         self._store()
@@ -133,7 +133,7 @@ class Repairs:
             repaired = drift.repair(part)
             yield from (wrong for wrong in part if wrong.user_id in repaired)
 
-    def _note(self, judged: Judged, noted: Mapping[UserKey, datetime]) -> None:
+    def _note(self, judged: JudgedUsers, noted: Mapping[UserKey, datetime]) -> None:
         if judged.repaired:
             watching.changed()
         self.keep()

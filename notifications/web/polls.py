@@ -31,7 +31,7 @@ TRUSTED_S: Final = 300.0  # a session that was looked at: no poll tells anybody 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Number:
+class ShownNumber:
     """A number that a browser has: whose, and what stood behind it. Without a `marker` one call cannot tell its age."""
 
     user: str
@@ -77,7 +77,9 @@ def _watched() -> watching.Watched | None:
         return None
 
 
-def answer(request: HttpRequest, number: Number, *, unchanged: bool, body: Callable[[], HttpResponse]) -> HttpResponse:
+def answer(
+    request: HttpRequest, number: ShownNumber, *, unchanged: bool, body: Callable[[], HttpResponse]
+) -> HttpResponse:
     """Return the number, or that it is the one that the browser has."""
     response = HttpResponse(status=304) if unchanged else body()
     response.headers["ETag"] = etag(request, number, request.path)
@@ -85,19 +87,19 @@ def answer(request: HttpRequest, number: Number, *, unchanged: bool, body: Calla
     return response
 
 
-def etag(request: HttpRequest, number: Number, path: str) -> str:
+def etag(request: HttpRequest, number: ShownNumber, path: str) -> str:
     """Return what stands for the number in polls of this session to this path."""
     return f'"{_signer(request, path).sign_object(list(asdict(number).values()))}"'
 
 
-def shown(request: HttpRequest) -> Number | None:
+def shown(request: HttpRequest) -> ShownNumber | None:
     """Return the number that the browser has, if it was given to this session."""
     sent = request.headers.get("If-None-Match", "")
     if not sent.startswith('"') or settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return None
     try:
         fields: list[Any] = _signer(request, request.path).unsign_object(sent.strip('"'))
-        return Number(**dict(zip(Number.__slots__, fields, strict=True)))
+        return ShownNumber(**dict(zip(ShownNumber.__slots__, fields, strict=True)))
     except (BadSignature, ValueError):  # of another session, or another version of this
         return None
 

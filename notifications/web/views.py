@@ -48,7 +48,7 @@ def _door(method: str) -> Callable[[View], View]:
 @_door("GET")
 def count(request: HttpRequest) -> HttpResponse:
     """Say how many notifications are unread, unless the browser has that number."""
-    number, known = polls.Number.now(request.user.pk), polls.shown(request)
+    number, known = polls.ShownNumber.now(request.user.pk), polls.shown(request)
     unchanged = known is not None and (known.user, known.unread) == (number.user, number.unread)
     body = partial(JsonResponse, {"unread": number.unread})
     return polls.answer(request, number, unchanged=unchanged, body=body)

@@ -9,14 +9,14 @@ permissions of the sockets' folders are the authentication: only the server's ow
 from project.embedded.ownership import make_home
 from project.embedded.places import EmbeddedError
 from project.embedded.postgres import DATABASE_NAME, DATABASE_USER, postgres_socket_dir
-from project.embedded.servers import Servers, discard, home, not_running_hint, servers
+from project.embedded.servers import EmbeddedServers, discard, home, not_running_hint, servers
 from project.embedded.valkey import valkey_socket
 
 __all__ = [
     "DATABASE_NAME",
     "DATABASE_USER",
     "EmbeddedError",
-    "Servers",
+    "EmbeddedServers",
     "discard",
     "home",
     "make_home",

@@ -16,7 +16,7 @@ from project.embedded.valkey import valkey_daemon, valkey_socket
 
 
 @dataclass(frozen=True, kw_only=True)
-class Servers:
+class EmbeddedServers:
     """Where the running servers are; ``owner`` tells whether this process owns them, and stops them at the end."""
 
     postgres_socket_dir: Path
@@ -37,7 +37,9 @@ def not_running_hint() -> str:
 
 
 @contextmanager
-def servers(home: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True) -> Iterator[Servers]:
+def servers(
+    home: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True
+) -> Iterator[EmbeddedServers]:
     """Provide the servers of ``home``, with the database created, for as long as the context lasts.
 
     1. Take the lock of the home. The process that gets it is the owner until the context ends, however it ends.
@@ -65,7 +67,7 @@ def servers(home: Path, *, postgres: bool = True, valkey: bool = True, durable: 
                 _ensure_running(daemon)
             at_exit.callback(write_state, lock, STOPPING)
             write_state(lock, RUNNING)
-        yield Servers(
+        yield EmbeddedServers(
             postgres_socket_dir=postgres_socket_dir(home),
             valkey_socket=valkey_socket(home),
             postgres_pid=server.pid() if server else None,

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from project.checkout import CHECKOUT
 from project.environment.variables import GROUPS, OWN
 from weir.conf import declared
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import Shown, Unit
 
 PAGE = CHECKOUT / "docs" / "reference" / "settings.md"
@@ -42,7 +42,7 @@ def page(text: str) -> str:
 
 def chapters() -> str:
     """Return a chapter for each group: its title, its description and a table of its variables, in Markdown."""
-    groups: tuple[type[Group], ...] = (*declared.GROUPS, declared.OnlySettings, *OWN)
+    groups: tuple[type[SettingsGroup], ...] = (*declared.GROUPS, declared.OnlySettings, *OWN)
     return "\n".join(f"## {group.title}\n\n{_description(group)}\n{_table(group)}" for group in groups)
 
 
@@ -67,16 +67,16 @@ def written(field: FieldInfo) -> str:
             return str(value)
 
 
-def _description(group: type[Group]) -> str:
+def _description(group: type[SettingsGroup]) -> str:
     return f"{inspect.cleandoc(group.__doc__ or '')}\n"
 
 
-def _table(group: type[Group]) -> str:
+def _table(group: type[SettingsGroup]) -> str:
     rows = [f"| `{name}` | {_default(field)} | {field.description} |\n" for name, field in _fields(group)]
     return "".join(["| Name | Default | Meaning |\n|---|---|---|\n", *rows])
 
 
-def _fields(group: type[Group]) -> list[tuple[str, FieldInfo]]:
+def _fields(group: type[SettingsGroup]) -> list[tuple[str, FieldInfo]]:
     return [*group.model_fields.items()]
 
 
@@ -89,7 +89,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{text}`{''.join(units)}" if text else "none"
 
 
-def _example_of(group: type[Group]) -> str:
+def _example_of(group: type[SettingsGroup]) -> str:
     head = f"# --- {group.title} ".ljust(_WIDTH - 2, "-")
     lines = [f"{_comment(field)}\n#{name}={written(field)}\n" for name, field in _fields(group)]
     return f"{head}\n{''.join(lines)}"

@@ -11,7 +11,7 @@ from project.environment.values import LogFormat, LogLevel, Port, ServerURL
 from project.environment.web import Web
 from weir.conf import declared
 from weir.conf.declared import Declared
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import Flag, Networks, PositiveSeconds, Seconds, Shown, Texts
 
 # Without a key of its own a checkout still starts on the embedded servers; a real database refuses it (`secret_key`).
@@ -19,7 +19,7 @@ INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S1
 _KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not arrive: Django signs nothing with it
 
 
-class Django(Group):
+class Django(SettingsGroup):
     """Django itself, and the logs of every process."""
 
     title = "Django and logs"
@@ -55,7 +55,7 @@ class Django(Group):
     WEIR_LOG_LEVEL: LogLevel = Field(default="INFO", description="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
 
 
-class OwnServers(Group):
+class OwnServers(SettingsGroup):
     """Without a URL, Weir runs servers that come as Python packages."""
 
     title = "The servers"
@@ -82,7 +82,7 @@ class OwnServers(Group):
     )
 
 
-class Email(Group):
+class MailVariables(SettingsGroup):
     """Django's own settings."""
 
     title = "The mail server"
@@ -114,11 +114,11 @@ class Email(Group):
     )
 
 
-OWN: tuple[type[Group], ...] = (Django, Web, OwnServers, Email)
-GROUPS: tuple[type[Group], ...] = (*OWN, *declared.GROUPS)
+OWN: tuple[type[SettingsGroup], ...] = (Django, Web, OwnServers, MailVariables)
+GROUPS: tuple[type[SettingsGroup], ...] = (*OWN, *declared.GROUPS)
 
 
-class Variables(Declared, Email, OwnServers, Web, Django):
+class Variables(Declared, MailVariables, OwnServers, Web, Django):
     """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
 
     model_config = ConfigDict(defer_build=False)

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import PositiveCount, Unit
 
 
-class Web(Group):
+class Web(SettingsGroup):
     """Of each web process ([how to](../how-to/use-real-servers.md#what-comes-in))."""
 
     title = "The web process"

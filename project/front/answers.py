@@ -5,7 +5,7 @@ from collections import deque
 from typing import Final, Self
 
 from project.front.refusals import Message, NotTaken, Send
-from project.front.room import NoRoom, Share
+from project.front.room import NoRoom, RoomShare
 
 MOST_BYTES: Final = 2 * 1024 * 1024  # that are made ahead of a client
 
@@ -13,7 +13,7 @@ MOST_BYTES: Final = 2 * 1024 * 1024  # that are made ahead of a client
 class FrontAnswer:
     """What is left to send, and the task that sends it."""
 
-    def __init__(self, send: Send, share: Share) -> None:
+    def __init__(self, send: Send, share: RoomShare) -> None:
         self._send = send
         self._share = share
         self._left: deque[tuple[Message, int]] = deque()  # with what is held for it

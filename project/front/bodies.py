@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from project.front.refusals import Message, Receive, RequestRefused
-from project.front.room import NoRoom, Share
+from project.front.room import NoRoom, RoomShare
 
 MOST_S: Final = 10.0
 BUSY: Final = "There are too many requests at once: try again when Retry-After is over."
@@ -20,7 +20,7 @@ def is_without_body(headers: Mapping[bytes, bytes]) -> bool:
     return b"transfer-encoding" not in headers and headers.get(b"content-length", b"0").strip(b"0") == b""
 
 
-async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, share: Share) -> bytes:
+async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, share: RoomShare) -> bytes:
     """Return the body, of at most so many bytes. Raises Refused and Disconnected."""
     length = headers.get(b"content-length", b"0")
     if not length.isdigit():
@@ -40,7 +40,7 @@ async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, shar
         raise RequestRefused(408, f"The body did not come within {MOST_S:g} seconds.") from None
 
 
-async def _whole(receive: Receive, most: int, share: Share) -> bytes:
+async def _whole(receive: Receive, most: int, share: RoomShare) -> bytes:
     parts: list[bytes] = []
     came, more = 0, True
     while more:

@@ -16,7 +16,7 @@ from typing import Final
 from project.front import bodies
 from project.front.answers import FrontAnswer
 from project.front.refusals import Application, Receive, RequestRefused, Scope, Send, path_of, refuse
-from project.front.room import NoRoom, Room, Share
+from project.front.room import NoRoom, Room, RoomShare
 from weir.api.front import most_bytes
 
 PATIENCE_S: Final = 1.0
@@ -70,7 +70,7 @@ class BoundedRequests:
             return
         means = self._of_health if path_of(scope) in HEALTH else self._means
         try:
-            with Share(means.room) as share:
+            with RoomShare(means.room) as share:
                 body = await _body(scope, receive, means, share)
                 async with FrontAnswer(send, share) as answer:
                     async with means.turn():
@@ -84,7 +84,7 @@ class BoundedRequests:
             return
 
 
-async def _body(scope: Scope, receive: Receive, means: _Means, share: Share) -> bytes:
+async def _body(scope: Scope, receive: Receive, means: _Means, share: RoomShare) -> bytes:
     headers: dict[bytes, bytes] = dict(scope["headers"])
     of_api = most_bytes(path_of(scope), headers)
     most = means.most_bytes if of_api is None else of_api

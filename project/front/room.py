@@ -22,10 +22,10 @@ class Room:
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
-        self.waiting: dict[Share, asyncio.Timeout] = {}  # those that wait for their clients, by when they began
+        self.waiting: dict[RoomShare, asyncio.Timeout] = {}  # those that wait for their clients, by when they began
 
 
-class Share:
+class RoomShare:
     """What one request holds of the room, while its block lasts."""
 
     def __init__(self, room: Room) -> None:

@@ -15,7 +15,7 @@ from celery.signals import celeryd_after_setup, task_postrun, task_prerun, worke
 _LEVELS = {"stdout": logging.INFO, "stderr": logging.WARNING}
 
 
-class Lines(io.TextIOBase):
+class LoggedLines(io.TextIOBase):
     """Logs each line that is written to it. A line that has no end yet waits, for each thread by itself."""
 
     def __init__(self, logger: logging.Logger, level: int) -> None:
@@ -61,8 +61,8 @@ def log_what_tasks_print() -> None:
 
 def _redirect(**_signal: object) -> None:
     for name, level in _LEVELS.items():
-        if not isinstance(getattr(sys, name), Lines):
-            setattr(sys, name, Lines(logging.getLogger(name), level))
+        if not isinstance(getattr(sys, name), LoggedLines):
+            setattr(sys, name, LoggedLines(logging.getLogger(name), level))
 
 
 def _name_the_task(task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's own have no types
@@ -71,6 +71,6 @@ def _name_the_task(task: Any, **_signal: object) -> None:  # noqa: ANN401  Celer
 
 def _end_the_task(**_signal: object) -> None:
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, Lines):
+        if isinstance(stream, LoggedLines):
             stream.end_line()
     structlog.contextvars.unbind_contextvars("task")

@@ -25,7 +25,7 @@ TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # of an app: `manage.py tes
 Files = dict[str, tuple[int, int]]  # the time at which each was changed (ns), and its size
 
 
-class Changed(Exception):
+class CodeChanged(Exception):
     """Files are not as they were; `paths` are relative to the checkout."""
 
     def __init__(self, paths: list[str]) -> None:
@@ -43,7 +43,7 @@ class Code:
         self._look_at = 0.0  # of time.monotonic()
 
     def check(self, *, all_ended: bool = False) -> None:
-        """Raise Changed if files have changed since the last look; does nothing within half a second of that.
+        """Raise CodeChanged if files have changed since the last look; does nothing within half a second of that.
 
         Processes that go on have nothing of a package that is new, and get it with the change that makes use of it.
         Those that have ended may have missed it.
@@ -57,7 +57,7 @@ class Code:
             is_used = all_ended or any(map(self._has_been_started, changed))
             self._is_held_back = not is_used
             if changed and is_used:
-                raise Changed(changed)
+                raise CodeChanged(changed)
         self._look_at = time.monotonic() + LOOK_EVERY_S
 
     def starts(self) -> None:

@@ -58,7 +58,7 @@ class Reloader:
             running = stack.enter_context(self.start())
             try:
                 self._go_on(running)
-            except changes.Changed:
+            except changes.CodeChanged:
                 running.finish()
                 self._ending.append(running)
                 self._of_ending.push(stack.pop_all())
@@ -90,7 +90,7 @@ class Reloader:
         """Raise Changed if code has changed with which processes can start."""
         try:
             self._code.check(all_ended=all_ended)
-        except changes.Changed as changed:
+        except changes.CodeChanged as changed:
             if told := self._mistakes(changed.paths):
                 self.say(told if all_ended else f"{told}The processes go on with the code that they have.")
                 return
@@ -106,7 +106,7 @@ class Reloader:
             time.sleep(procfile.POLL_S)
             try:
                 self._check(all_ended=True)
-            except changes.Changed:
+            except changes.CodeChanged:
                 return
 
 

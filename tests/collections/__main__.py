@@ -16,7 +16,7 @@ from pathlib import Path
 from subprocess import run
 
 from tests.collections.expectations import Expected, of_sisimai, only_warns
-from weir.workers.mail.bounces.reports import Report, ReportAction, parse
+from weir.workers.mail.bounces.reports import BounceReport, ReportAction, parse
 from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 
 KEPT = Path(".weir/collections")
@@ -53,7 +53,9 @@ class Figures:
             self.wrong.append(f"{path.name}: {took_s:.3f} s, {[each.action.value for each in found]}")
         self._compare(path.name, counts, failed, expected)
 
-    def _compare(self, name: str, counts: Counter[str], failed: Sequence[Report], expected: Sequence[Expected]) -> None:
+    def _compare(
+        self, name: str, counts: Counter[str], failed: Sequence[BounceReport], expected: Sequence[Expected]
+    ) -> None:
         for number, report in enumerate(failed):
             of_it = [expected[number]] if len(expected) == len(failed) else expected
             is_dead = is_of_a_dead_address(report.status, report.diagnostic, is_of_content=report.is_of_content)
@@ -100,7 +102,7 @@ def _read(path: Path) -> list[tuple[str, str, str]]:
     return [(each.recipient, each.action.value, each.status) for each in parse(path.read_bytes())]
 
 
-def _is(report: Report, action: ReportAction) -> bool:
+def _is(report: BounceReport, action: ReportAction) -> bool:
     return report.action is action
 
 

@@ -13,7 +13,7 @@ from psycopg.errors import InFailedSqlTransaction
 from weir.api.access import CHALLENGE, NEEDED
 from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
-from weir.api.http.problems import Kind, Problem
+from weir.api.http.problems import Problem, ProblemKind
 from weir.api.operations import emails, fetches, notifications, retries, sites, status
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
@@ -31,7 +31,7 @@ DESCRIPTION: Final = (
     "Each request needs a token: `Authorization: Bearer TOKEN`."
 )
 # What each error of the domain is. Its text says why, and what to do next.
-REFUSED: Final[dict[type[Exception], Kind]] = {
+REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     acting.NotPermitted: problems.NOT_PERMITTED,
     acting.ReadOnly: problems.READ_ONLY,
     acting.NoReason: problems.NO_REASON,
@@ -65,7 +65,7 @@ for module in (fetches, retries, sites, emails, notifications, status):
     api.add_router(PREFIX, module.router)
 
 
-def _refusal(kind: Kind) -> Callable[[HttpRequest, Exception | type[Exception]], HttpResponse]:
+def _refusal(kind: ProblemKind) -> Callable[[HttpRequest, Exception | type[Exception]], HttpResponse]:
     return lambda _request, error: Problem(kind, str(error)).response()
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import (
     Count,
     Flag,
@@ -32,7 +32,7 @@ DAY_S = 86_400.0
 LOCAL_REDIS = "redis://127.0.0.1:6379/0"
 
 
-class Pace(Group):
+class Pace(SettingsGroup):
     """The pace of [sites](../glossary.md#site)."""
 
     title = "Pace"
@@ -48,7 +48,7 @@ class Pace(Group):
     )
 
 
-class Fetches(Group):
+class Fetches(SettingsGroup):
     """What a killed fetcher held goes on after some ten seconds, at the latest when its lease ends.
 
     The [lease](../glossary.md#lease) is the sum of the three time-outs and ten seconds.
@@ -105,7 +105,7 @@ class Fetches(Group):
     )
 
 
-class Notifications(Group):
+class Notifications(SettingsGroup):
     """Choose the first two before the first `migrate`, which makes their tables: nothing converts them afterwards."""
 
     title = "Notifications"
@@ -126,7 +126,7 @@ class Notifications(Group):
     )
 
 
-class Retention(Group):
+class Retention(SettingsGroup):
     """For how long rows are kept, and two other limits."""
 
     title = "Retention"
@@ -163,7 +163,7 @@ class Retention(Group):
     )
 
 
-class Servers(Group):
+class Servers(SettingsGroup):
     """PostgreSQL is that of `DATABASES["default"]`."""
 
     title = "Servers"
@@ -181,7 +181,7 @@ class Servers(Group):
     )
 
 
-class OnlySettings(Group):
+class OnlySettings(SettingsGroup):
     """Standalone, `REDIS_URL` stands for the first."""
 
     title = "Settings without a variable"
@@ -212,7 +212,7 @@ class Settings(OnlySettings, Declared):
     """Every setting of Weir's, with the type that `weir.conf.settings` has it in."""
 
 
-GROUPS: tuple[type[Group], ...] = (
+GROUPS: tuple[type[SettingsGroup], ...] = (
     Pace,
     Fetches,
     Mail,

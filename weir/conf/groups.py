@@ -5,7 +5,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """Settings that belong together. The title and the docstring are text of the reference, in Markdown."""
 
     # Built when a setting of it is first read: most groups never are. An error shows no value, which may be secret.

@@ -13,12 +13,12 @@ from django.core.signals import setting_changed
 from pydantic import ValidationError
 
 from weir.conf.declared import GROUPS, OnlySettings, Settings
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import plain
 from weir.conf.mistakes import UnreadableSetting, sentences
 from weir.conf.texts import redis_urls
 
-_ALL: tuple[type[Group], ...] = (*GROUPS, OnlySettings)
+_ALL: tuple[type[SettingsGroup], ...] = (*GROUPS, OnlySettings)
 _GROUPS = {name: group for group in _ALL for name in group.model_fields}
 _REDIS = "WEIR_REDIS_URL"
 

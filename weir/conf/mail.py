@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import Path, PositiveCount, PositiveSeconds, Rate, RelayURLs, Routes, Shown, Wanted
 
 
-class Mail(Group):
+class Mail(SettingsGroup):
     """Django's own settings name the mail server: `EMAIL_*` or, from Django 6.1 on, `MAILERS["default"]`."""
 
     title = "E-mail"

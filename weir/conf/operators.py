@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from weir.conf.groups import Group
+from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import Flag, Path, Shown, Texts
 
 
-class Monitoring(Group):
+class Monitoring(SettingsGroup):
     """See [how to monitor](../how-to/monitor.md)."""
 
     title = "Monitoring"
@@ -34,7 +34,7 @@ class Monitoring(Group):
     )
 
 
-class Operators(Group):
+class Operators(SettingsGroup):
     """See [how to operate](../how-to/operate.md)."""
 
     title = "Operators"

@@ -24,7 +24,7 @@ TICK_S: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class TimelineRow:
     """The slots of one fate."""
 
     fate: str
@@ -38,7 +38,7 @@ class Row:
 class Picture:
     """What the template draws."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     ticks: tuple[tuple[float, str], ...]
     now_x: float
     width: int
@@ -53,12 +53,12 @@ def picture(of: Timeline) -> Picture:
     def x(in_s: float) -> float:
         return round(LEFT + (min(max(in_s, -of.past_s), of.ahead_s) + of.past_s) * scale, 1)
 
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     for fate, css in FATES:
         starts = [x(slot.start_in_s) for slot in of.slots if slot.fate == fate]
         y = TOP + len(rows) * ROW
         path = "".join(f"M{start:g} {y}v{STROKE}" for start in starts)
-        rows.append(Row(fate=fate, css=css, slots=len(starts), y=y + STROKE * 0.8, path=path))
+        rows.append(TimelineRow(fate=fate, css=css, slots=len(starts), y=y + STROKE * 0.8, path=path))
     return Picture(
         rows=tuple(rows),
         ticks=tuple((x(at), label) for at, label in _ticks(of)),
@@ -76,6 +76,6 @@ def _ticks(of: Timeline) -> Iterator[tuple[float, str]]:
         at += TICK_S
 
 
-def _words(of: Timeline, rows: list[Row]) -> str:
+def _words(of: Timeline, rows: list[TimelineRow]) -> str:
     counted = ", ".join(f"{row.slots} {row.fate}" for row in rows if row.slots) or "none"
     return f"Slots from {of.past_s:.0f} s ago to {of.ahead_s:.0f} s ahead: {counted}."

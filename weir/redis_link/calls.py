@@ -60,7 +60,7 @@ class _Outage:
 
 
 @dataclass(slots=True)
-class Link:
+class RedisLink:
     """A connection, and what is known of the clock of the server at its other end."""
 
     connection: Any  # redis-py's, whose methods are not typed
@@ -114,7 +114,7 @@ class Link:
         self.connection.disconnect()
 
 
-class _AskingLink(Link):
+class _AskingLink(RedisLink):
     """A connection to the node of a cluster that our keys have moved to, while they do not belong to it yet."""
 
     def call(self, *command: str | int) -> Any:  # noqa: ANN401  what Redis answers
@@ -123,8 +123,8 @@ class _AskingLink(Link):
 
 
 _outage = _Outage()
-_idle: list[Link] = []
-_stand_ins: list[Link] = []  # the last one is asked
+_idle: list[RedisLink] = []
+_stand_ins: list[RedisLink] = []  # the last one is asked
 
 
 def run(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401  what it returns
@@ -140,7 +140,7 @@ def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str
     RedisUnreachable.
     """
 
-    def in_time(link: Link) -> int:
+    def in_time(link: RedisLink) -> int:
         answer: int = link.run(script, keys, [link.deadline_us(), link.name, *arguments])
         link.note_time(abs(answer))
         return answer
@@ -149,7 +149,7 @@ def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str
         raise RedisUnreachable("Redis was asked too late, or its clock was set.")
 
 
-def ask(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it returns
+def ask(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it returns
     """Return what the question returns, which is handed a connection.
 
     A node of a cluster that does not have our keys does nothing, and says which one has (MOVED, or ASK while they are
@@ -181,7 +181,7 @@ def forget() -> None:
 
 
 @contextmanager
-def answered_by(link: Link) -> Iterator[None]:
+def answered_by(link: RedisLink) -> Iterator[None]:
     """Have this asked in place of Redis, by this process: in tests."""
     _stand_ins.append(link)
     try:
@@ -190,7 +190,7 @@ def answered_by(link: Link) -> Iterator[None]:
         _stand_ins.remove(link)
 
 
-def _ask_once(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it returns
+def _ask_once(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it returns
     link = _take()
     try:
         answer = question(link)
@@ -201,7 +201,7 @@ def _ask_once(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it 
     return answer
 
 
-def _ask_new_node(question: Callable[[Link], Any], asked: redis.exceptions.AskError) -> Any:  # noqa: ANN401  as above
+def _ask_new_node(question: Callable[[RedisLink], Any], asked: redis.exceptions.AskError) -> Any:  # noqa: ANN401  as above
     link = _AskingLink(places.connect_to(asked.host, asked.port))
     try:
         return question(link)
@@ -209,12 +209,12 @@ def _ask_new_node(question: Callable[[Link], Any], asked: redis.exceptions.AskEr
         link.give_up()
 
 
-def _take() -> Link:
+def _take() -> RedisLink:
     while True:
         try:
             link = _idle.pop()
         except IndexError:
-            return Link(places.connect())
+            return RedisLink(places.connect())
         if link.is_usable():
             return link
         link.give_up()

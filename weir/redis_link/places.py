@@ -84,7 +84,7 @@ def pools(url: str, connect_within_s: float | None = None, answer_within_s: floa
     return [ConnectionPool.from_url(servers.url_of(*host), **options) for host in servers.hosts]
 
 
-def _of_sentinels(servers: redis_urls.Servers, options: dict[str, Any]) -> ConnectionPool:
+def _of_sentinels(servers: redis_urls.RedisServers, options: dict[str, Any]) -> ConnectionPool:
     """Return what connects to the server that the first Sentinel which answers names as the primary."""
     of_redis: dict[str, Any] = {**_parsed(servers.url_of("redis", 0)), **options}
     for name in ("host", "port", "connection_class"):

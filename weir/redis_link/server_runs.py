@@ -4,12 +4,12 @@ from uuid import uuid4
 
 import redis
 
-from weir.redis_link.calls import Link
+from weir.redis_link.calls import RedisLink
 
 MARKER = "script:"
 
 
-def server_run(link: Link, known: str) -> str:
+def server_run(link: RedisLink, known: str) -> str:
     """Return the name of the server's run; `known` is the last that was returned.
 
     That is its run_id, in INFO. Where this is refused (`-@dangerous`), it is that of a script that only this run of the

@@ -4,14 +4,14 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from weir.redis_link import calls
-from weir.redis_link.calls import Link, RedisUnreachable, Script
+from weir.redis_link.calls import RedisLink, RedisUnreachable, Script
 
 # What the scripts answer of which nobody waits for a value: the delta is taken, and nobody knows more than we.
 _TAKEN: Final = frozenset({"add", "bump", "mark"})
 _UNKNOWN: Final = frozenset({"peek"})
 
 
-class _Forgetful(Link):
+class _Forgetful(RedisLink):
     """In place of a connection to Redis: it takes everything, and knows nothing."""
 
     def call(self, *_command: str | int) -> Any:  # noqa: ANN401  what Redis answers

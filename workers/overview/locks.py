@@ -8,7 +8,7 @@ MOST: Final = 3  # that are named
 LONG_S: Final = 10.0  # for which a session waits before somebody should look
 
 
-class Holder(NamedTuple):
+class LockHolder(NamedTuple):
     """A session that holds a lock, and waits for none itself."""
 
     pid: int  # 0: a transaction that is prepared
@@ -20,10 +20,10 @@ class Holder(NamedTuple):
     waits_s: float  # the longest
 
 
-LOCKS = Statement("locks", row=Holder, commits=False)
+LOCKS = Statement("locks", row=LockHolder, commits=False)
 
 
-def holders(*, after_s: float, exclusive: bool = False) -> list[Holder]:
+def holders(*, after_s: float, exclusive: bool = False) -> list[LockHolder]:
     """Return who holds locks for which others have waited for so long; `exclusive`: also who has a table to itself.
 
     At most MOST, those that hold up the most sessions first. Reads only; waits for no lock.

@@ -84,7 +84,7 @@ class Overview:
     messages: Mapping[str, int]  # that wait, by queue; empty where the broker is away
     broker_error: str  # "" where the broker answers
     broker_remedy: str = ""  # where it answers, and refuses
-    holders: Sequence[locks.Holder] = ()  # of locks for which others wait
+    holders: Sequence[locks.LockHolder] = ()  # of locks for which others wait
 
 
 def count() -> Numbers:

@@ -11,7 +11,7 @@ from weir.ratelimit.site_names import as_argument
 from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import MOST_WAITING
-from weir.workers.overview.locks import Holder
+from weir.workers.overview.locks import LockHolder
 from weir.workers.overview.overview import MOST, Overview
 from weir.workers.processes import kinds
 from weir.workers.processes.status import by_kind
@@ -32,21 +32,21 @@ MOST_NAMED: Final = 5  # silent processes that have a sentence each
 LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
 
 
-class Problem(NamedTuple):
+class PersonNeeded(NamedTuple):
     """Something that needs a person."""
 
     text: str  # one sentence
     next_step: str  # a command line, or words
 
 
-def problems(seen: Overview) -> Iterator[Problem]:
+def problems(seen: Overview) -> Iterator[PersonNeeded]:
     """Yield what needs a person, what stops most first."""
     if seen.broker_remedy:
         text = f"The broker answers, and refuses what it is told ({seen.broker_error}): workers hear of nothing."
-        yield Problem(text, seen.broker_remedy)
+        yield PersonNeeded(text, seen.broker_remedy)
     elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
-        yield Problem(text, "start it, or correct its URL")
+        yield PersonNeeded(text, "start it, or correct its URL")
     yield from held_up(seen.holders)
     yield from _forgotten(seen)
     yield from _processes(seen)
@@ -66,12 +66,12 @@ def shown(number: int) -> str:
     return f"{number:,}" if number <= MOST else f"{MOST:,}+"
 
 
-def held_up(holders: Sequence[Holder]) -> Iterator[Problem]:
+def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:
     """Yield who holds locks for which others wait."""
     for holder in holders:
         if not holder.pid:
             text = "A transaction that is prepared holds a lock for which others wait."
-            yield Problem(text, "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED")
+            yield PersonNeeded(text, "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED")
             continue
         what = ", ".join(filter(None, (holder.application_name, f"role {holder.role}", holder.state)))
         text = f"Process {holder.pid} of PostgreSQL ({what}) holds a lock"
@@ -81,75 +81,75 @@ def held_up(holders: Sequence[Holder]) -> Iterator[Problem]:
         if holder.open_s is not None:
             text += f"; its transaction is open for {span(holder.open_s)}"
         next_step = f"end what it does there; where need be, SELECT pg_terminate_backend({holder.pid})"
-        yield Problem(f"{text}.", next_step)
+        yield PersonNeeded(f"{text}.", next_step)
 
 
-def _forgotten(seen: Overview) -> Iterator[Problem]:
+def _forgotten(seen: Overview) -> Iterator[PersonNeeded]:
     numbers = seen.numbers
     if numbers.closed_because:
         text = f"Nothing is granted until that is settled: {numbers.closed_because}"
-        yield Problem(text, "wait; manage.py recover, if that takes longer than a minute")
+        yield PersonNeeded(text, "wait; manage.py recover, if that takes longer than a minute")
     elif numbers.recovered_at:
         at = f"{numbers.recovered_at:%Y-%m-%d %H:%M:%S} UTC"
         emails = f"{numbers.recovered_emails:,} e-mail{pluralize(numbers.recovered_emails or 0)}"
         text = f"{numbers.recovered_because} Weir recovered from that at {at}; {emails} became unknown."
-        yield Problem(text, "docs/operations.md, A database that forgets")
+        yield PersonNeeded(text, "docs/operations.md, A database that forgets")
 
 
-def _processes(seen: Overview) -> Iterator[Problem]:
+def _processes(seen: Overview) -> Iterator[PersonNeeded]:
     if not seen.processes:
-        yield Problem("No process is known: nothing runs.", "make up, or what manage.py weir_processes prints")
+        yield PersonNeeded("No process is known: nothing runs.", "make up, or what manage.py weir_processes prints")
         return
     alive = by_kind(process for process in seen.processes if process.runs)
     for kind, (name, without) in needed().items():
         if kind not in alive:
-            yield Problem(f"No {name} is alive: {without}.", "manage.py processes")
+            yield PersonNeeded(f"No {name} is alive: {without}.", "manage.py processes")
     silent = [
         process
         for process in seen.processes
         if process.state == "silent" and any(kind in alive for kind in process.kinds)
     ]
     for process in silent[:MOST_NAMED]:
-        yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+        yield PersonNeeded(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
     if more := len(silent[MOST_NAMED:]):
-        yield Problem(f"{more:,} more process{pluralize(more, ' is,es are')} silent.", "manage.py processes")
+        yield PersonNeeded(f"{more:,} more process{pluralize(more, ' is,es are')} silent.", "manage.py processes")
 
 
-def _queues(seen: Overview) -> Iterator[Problem]:
+def _queues(seen: Overview) -> Iterator[PersonNeeded]:
     limits = {"weir.fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
     for queue, messages in seen.messages.items():
         if messages > limits.get(queue, MOST):
             text = f"{messages:,} messages wait in the queue {queue}: its workers are down, or too few."
-            yield Problem(text, "manage.py processes")
+            yield PersonNeeded(text, "manage.py processes")
 
 
-def _fetches(seen: Overview) -> Iterator[Problem]:
+def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
     numbers = seen.numbers
     if numbers.missed:
         text = (
             f"Fetchers are behind: of {numbers.missed_of:,} slots of the last minutes, {numbers.missed:,} passed before"
         )
-        yield Problem(
+        yield PersonNeeded(
             f"{text} one took them.", "start more fetchers (docs/how-to/scale-out.md), or see what slows them"
         )
     if numbers.stalled:
         sites = f"{shown(numbers.stalled)} site{pluralize(numbers.stalled)}"
         text = f"Due fetches of {sites} do not start, though their rate would allow it."
-        yield Problem(text, f"manage.py fetches why {numbers.stalled_fetch}")
+        yield PersonNeeded(text, f"manage.py fetches why {numbers.stalled_fetch}")
     if numbers.halted == 1:
         text = f"Due fetches wait until somebody resumes {numbers.halted_site}, which is paused."
-        yield Problem(text, f"manage.py sites resume {as_argument(numbers.halted_site or '')}")
+        yield PersonNeeded(text, f"manage.py sites resume {as_argument(numbers.halted_site or '')}")
     elif numbers.halted:
         text = f"Due fetches of {shown(numbers.halted)} sites wait until somebody resumes these, which are paused."
-        yield Problem(text, "manage.py sites list")
+        yield PersonNeeded(text, "manage.py sites list")
 
 
-def _emails(seen: Overview) -> Iterator[Problem]:
+def _emails(seen: Overview) -> Iterator[PersonNeeded]:
     numbers = seen.numbers
     if numbers.unknown:
         emails = f"{shown(numbers.unknown)} e-mail{pluralize(numbers.unknown)}"
         text = f"{emails} may have arrived or not, the oldest for {span(numbers.oldest_unknown_s or 0)}."
-        yield Problem(text, "manage.py emails list")
+        yield PersonNeeded(text, "manage.py emails list")
     if numbers.failing:
         text = f"{numbers.failing:,} of {numbers.failing_of:,} e-mails that ended in the last hour failed"
         command = "manage.py emails list --state failed"
@@ -157,7 +157,7 @@ def _emails(seen: Overview) -> Iterator[Problem]:
             reply = Truncator(" ".join((numbers.failing_reply or "").split())).chars(LONGEST_REPLY)
             text += f", most of the kind {numbers.failing_kind} with the reply: {reply}"
             command += f" --kind {shlex.quote(numbers.failing_kind)}"
-        yield Problem(f"{text.rstrip('.')}.", f"{command}; when the cause is mended, manage.py emails resend")
+        yield PersonNeeded(f"{text.rstrip('.')}.", f"{command}; when the cause is mended, manage.py emails resend")
     if (numbers.oldest_pending_s or 0) > LATE_S:
         text = f"E-mails wait for the mail server, the oldest for {span(numbers.oldest_pending_s or 0)}."
-        yield Problem(text, "manage.py emails list --state pending")
+        yield PersonNeeded(text, "manage.py emails list --state pending")

@@ -29,7 +29,7 @@ MAILER_STOPS_WITHIN_S: Final = 660
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ProcessLine:
     """A process: its name, which none of a project's own has, its command, and how long it may take to stop."""
 
     name: str
@@ -42,7 +42,7 @@ class Line:
         return self.command.split()
 
 
-def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator[Line]:
+def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator[ProcessLine]:
     """Yield the processes of these queues of Weir's, and beat; with `small`, one that is all of them.
 
     `app` is what Celery's option -A names.
@@ -52,11 +52,11 @@ def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator
         return
     for queue in queues:
         yield _worker(app, f"weir-{of_queue(queue)}", [queue], _POOLS[queue])
-    yield Line(name=f"weir-{BEAT}", command=f"celery -A {app} beat")
+    yield ProcessLine(name=f"weir-{BEAT}", command=f"celery -A {app} beat")
 
 
-def _worker(app: str, name: str, queues: Collection[str], pool: str, *, beat: str = "") -> Line:
-    return Line(
+def _worker(app: str, name: str, queues: Collection[str], pool: str, *, beat: str = "") -> ProcessLine:
+    return ProcessLine(
         name=name,
         command=f"celery -A {app} worker {beat}--queues {','.join(queues)} {pool} {_OPTIONS} --hostname {name}@%h",
         stops_within_s=MAILER_STOPS_WITHIN_S if _MAIL in queues else STOPS_WITHIN_S,

@@ -25,7 +25,7 @@ def bell(context: dict[str, Any], every: int = EVERY_S) -> dict[str, Any]:
     request = context["request"]
     if not request.user.is_authenticated or not user_keys.are_of_accounts():
         return {}
-    src, number = reverse("weir_bell:count"), polls.Number.now(request.user.pk)
+    src, number = reverse("weir_bell:count"), polls.ShownNumber.now(request.user.pk)
     return {
         "src": src,
         "every": every,

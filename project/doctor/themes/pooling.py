@@ -13,7 +13,7 @@ from weir.postgres.statements import Statement
 GIVEN_UP_AFTER_MS: Final = 500
 
 
-class Limits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     """What a session has, and its process in PostgreSQL."""
 
     pid: int
@@ -27,10 +27,10 @@ class Limits(NamedTuple):
     array_nulls: bool
 
 
-LIMITS = Statement("limits", row=Limits, commits=False)
+LIMITS = Statement("limits", row=ConnectionLimits, commits=False)
 
 
-def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict:
+def pooling(limits: ConnectionLimits, *, changes_session: bool, is_known: bool) -> Verdict:
     """Judge what stands between."""
     if changes_session and not is_known:
         return wrong(

@@ -27,7 +27,7 @@ GIVE_UP_AFTER_S = 600.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class LockLimits:
     """What ends the statements of a session, as PostgreSQL writes it."""
 
     lock_timeout: str
@@ -37,7 +37,7 @@ class Limits:
     client_connection_check_interval: str = "1s"
 
 
-UNLIMITED = Limits("0", "0")
+UNLIMITED = LockLimits("0", "0")
 
 
 class Command(migrate.Command):
@@ -55,7 +55,7 @@ class Command(migrate.Command):
     Weir's migrations as applied, and make no table, then and afterwards.
     """
 
-    _before: Limits | None = None
+    _before: LockLimits | None = None
 
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
         if options["check_unapplied"]:
@@ -92,7 +92,7 @@ class Command(migrate.Command):
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
         if self._before and migration and action.endswith("_start"):
-            within = Limits(LOCK_TIMEOUT, self._before.statement_timeout)
+            within = LockLimits(LOCK_TIMEOUT, self._before.statement_timeout)
             _set_limits(self._database, within if migration.atomic else UNLIMITED)
         super().migration_progress_callback(action, migration, fake)
 
@@ -182,14 +182,14 @@ def _took(lock: BaseDatabaseWrapper) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _limits(database: BaseDatabaseWrapper) -> Limits:
-    names = ", ".join(f"current_setting('{field.name}')" for field in fields(Limits))
+def _limits(database: BaseDatabaseWrapper) -> LockLimits:
+    names = ", ".join(f"current_setting('{field.name}')" for field in fields(LockLimits))
     with database.cursor() as cursor:
         cursor.execute(f"SELECT {names}")
-        return Limits(*cursor.fetchone())
+        return LockLimits(*cursor.fetchone())
 
 
-def _set_limits(database: BaseDatabaseWrapper, limits: Limits) -> None:
+def _set_limits(database: BaseDatabaseWrapper, limits: LockLimits) -> None:
     with database.cursor() as cursor:
         for name, value in asdict(limits).items():
             cursor.execute("SELECT set_config(%s, %s, false)", [name, value])

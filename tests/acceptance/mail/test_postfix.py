@@ -22,7 +22,7 @@ from tests.acceptance.processes import Processes
 from tests.postfix import Postfix
 from tests.waiting import wait_for
 from weir.workers.mail.evidence import settling
-from weir.workers.mail.evidence.settling import Report
+from weir.workers.mail.evidence.settling import EvidenceReport
 from weir.workers.mail.evidence.verdicts import LogOutcome, Vouched
 from weir.workers.mail.management.evidence import local_zone
 from weir.workers.mail.models import Email
@@ -166,7 +166,7 @@ def accepted_more_than_once(server: Postfix) -> list[str]:
     return [message_id for message_id, number in acceptances.items() if number > 1]
 
 
-def judge(server: Postfix, begin: datetime) -> Report:
+def judge(server: Postfix, begin: datetime) -> EvidenceReport:
     """Return what the log proves. The test keeps it, so that it survives Postfix."""
     vouched = Vouched(
         complete_from=begin,

@@ -226,7 +226,7 @@ def aborted() -> Exception:
     ],
 )
 def test_what_servers_refuse(
-    program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: problems.Kind
+    program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: problems.ProblemKind
 ) -> None:
     def refuse(*_arguments: object, **_options: object) -> None:
         raise error

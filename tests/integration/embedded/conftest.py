@@ -20,7 +20,7 @@ import redis
 
 from project import embedded
 from project.checkout import CHECKOUT
-from project.embedded import Servers, postgres
+from project.embedded import EmbeddedServers, postgres
 from project.embedded.places import Account
 
 ROOT = os.geteuid() == 0
@@ -112,14 +112,14 @@ def runs(*pids: int | None) -> bool:
     return all(pid and psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids)
 
 
-def sql(running: Servers, statement: str) -> Any:
+def sql(running: EmbeddedServers, statement: str) -> Any:
     host = str(running.postgres_socket_dir)
     with psycopg.connect(host=host, dbname=embedded.DATABASE_NAME, user=embedded.DATABASE_USER) as connection:
         cursor = connection.execute(statement)
         return cursor.fetchone() if cursor.description else None
 
 
-def valkey(running: Servers) -> "redis.Redis":
+def valkey(running: EmbeddedServers) -> "redis.Redis":
     return redis.Redis(unix_socket_path=str(running.valkey_socket), decode_responses=True)
 
 

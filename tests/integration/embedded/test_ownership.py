@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from project import embedded
-from project.embedded import EmbeddedError, Servers, ownership, postgres
+from project.embedded import EmbeddedError, EmbeddedServers, ownership, postgres
 from tests.integration.embedded.conftest import bystander, data_folder, owner_process, report, runs, sql, valkey
 
 only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -91,7 +91,7 @@ class TestAdoption:
         """A `kill -9` of the owner stops nothing and loses nothing; the next owner has the same processes."""
         with owner_process(home, shared) as owner:
             *pids, _ = report(owner)
-            place = Servers(
+            place = EmbeddedServers(
                 postgres_socket_dir=embedded.postgres_socket_dir(home),
                 valkey_socket=embedded.valkey_socket(home),
                 postgres_pid=None,

@@ -80,7 +80,7 @@ def _resolve(email_id: int, act: Act, why: str) -> None:
     resolving.resolve(email_id, act, WHO, why, may_be_late=False)
 
 
-def settle(log: Path, *, apply: bool) -> settling.Report:
+def settle(log: Path, *, apply: bool) -> settling.EvidenceReport:
     os.utime(log, (CHANGED.timestamp(),) * 2)
     vouched = Vouched(complete_from=SINCE - timedelta(hours=1), complete_until=SINCE + timedelta(hours=1))
     return settling.settle([str(log)], vouched, settling.Given(UTC), _resolve if apply else None)

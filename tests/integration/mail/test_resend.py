@@ -27,7 +27,7 @@ from weir.workers.mail.message import Message
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.transports import http
 from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
-from weir.workers.mail.transports.resend import Resend
+from weir.workers.mail.transports.resend import ResendTransport
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"id":"7"}'
 
@@ -45,9 +45,9 @@ def _short_waits(settings: Settings) -> None:
 
 
 @pytest.fixture
-def transport(provider: MailProvider) -> Iterator[Resend]:
+def transport(provider: MailProvider) -> Iterator[ResendTransport]:
     """Return a connection to the provider."""
-    made = Resend(HOST, provider.port, SecretStr(API_KEY), is_tls=False)
+    made = ResendTransport(HOST, provider.port, SecretStr(API_KEY), is_tls=False)
     yield made
     made.close()
 
@@ -62,7 +62,7 @@ def accepted(provider: MailProvider, message: Message) -> int:
     return sum(event.event == "accepted" and event.recipient == message.recipient for event in events)
 
 
-def test_an_email_is_accepted_once_and_named(transport: Resend, provider: MailProvider) -> None:
+def test_an_email_is_accepted_once_and_named(transport: ResendTransport, provider: MailProvider) -> None:
     """The name answers questions to the provider."""
     sent = letter()
     reply = transport.submit(sent, nothing)
@@ -72,7 +72,7 @@ def test_an_email_is_accepted_once_and_named(transport: Resend, provider: MailPr
     assert transport.key_lifetime == timedelta(hours=24)
 
 
-def test_the_provider_gets_the_whole_email(transport: Resend, provider: MailProvider) -> None:
+def test_the_provider_gets_the_whole_email(transport: ResendTransport, provider: MailProvider) -> None:
     """Texts, headers and files; not the date, which is the provider's own."""
     plain = letter()
     parsed = message_from_bytes(plain.content, policy=policy.SMTP)
@@ -101,7 +101,7 @@ def test_the_provider_gets_the_whole_email(transport: Resend, provider: MailProv
     assert files == [
         {"filename": "logo.png", "content_type": "image/png", "content_id": "logo"},
         {"filename": "bill.pdf", "content_type": "application/pdf"},
-        {"filename": "bill.txt"},  # its type is another than its name says: Resend would drop the e-mail
+        {"filename": "bill.txt"},  # its type is another than its name says: ResendTransport would drop the e-mail
         {"filename": "attachment.json", "content_type": "application/json"},
     ]
 
@@ -120,7 +120,9 @@ def test_the_provider_gets_the_whole_email(transport: Resend, provider: MailProv
         ("cut-unaccepted", 0),
     ],
 )
-def test_asking_again_settles_what_is_unknown(transport: Resend, provider: MailProvider, word: str, comes: int) -> None:
+def test_asking_again_settles_what_is_unknown(
+    transport: ResendTransport, provider: MailProvider, word: str, comes: int
+) -> None:
     """Whether it had been accepted or not: in the end it is accepted once, and named."""
     sent = letter(word)
     with pytest.raises(OutcomeUnknown) as raised:
@@ -155,7 +157,7 @@ def test_asking_again_settles_what_is_unknown(transport: Resend, provider: MailP
     ],
 )
 def test_each_reply_is_told_as_the_provider_documents_it(
-    transport: Resend, provider: MailProvider, word: str, error: type[Exception], words: str
+    transport: ResendTransport, provider: MailProvider, word: str, error: type[Exception], words: str
 ) -> None:
     """What concerns us holds all e-mails, what concerns this one ends it, and all else is unknown."""
     sent = letter(word)
@@ -204,7 +206,7 @@ def test_a_refusal_that_comes_before_the_whole_was_read_counts(
         connection.sendall(answer)
 
     with serving(refuse) as port:
-        made = Resend(HOST, port, SecretStr(API_KEY), is_tls=False)
+        made = ResendTransport(HOST, port, SecretStr(API_KEY), is_tls=False)
         with pytest.raises(error, match=words) as raised:
             made.submit(big, nothing)
     assert type(raised.value) is error
@@ -220,7 +222,7 @@ def test_a_refusal_that_comes_before_the_whole_was_read_counts(
         ("Dr. Kim", "{}"),
     ],
 )
-def test_the_recipients_name_is_told(transport: Resend, provider: MailProvider, name: str, told: str) -> None:
+def test_the_recipients_name_is_told(transport: ResendTransport, provider: MailProvider, name: str, told: str) -> None:
     """Where it needs no quotes."""
     sent = letter()
     parsed = message_from_bytes(sent.content, policy=policy.SMTP)
@@ -251,7 +253,7 @@ def test_how_long_to_wait_is_told() -> None:
 def test_a_key_that_the_provider_does_not_know_is_named_nowhere(provider: MailProvider) -> None:
     """Neither in an error, although the provider repeats it, nor in what is printed of the transport."""
     key = "re_secret_of_ours"
-    made = Resend(HOST, provider.port, SecretStr(key), is_tls=False)
+    made = ResendTransport(HOST, provider.port, SecretStr(key), is_tls=False)
     with pytest.raises(RelayRefuses, match=r"403 invalid_api_key: API key \*\*\* is invalid") as raised:
         made.submit(letter(), nothing)
     assert key not in repr(raised.value) + repr(made) + repr(vars(made))
@@ -260,7 +262,7 @@ def test_a_key_that_the_provider_does_not_know_is_named_nowhere(provider: MailPr
 def test_an_email_that_is_still_in_flight_is_unknown(settings: Settings, provider: MailProvider) -> None:
     """The first attempt may be accepted in the end; so the e-mail must not leave by another relay."""
     sent = letter("late-800")
-    first, second = (Resend(HOST, provider.port, SecretStr(API_KEY), is_tls=False) for _ in range(2))
+    first, second = (ResendTransport(HOST, provider.port, SecretStr(API_KEY), is_tls=False) for _ in range(2))
     with pytest.raises(OutcomeUnknown, match="timed out"):
         first.submit(sent, nothing)
     with pytest.raises(OutcomeUnknown, match="409 concurrent_idempotent_requests"):
@@ -279,7 +281,7 @@ def test_an_email_that_is_still_in_flight_is_unknown(settings: Settings, provide
 
 
 def test_another_email_with_a_key_that_was_used_is_unknown_and_explained(
-    transport: Resend, provider: MailProvider
+    transport: ResendTransport, provider: MailProvider
 ) -> None:
     """It must never happen, as what is sent is frozen; if it does, a person looks."""
     sent = letter()
@@ -290,7 +292,7 @@ def test_another_email_with_a_key_that_was_used_is_unknown_and_explained(
 
 
 @pytest.mark.parametrize("key", ["x" * 257, "", "a\r\nX: y", "ä"])
-def test_a_key_that_cannot_be_sent_is_refused_before_anything_is(transport: Resend, key: str) -> None:
+def test_a_key_that_cannot_be_sent_is_refused_before_anything_is(transport: ResendTransport, key: str) -> None:
     """With a sentence; nothing has begun."""
     begun: list[bool] = []
     with pytest.raises(Refused, match="No idempotency key") as raised:
@@ -298,7 +300,7 @@ def test_a_key_that_cannot_be_sent_is_refused_before_anything_is(transport: Rese
     assert (begun, raised.value.phase) == ([], Phase.NOT_BEGUN)
 
 
-def test_nothing_is_transmitted_when_begin_raises(transport: Resend, provider: MailProvider) -> None:
+def test_nothing_is_transmitted_when_begin_raises(transport: ResendTransport, provider: MailProvider) -> None:
     """And the connection is closed: a part of the request may wait in it."""
     sent = letter()
 
@@ -316,7 +318,7 @@ def test_who_cannot_be_reached_has_begun_nothing() -> None:
     """Neither at connect nor later."""
     with socket.create_server((HOST, 0)) as closed:
         port = closed.getsockname()[1]
-    made = Resend(HOST, port, SecretStr(API_KEY), is_tls=False)
+    made = ResendTransport(HOST, port, SecretStr(API_KEY), is_tls=False)
     begun: list[bool] = []
     for attempt in (made.connect, lambda: made.submit(letter(), lambda: begun.append(True))):
         with pytest.raises(Unreachable, match="refused"):
@@ -333,7 +335,7 @@ def test_a_server_that_cannot_prove_who_it_is_gets_no_key() -> None:
         connection.sendall(b"220 hello\r\n")
 
     with serving(answer_in_plain_text) as port:
-        made = Resend(HOST, port, SecretStr(API_KEY), is_tls=True)
+        made = ResendTransport(HOST, port, SecretStr(API_KEY), is_tls=True)
         with pytest.raises(Unreachable, match="SSL"):
             made.connect()
     assert API_KEY.encode() not in b"".join(heard)
@@ -380,7 +382,7 @@ def test_a_certificate_that_is_not_the_hosts_lets_nothing_through(authority: tru
 
 
 def test_the_connection_is_kept_and_opened_again_where_the_provider_closed_it(
-    transport: Resend, provider: MailProvider
+    transport: ResendTransport, provider: MailProvider
 ) -> None:
     """An e-mail that goes over a connection which was closed meanwhile is no unknown one."""
     transport.connect()
@@ -460,7 +462,7 @@ def test_a_request_that_cannot_be_written_as_a_whole_was_not_accepted(settings: 
     big = replace(letter(), content=b"From: orders@shop.example\r\n\r\n" + b"x" * 12_000_000)  # more than kernels keep
     stop = threading.Event()
     with serving(lambda _: stop.wait(20)) as port:
-        made = Resend(HOST, port, SecretStr(API_KEY), is_tls=False)
+        made = ResendTransport(HOST, port, SecretStr(API_KEY), is_tls=False)
         with pytest.raises(BrokenOff) as raised:
             made.submit(big, nothing)
         stop.set()
@@ -486,7 +488,7 @@ def serving(serve: Callable[[socket.socket], object], tls: ssl.SSLContext | None
 
 
 @contextmanager
-def scripted(answers: list[bytes], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Resend, list[bytes]]]:
+def scripted(answers: list[bytes], tls: ssl.SSLContext | None = None) -> Iterator[tuple[ResendTransport, list[bytes]]]:
     """Yield a transport to a server that gives these answers, and what that server has heard; then it hangs up."""
     heard: list[bytes] = []
 
@@ -503,7 +505,7 @@ def scripted(answers: list[bytes], tls: ssl.SSLContext | None = None) -> Iterato
             connection.sendall(answer)
 
     with serving(serve, tls) as port:
-        made = Resend(HOST, port, SecretStr(API_KEY), is_tls=tls is not None)
+        made = ResendTransport(HOST, port, SecretStr(API_KEY), is_tls=tls is not None)
         yield made, heard
         made.close()
 
@@ -511,7 +513,7 @@ def scripted(answers: list[bytes], tls: ssl.SSLContext | None = None) -> Iterato
 def test_a_provider_that_forgets_its_keys_accepts_again(tmp_path: Path) -> None:
     """So a key must be asked again within its lifetime only: the fake shows what would happen."""
     with mail_provider.running(tmp_path, key_lifetime_s=0.0) as forgetful:
-        made = Resend(HOST, forgetful.port, SecretStr(API_KEY), is_tls=False)
+        made = ResendTransport(HOST, forgetful.port, SecretStr(API_KEY), is_tls=False)
         sent = letter()
         assert made.submit(sent, nothing) != made.submit(sent, nothing)
         assert accepted(forgetful, sent) == 2

@@ -16,7 +16,7 @@ from tests.integration.notifications.unread import MARKS, assert_exact, redis_at
 from weir.notifications import counters, inbox, reconcile
 from weir.notifications.models import Doubt
 from weir.redis_link import calls, places
-from weir.redis_link.calls import Link
+from weir.redis_link.calls import RedisLink
 from weir.redis_link.keys import keys
 
 pytestmark = MARKS
@@ -106,13 +106,13 @@ def test_a_delta_that_arrives_twice_is_counted_once(
 ) -> None:
     """Over whatever connection the copy comes. When it would be too late, nobody remembers the first."""
     sent: list[tuple[Any, ...]] = []
-    run = Link.run
+    run = RedisLink.run
 
-    def noted(link: Link, *what: Any) -> Any:
+    def noted(link: RedisLink, *what: Any) -> Any:
         sent.append(what)
         return run(link, *what)
 
-    monkeypatch.setattr(Link, "run", noted)
+    monkeypatch.setattr(RedisLink, "run", noted)
     counters.add({1: 1, 2: -1})
     copy = sent[-1]
     counters.add({1: 1})

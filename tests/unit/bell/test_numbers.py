@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from weir.notifications.watching import Polled
-from weir.notifications.web.polls import Number
+from weir.notifications.web.polls import ShownNumber
 
-NUMBER = Number(user="7", unread=3, checked_at=1.0, marker="m", version="v", incarnation="1-a", epoch=100, delta=2)
+NUMBER = ShownNumber(user="7", unread=3, checked_at=1.0, marker="m", version="v", incarnation="1-a", epoch=100, delta=2)
 TOLD = Polled(version="v", incarnation="1-a", epoch=104, delta=1.0, since=2.0)
 
 

@@ -335,7 +335,7 @@ def test_each_check_has_a_name_of_its_own_that_fits() -> None:
             provided.add(check.provides)
 
 
-LIMITS = pooling.Limits(
+LIMITS = pooling.ConnectionLimits(
     pid=7,
     statement_timeout="1min",
     idle_timeout="1min",

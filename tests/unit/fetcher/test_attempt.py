@@ -12,7 +12,7 @@ from weir.conf import settings as weir_settings
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
-from weir.workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
+from weir.workers.fetches.fetcher.http.attempt import BUSY, Attempt, AttemptContext, RunOver
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
@@ -47,7 +47,7 @@ def job(*, ended_s_ago: float) -> Job:
 async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    shared = Shared(allowed=Allowed())
+    shared = AttemptContext(allowed=Allowed())
     if known:
         shared.openings.note(one.site_id, connecting_s)
     attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), shared)
@@ -103,7 +103,7 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
     async def suspended() -> None:
         one = job(ended_s_ago=-0.2)
         one.run.start_until = one.run.use_until = real() + 5.0
-        attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), Shared(allowed=Allowed()))
+        attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), AttemptContext(allowed=Allowed()))
         connection, other_end = pair()
         waiting = asyncio.ensure_future(attempt.write_in_turn(connection, b"", AnswerReader(0)))
         await asyncio.sleep(0)
@@ -120,7 +120,7 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
     now = clock.now()
     one = replace(job(ended_s_ago=-0.2), start_at=now)
     one.run.use_until = now + 5.0
-    shared, reader = Shared(allowed=Allowed()), AnswerReader(2**20)
+    shared, reader = AttemptContext(allowed=Allowed()), AnswerReader(2**20)
     others = HeldBytes(site_id=2)
     shared.memory.hold(others, weir_settings.WEIR_FETCH_MAX_MEMORY)
     attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), shared)

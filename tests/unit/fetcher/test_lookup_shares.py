@@ -9,16 +9,16 @@ from weir.workers.fetches.fetcher.http.lookup_shares import (
     FIRST_WINDOW,
     MOST_LOOKUPS,
     WIDEST_WINDOW,
-    Ending,
+    LookupEnding,
+    LookupShare,
     NotLookedUp,
-    Share,
     Shares,
     ZoneSilent,
 )
 from weir.workers.fetches.fetcher.http.zones import zone_of
 
 
-class OneOf(Share):
+class OneOf(LookupShare):
     """A look-up that notes what becomes of it."""
 
     def __init__(self, host: str, names: "Names") -> None:
@@ -37,7 +37,7 @@ class Names:
 
     def __init__(self) -> None:
         self.shares = Shares(MOST_LOOKUPS)
-        self.running: list[Share] = []
+        self.running: list[LookupShare] = []
         self.told: list[str] = []  # hosts that waited, and need wait no more
 
     def ask(self, host: str) -> bool:
@@ -46,7 +46,7 @@ class Names:
         self.shares.ask(share)
         return share in self.running
 
-    def end(self, share: Share, ending: Ending) -> None:
+    def end(self, share: LookupShare, ending: LookupEnding) -> None:
         self.running.remove(share)
         self.shares.ended(share, ending)
 
@@ -54,7 +54,7 @@ class Names:
         """Have these names be found."""
         for host in hosts:
             self.ask(host)
-            self.end(self.running[-1], Ending.FOUND)
+            self.end(self.running[-1], LookupEnding.FOUND)
 
     def hang(self) -> None:
         """Have all that is being looked up take longer than a fetch waits."""
@@ -95,7 +95,7 @@ def test_a_zone_that_hangs_has_a_few_threads_however_many_names_it_has() -> None
     assert sum(began) == FIRST_WINDOW
     assert names.ask("good.example")
     assert not names.told
-    names.end(names.running[-1], Ending.FOUND)
+    names.end(names.running[-1], LookupEnding.FOUND)
     names.hang()
     assert len(names.told) >= FIRST_WINDOW, "those that waited"
     with pytest.raises(ZoneSilent):
@@ -110,7 +110,7 @@ def test_a_zone_that_answers_has_more_look_ups_at_once() -> None:
     assert sum(names.fits(f"new-{number}.shop.example") for number in range(500)) == WIDEST_WINDOW
     names.hang()
     for share in list(names.running):
-        names.end(share, Ending.UNANSWERED)
+        names.end(share, LookupEnding.UNANSWERED)
     assert len(names.running) <= 1
 
 
@@ -126,7 +126,7 @@ def test_names_that_were_found_are_looked_up_whatever_hangs() -> None:
     assert names.ask("known.example")
     while names.running:
         names.hang()
-        names.end(names.running[0], Ending.UNANSWERED)
+        names.end(names.running[0], LookupEnding.UNANSWERED)
     assert sum(names.fits(host) for host in hanging) == MOST_LOOKUPS / 5
     assert names.ask("new.example")
 
@@ -178,7 +178,7 @@ def test_all_that_waits_is_looked_up_or_told_in_the_end() -> None:
                 happen(names, chance)
             assert len(names.running) <= MOST_LOOKUPS
         while names.running:
-            names.end(names.running[0], chance.choice(list(Ending)))
+            names.end(names.running[0], chance.choice(list(LookupEnding)))
         assert not [zone for zone in names.shares._zones.values() if zone.waiting or zone.running]
         assert (names.shares._running, names.shares._at_work, names.shares._of_silent) == (0, 0, 0)
 
@@ -192,4 +192,4 @@ def happen(names: Names, chance: random.Random) -> None:
     elif happening < 0.4:
         names.shares.overdue(share)
     else:
-        names.end(share, chance.choice(list(Ending)))
+        names.end(share, chance.choice(list(LookupEnding)))

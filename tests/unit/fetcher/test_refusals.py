@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weir.ratelimit.models import LONGEST_REASON
 from weir.ratelimit.site_settings import SHORTEST_BACK_OFF
-from weir.workers.fetches.fetcher.refusals.asked import TEMPORARY, Asked, asks_to_rest, redirect_wait_s
+from weir.workers.fetches.fetcher.refusals.asked import TEMPORARY, AskedPause, asks_to_rest, redirect_wait_s
 from weir.workers.fetches.fetcher.refusals.quotas import NAMES
 
 DATE = "Sat, 21 Nov 2026 10:00:00 GMT"
@@ -172,7 +172,7 @@ def raw(lines: Lines) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode()) for name, value in [("Server", "x"), *lines, ("Date", DATE)]]
 
 
-def refused(retry_after: str, *, date: str = DATE) -> Asked:
+def refused(retry_after: str, *, date: str = DATE) -> AskedPause:
     headers = [(b"date", date.encode()), (b"retry-after", retry_after.encode())]
     asked = asks_to_rest(429, headers if date else headers[1:])
     assert asked is not None

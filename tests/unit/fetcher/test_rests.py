@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from weir.workers.fetches.fetcher.refusals import rests
-from weir.workers.fetches.fetcher.refusals.asked import Asked
+from weir.workers.fetches.fetcher.refusals.asked import AskedPause
 from weir.workers.fetches.fetcher.refusals.rests import AGAIN_AFTER_S, MOST_TOLD, SiteRest, ToldQuotas, merged
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -11,7 +11,7 @@ LONGEST_S = 3_600.0
 
 
 def is_news(told: ToldQuotas, site_id: int, *, until: float, now: float) -> bool:
-    asked = Asked(seconds=until - now, reason="its quota is used up", is_refusal=False)
+    asked = AskedPause(seconds=until - now, reason="its quota is used up", is_refusal=False)
     return told.is_news(site_id, asked, now=now, time_s=0.0)
 
 
@@ -50,7 +50,7 @@ def test_a_moment_counts_by_the_time_of_day_and_no_rest_is_longer_than_it_may_be
     told, time_s = ToldQuotas(LONGEST_S), AT.timestamp()
 
     def news(until: datetime) -> bool:
-        asked = Asked(until=until, reason="its quota is used up", is_refusal=False)
+        asked = AskedPause(until=until, reason="its quota is used up", is_refusal=False)
         return told.is_news(1, asked, now=5.0, time_s=time_s)
 
     assert news(AT + timedelta(seconds=60))

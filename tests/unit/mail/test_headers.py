@@ -22,7 +22,7 @@ from weir.workers.mail.phases import Phase
 from weir.workers.mail.rendering import render
 from weir.workers.mail.transports import extensions, resend
 from weir.workers.mail.transports.base import Refused
-from weir.workers.mail.transports.resend import Resend
+from weir.workers.mail.transports.resend import ResendTransport
 
 URL = "https://shop.example/u/7"
 HOSTILE = "=?utf-8?q?Hi=0D=0ABcc:_x@z.example?="
@@ -459,7 +459,7 @@ def test_a_provider_is_not_asked_for_what_could_add_a_header() -> None:
     content = f"From: a@b.example\r\nSubject: {HOSTILE}\r\n\r\nx\r\n".encode()
     message = Message(from_address="a@b.example", recipient="c@d.example", content=content, idempotency_key="1")
     with pytest.raises(Refused, match="control character in Subject") as refused:
-        Resend("127.0.0.1", 9, SecretStr("key")).submit(message, pytest.fail)
+        ResendTransport("127.0.0.1", 9, SecretStr("key")).submit(message, pytest.fail)
     assert (refused.value.phase, refused.value.is_permanent) == (Phase.NOT_BEGUN, True)
 
 

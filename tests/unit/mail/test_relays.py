@@ -13,7 +13,7 @@ from project.environment import UnreadableVariables, redacting
 from weir.conf.texts import relay_urls
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.any_backend import AnyBackend
-from weir.workers.mail.transports.resend import Resend
+from weir.workers.mail.transports.resend import ResendTransport
 from weir.workers.mail.transports.smtp import EmailBackend
 
 DUMMY = "django.core.mail.backends.dummy.EmailBackend"
@@ -86,8 +86,8 @@ def test_a_url_of_resend_says_where_and_with_which_key(settings: Settings, url: 
     """The key settles what is unknown, for a day."""
     settings.WEIR_MAIL_RELAYS = [SecretStr(url)]
     [relay] = relays.relays()
-    assert isinstance(relay.new(), Resend)
-    assert (relay.name, relay.place, relay.key_lifetime) == (name, place, Resend.key_lifetime)
+    assert isinstance(relay.new(), ResendTransport)
+    assert (relay.name, relay.place, relay.key_lifetime) == (name, place, ResendTransport.key_lifetime)
 
 
 def test_a_url_of_django_names_any_backend(settings: Settings) -> None:
@@ -105,7 +105,7 @@ def test_relays_are_used_in_their_order(settings: Settings) -> None:
         f" resend://{SECRET}@api.resend.com,smtp://two.example\n smtp://u:{SECRET}@three.example:26 , "
     )
     assert [relay.name for relay in relays.relays()] == ["resend:api.resend.com", "two.example:25", "three.example:26"]
-    assert [type(relay.new()) for relay in relays.relays()] == [Resend, EmailBackend, EmailBackend]
+    assert [type(relay.new()) for relay in relays.relays()] == [ResendTransport, EmailBackend, EmailBackend]
     shown = repr(relays.relays()) + repr([relay_urls.parse(url) for url in relays.urls()])
     assert SECRET not in shown
 

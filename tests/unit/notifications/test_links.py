@@ -22,7 +22,7 @@ def server() -> Iterator[socket.socket]:
     ours, theirs = socket.socketpair()
     connection: Any = _Connection()
     connection._sock = ours
-    calls._idle.append(calls.Link(connection))
+    calls._idle.append(calls.RedisLink(connection))
     yield theirs
     calls.forget()
     theirs.close()

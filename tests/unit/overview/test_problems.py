@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weir.workers.overview.locks import Holder
+from weir.workers.overview.locks import LockHolder
 from weir.workers.overview.overview import MOST, Numbers, Overview
 from weir.workers.overview.problems import NEEDED, problems, shown
 from weir.workers.processes.status import ProcessStatus
@@ -25,7 +25,7 @@ NOTHING: dict[str, Any] = {
     "recovered_at": None,
 }  # fmt: skip
 
-HOLDER = Holder(
+HOLDER = LockHolder(
     pid=7, application_name="psql", role="ada", state="idle in transaction", open_s=7_500.0, sessions=2, waits_s=12.0
 )
 

@@ -29,7 +29,7 @@ def told(code: changes.Code, checkout: Path, *, all_ended: bool = False) -> list
     """Return what has changed, relative to the checkout."""
     try:
         code.check(all_ended=all_ended)
-    except changes.Changed as changed:
+    except changes.CodeChanged as changed:
         return [str(Path(path).relative_to(checkout)) for path in changed.paths]
     return []
 

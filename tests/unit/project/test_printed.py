@@ -10,11 +10,11 @@ from project.logs import printed
 
 
 @pytest.fixture
-def out() -> printed.Lines:
-    return printed.Lines(logging.getLogger("stdout"), logging.INFO)
+def out() -> printed.LoggedLines:
+    return printed.LoggedLines(logging.getLogger("stdout"), logging.INFO)
 
 
-def test_a_print_is_one_line(out: printed.Lines, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_print_is_one_line(out: printed.LoggedLines, caplog: pytest.LogCaptureFixture) -> None:
     """`print` writes it in pieces; blank lines are left out, indentation and % are not."""
     with caplog.at_level("INFO"):
         print("price", 12, "100%s", file=out)
@@ -25,7 +25,7 @@ def test_a_print_is_one_line(out: printed.Lines, caplog: pytest.LogCaptureFixtur
 
 
 def test_a_line_without_an_end_comes_with_the_end_of_the_task(
-    out: printed.Lines, caplog: pytest.LogCaptureFixture
+    out: printed.LoggedLines, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A progress bar's dots are one line."""
     with caplog.at_level("INFO"):
@@ -37,7 +37,9 @@ def test_a_line_without_an_end_comes_with_the_end_of_the_task(
     assert caplog.messages == ["..."]
 
 
-def test_threads_do_not_write_into_each_others_lines(out: printed.Lines, caplog: pytest.LogCaptureFixture) -> None:
+def test_threads_do_not_write_into_each_others_lines(
+    out: printed.LoggedLines, caplog: pytest.LogCaptureFixture
+) -> None:
     """A fetcher's tasks run in threads."""
     with caplog.at_level("INFO"):
         out.write("ours ")
@@ -48,7 +50,7 @@ def test_threads_do_not_write_into_each_others_lines(out: printed.Lines, caplog:
     assert caplog.messages == ["theirs", "ours too"]
 
 
-def test_logging_that_fails_and_prints_does_not_go_round_in_circles(out: printed.Lines) -> None:
+def test_logging_that_fails_and_prints_does_not_go_round_in_circles(out: printed.LoggedLines) -> None:
     """A handler that cannot write prints why, to what is logged."""
 
     class Failing(logging.Handler):

@@ -19,7 +19,7 @@ from weir.workers.fetches.fetcher.wire.connection import (
     SLOW_READ_EVERY_S,
     ConnectionClosedEarly,
     ConnectionEnded,
-    Holder,
+    ConnectionHolder,
     HttpConnection,
     WireState,
 )
@@ -61,7 +61,7 @@ async def asked(connection: HttpConnection, site: socket.socket, answer: bytes) 
     return reader
 
 
-def request(connection: HttpConnection, memory: Holder, most_body: int = 1_000) -> AnswerReader:
+def request(connection: HttpConnection, memory: ConnectionHolder, most_body: int = 1_000) -> AnswerReader:
     """Send a request; returns the reader of its answer."""
     reader = AnswerReader(most_body)
     connection.send(connection.prepare(b"GET / HTTP/1.1\r\n\r\n"), reader, memory)

@@ -15,7 +15,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProblemKind:
     """What a program can tell problems apart by, and what it means."""
 
     name: str
@@ -30,80 +30,84 @@ class Kind:
         return reverse("weir_api:problem", args=[self.name])
 
 
-MALFORMED: Final = Kind(
+MALFORMED: Final = ProblemKind(
     "malformed", 400, "The request cannot be read", "The body is no JSON in UTF-8, or the URL or a header is broken."
 )
-UNAUTHENTICATED: Final = Kind(
+UNAUTHENTICATED: Final = ProblemKind(
     "unauthenticated",
     401,
     "A valid token is needed",
     "Send `Authorization: Bearer TOKEN`. The token was not sent, is not known, has expired, or was revoked.",
 )
-NOT_PERMITTED: Final = Kind(
+NOT_PERMITTED: Final = ProblemKind(
     "not-permitted", 403, "The token may not do this", "Create a token with the scope that `detail` names."
 )
-READ_ONLY: Final = Kind(
+READ_ONLY: Final = ProblemKind(
     "read-only", 403, "Nothing can be changed now", "WEIR_OPS_READ_ONLY is set: try again when it is not."
 )
-NOT_FOUND: Final = Kind("not-found", 404, "There is no such thing", "It never was, or has been deleted since.")
-METHOD_NOT_ALLOWED: Final = Kind(
+NOT_FOUND: Final = ProblemKind("not-found", 404, "There is no such thing", "It never was, or has been deleted since.")
+METHOD_NOT_ALLOWED: Final = ProblemKind(
     "method-not-allowed", 405, "The method is not offered here", "The header Allow names those that are."
 )
-SLOW_BODY: Final = Kind("slow-body", 408, "The body came too slowly", "Send the whole body within ten seconds.")
-TOO_LATE: Final = Kind(
+SLOW_BODY: Final = ProblemKind("slow-body", 408, "The body came too slowly", "Send the whole body within ten seconds.")
+TOO_LATE: Final = ProblemKind(
     "too-late", 409, "It is too late for that", "The fetch is about to start, is in flight, or has ended."
 )
-BUSY: Final = Kind("busy", 409, "Others are changing it", "Nothing was changed: try again when Retry-After is over.", 2)
-IN_PROGRESS: Final = Kind(
+BUSY: Final = ProblemKind(
+    "busy", 409, "Others are changing it", "Nothing was changed: try again when Retry-After is over.", 2
+)
+IN_PROGRESS: Final = ProblemKind(
     "in-progress",
     409,
     "A request with this Idempotency-Key is in progress",
     "Repeat the request when Retry-After is over: then the answer is the first one's.",
     1,
 )
-MORE_THAN_EXPECTED: Final = Kind(
+MORE_THAN_EXPECTED: Final = ProblemKind(
     "more-than-expected", 409, "It would change more than expected", "Nothing was changed: ask with `dry_run` again."
 )
-NOT_IN_THIS_STATE: Final = Kind(
+NOT_IN_THIS_STATE: Final = ProblemKind(
     "not-in-this-state", 409, "Its state does not allow that", "Look at it again: `detail` says in which state it is."
 )
-CHANGED: Final = Kind(
+CHANGED: Final = ProblemKind(
     "changed", 412, "It was changed meanwhile", "Get it again, and repeat the change with the new ETag."
 )
-TOO_LARGE: Final = Kind("too-large", 413, "The body is too large", "Send it in several requests.")
-UNSUPPORTED_MEDIA_TYPE: Final = Kind(
+TOO_LARGE: Final = ProblemKind("too-large", 413, "The body is too large", "Send it in several requests.")
+UNSUPPORTED_MEDIA_TYPE: Final = ProblemKind(
     "unsupported-media-type", 415, "The body is of another type", "Send JSON, with `Content-Type: application/json`."
 )
-INVALID: Final = Kind(
+INVALID: Final = ProblemKind(
     "invalid", 422, "A value is wrong", "`detail` says which, or `errors` has one entry for each wrong value."
 )
-NO_REASON: Final = Kind("no-reason", 422, "A reason is needed", "Say in `why` why you do this: it is kept.")
-OTHER_REQUEST: Final = Kind(
+NO_REASON: Final = ProblemKind("no-reason", 422, "A reason is needed", "Say in `why` why you do this: it is kept.")
+OTHER_REQUEST: Final = ProblemKind(
     "other-request",
     422,
     "The Idempotency-Key belongs to another request",
     "A key is for one request and its repetitions: choose a new one for another request.",
 )
-IF_MATCH_NEEDED: Final = Kind(
+IF_MATCH_NEEDED: Final = ProblemKind(
     "if-match-needed", 428, "If-Match is needed", "Get it first, and send its ETag in If-Match: no change is lost so."
 )
-TOO_MANY_REQUESTS: Final = Kind(
+TOO_MANY_REQUESTS: Final = ProblemKind(
     "too-many-requests", 429, "The token's rate is used up", "Try again when Retry-After is over."
 )
-TOO_LARGE_HEAD: Final = Kind(
+TOO_LARGE_HEAD: Final = ProblemKind(
     "too-large-head", 431, "The URL and the headers are too large", "Send fewer of them: their sum has 32 KiB at most."
 )
-FAILED: Final = Kind(
+FAILED: Final = ProblemKind(
     "failed", 500, "Something is wrong in Weir", "The log has the details, with the id that X-Request-ID names."
 )
-UNAVAILABLE: Final = Kind(
+UNAVAILABLE: Final = ProblemKind(
     "unavailable",
     503,
     "It cannot be answered now",
     "PostgreSQL or Redis is away, or busy: try again when Retry-After is over.",
     5,
 )
-KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in list(globals().values()) if isinstance(kind, Kind)}
+KINDS: Final[Mapping[str, ProblemKind]] = {
+    kind.name: kind for kind in list(globals().values()) if isinstance(kind, ProblemKind)
+}
 BY_STATUS: Final = {
     kind.status: kind
     for kind in (MALFORMED, NOT_PERMITTED, NOT_FOUND, METHOD_NOT_ALLOWED, TOO_LARGE, FAILED, UNAVAILABLE)
@@ -114,7 +118,7 @@ BY_STATUS: Final = {
 class Problem(Exception):
     """A request is refused: nothing was changed."""
 
-    kind: Kind
+    kind: ProblemKind
     detail: str
     headers: Mapping[str, str] = field(default_factory=dict)
     errors: Sequence[Mapping[str, object]] = ()

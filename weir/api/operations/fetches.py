@@ -10,7 +10,16 @@ from django.utils import timezone
 from ninja import Query, Router
 
 from weir.api.access import actor
-from weir.api.http.problems import BUSY, IN_PROGRESS, INVALID, NOT_FOUND, OTHER_REQUEST, READ_ONLY, TOO_LATE, Problem
+from weir.api.http.problems import (
+    BUSY,
+    IN_PROGRESS,
+    INVALID,
+    NOT_FOUND,
+    OTHER_REQUEST,
+    READ_ONLY,
+    TOO_LATE,
+    Problem,
+)
 from weir.api.idempotency import once
 from weir.api.operations.operation import IDEMPOTENCY_KEY, operation, refused
 from weir.api.schemas.fetches import (

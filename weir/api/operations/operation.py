@@ -16,7 +16,7 @@ from ninja.signature import ViewSignature
 
 from weir.api.access import Bearer
 from weir.api.http import bodies, problems
-from weir.api.http.problems import INVALID, MEDIA_TYPE, Kind, Problem
+from weir.api.http.problems import INVALID, MEDIA_TYPE, Problem, ProblemKind
 from weir.api.models import LONGEST_KEY
 from weir.workers.audit import acting
 
@@ -49,7 +49,7 @@ def operation(
     *,
     scope: str,
     answers: Mapping[int, Any],
-    refusals: Iterable[Kind] = (),
+    refusals: Iterable[ProblemKind] = (),
     media_type: str = "",
 ) -> Callable[[View], View]:
     """Have the view answer this method of this path, for tokens with the scope.
@@ -83,7 +83,7 @@ def operation(
 
 
 @contextmanager
-def refused(kind: Kind, *errors: type[Exception]) -> Iterator[None]:
+def refused(kind: ProblemKind, *errors: type[Exception]) -> Iterator[None]:
     """Refuse the request with this problem where the block raises one of the errors, whose text says why."""
     try:
         yield
@@ -107,9 +107,9 @@ def _checked(view: View, names: Collection[str]) -> View:
     return checked  # type: ignore[return-value]  # it takes what the view takes
 
 
-def _refused(kinds: Iterable[Kind]) -> dict[int, Any]:
+def _refused(kinds: Iterable[ProblemKind]) -> dict[int, Any]:
     """Return the OpenAPI document's answers of these problems."""
-    by_status: dict[int, list[Kind]] = {}
+    by_status: dict[int, list[ProblemKind]] = {}
     for kind in kinds:
         by_status.setdefault(kind.status, []).append(kind)
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

@@ -11,7 +11,16 @@ from ninja import Query, Router, Status
 
 from weir.api.access import actor
 from weir.api.http import etags
-from weir.api.http.problems import BUSY, CHANGED, IF_MATCH_NEEDED, INVALID, NOT_FOUND, NOT_PERMITTED, READ_ONLY, Problem
+from weir.api.http.problems import (
+    BUSY,
+    CHANGED,
+    IF_MATCH_NEEDED,
+    INVALID,
+    NOT_FOUND,
+    NOT_PERMITTED,
+    READ_ONLY,
+    Problem,
+)
 from weir.api.operations.looking import finite, looked, seen
 from weir.api.operations.operation import IF_MATCH, operation, refused
 from weir.api.schemas import sites as schemas

@@ -25,7 +25,7 @@ _LAST_PORT: Final = 65_535
 _ONE: Final = {"redis", "rediss", "unix"}
 
 
-class Servers(NamedTuple):
+class RedisServers(NamedTuple):
     """Several servers that one URL names."""
 
     kind: str
@@ -60,7 +60,7 @@ def split(url: str) -> SplitResult:
     return urlsplit(f"{scheme}{separator}{rest[end:]}")._replace(netloc=rest[:end])
 
 
-def parse(url: str) -> Servers:
+def parse(url: str) -> RedisServers:
     """Return what such a URL names. Raises ValueError, which says what is wrong without a word of the URL."""
     kind, parts = kind_of(url), split(url)
     login, at, hosts = parts.netloc.rpartition("@")
@@ -71,7 +71,7 @@ def parse(url: str) -> Servers:
     service, database = _path(kind, parts)
     query = dict(parse_qsl(parts.query))
     prefix = f"{SENTINEL}_"
-    return Servers(
+    return RedisServers(
         kind=kind,
         tls=parts.scheme.startswith("rediss"),
         login=login + at,

@@ -10,7 +10,7 @@ from weir.ops import histories
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot
 from weir.workers.overview.overview import Overview, overview
-from weir.workers.overview.problems import Problem, problems
+from weir.workers.overview.problems import PersonNeeded, problems
 from weir.workers.processes.status import ProcessStatus
 
 EVERY_S: Final = 2
@@ -23,7 +23,7 @@ class _Now:
     """What the page shows: of the processes, as many as a screen has room for, and what the others are."""
 
     seen: Overview
-    problems: list[Problem]
+    problems: list[PersonNeeded]
     processes: list[ProcessStatus]
     others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" where each has a row
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from weir.workers.cli import terminal
 from weir.workers.fetches.management.forecast_text import FARTHEST_S, WHEN
 from weir.workers.fetches.reports.fetch_list import ListedFetch
-from weir.workers.fetches.reports.fetch_way import FetchWay, Step
+from weir.workers.fetches.reports.fetch_way import FetchWay, WayStep
 from weir.workers.fetches.reports.why import FetchBlocker, Why
 
 SHOWN = 200  # characters of a text in the table; --json has all of them
@@ -119,7 +119,7 @@ def _headers(stored: object) -> Iterator[str]:
                 yield json.dumps(header)
 
 
-def _step(step: Step) -> str:
+def _step(step: WayStep) -> str:
     when = f"{step.at.astimezone(UTC):{PRECISE}}" if step.at else ""
     said = ", ".join(filter(None, ("expected" if step.at and step.is_expected else "", step.text)))
     return f"{when} ({said})" if when and said else when or said

@@ -56,7 +56,7 @@ FETCH_WAY = Statement("fetch_way", row=FetchOnItsWay, commits=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class WayStep:
     """Something that happened to the fetch, or that is expected."""
 
     kind: str
@@ -70,7 +70,7 @@ class FetchWay:
     """One fetch, at the moment at which the database was asked."""
 
     fetch: FetchOnItsWay
-    steps: Sequence[Step]  # in the order of time; what has no time yet comes last
+    steps: Sequence[WayStep]  # in the order of time; what has no time yet comes last
     preview: BodyPreview | None  # None without a body
 
 
@@ -85,53 +85,55 @@ def fetch_way(fetch_id: int) -> FetchWay:
     return FetchWay(fetch=row, steps=steps, preview=shown)
 
 
-def _steps(row: FetchOnItsWay) -> Iterator[Step]:
-    yield Step(kind="queued", at=row.created_at)
+def _steps(row: FetchOnItsWay) -> Iterator[WayStep]:
+    yield WayStep(kind="queued", at=row.created_at)
     yield from _due(row)
     yield from _slot(row)
     yield from _attempt(row)
     if row.finished_at is not None:
-        yield Step(kind="finished", at=row.finished_at, text=row.state)
+        yield WayStep(kind="finished", at=row.finished_at, text=row.state)
     yield from _on_done(row)
 
 
-def _due(row: FetchOnItsWay) -> Iterator[Step]:
+def _due(row: FetchOnItsWay) -> Iterator[WayStep]:
     if row.due_since is not None:
-        yield Step(kind="due", at=row.due_since, text="it waits for robots.txt", is_expected=row.due_since > row.now)
-        yield Step(kind="robots.txt", at=row.not_before, text="it is due again", is_expected=row.not_before > row.now)
+        yield WayStep(kind="due", at=row.due_since, text="it waits for robots.txt", is_expected=row.due_since > row.now)
+        yield WayStep(
+            kind="robots.txt", at=row.not_before, text="it is due again", is_expected=row.not_before > row.now
+        )
         return
     again = "again" if row.state == FetchState.QUEUED and row.attempts else ""
-    yield Step(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)
+    yield WayStep(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)
 
 
-def _slot(row: FetchOnItsWay) -> Iterator[Step]:
+def _slot(row: FetchOnItsWay) -> Iterator[WayStep]:
     if row.slot_at is None:
         return
-    yield Step(kind="reserved", at=row.reserved_at)
+    yield WayStep(kind="reserved", at=row.reserved_at)
     if row.claimed_at is not None and row.state != FetchState.RESERVED:
-        yield Step(kind="claimed", at=row.claimed_at, text=row.claimed_by)
-    yield Step(kind="slot", at=row.slot_at, text="its planned start", is_expected=row.slot_at > row.now)
+        yield WayStep(kind="claimed", at=row.claimed_at, text=row.claimed_by)
+    yield WayStep(kind="slot", at=row.slot_at, text="its planned start", is_expected=row.slot_at > row.now)
 
 
-def _attempt(row: FetchOnItsWay) -> Iterator[Step]:
+def _attempt(row: FetchOnItsWay) -> Iterator[WayStep]:
     """Yield when the request was written, and when the answer had come, of the last attempt that has an outcome."""
     if row.started_at is None:
         return
     earlier = "in an earlier attempt" if row.state in HELD or (row.state == FetchState.QUEUED and row.attempts) else ""
     late = f"{row.lateness_ms:.1f} ms after its slot" if row.lateness_ms is not None else ""
-    yield Step(kind="started", at=row.started_at, text=", ".join(filter(None, (late, earlier))))
+    yield WayStep(kind="started", at=row.started_at, text=", ".join(filter(None, (late, earlier))))
     if row.elapsed_ms is not None:
         status = f"status {row.status_code}" if row.status_code else ""
         at = row.started_at + timedelta(milliseconds=row.elapsed_ms)
-        yield Step(kind="answered", at=at, text=", ".join(filter(None, (status, earlier))))
+        yield WayStep(kind="answered", at=at, text=", ".join(filter(None, (status, earlier))))
 
 
-def _on_done(row: FetchOnItsWay) -> Iterator[Step]:
+def _on_done(row: FetchOnItsWay) -> Iterator[WayStep]:
     if not row.on_done:
         return
     if row.on_done_called_at is not None:
-        yield Step(kind="on_done", at=row.on_done_called_at, text=f"{row.on_done} is called")
+        yield WayStep(kind="on_done", at=row.on_done_called_at, text=f"{row.on_done} is called")
     elif row.state in FINAL:
-        yield Step(kind="on_done", at=None, text=f"{row.on_done} is called within seconds", is_expected=True)
+        yield WayStep(kind="on_done", at=None, text=f"{row.on_done} is called within seconds", is_expected=True)
     else:
-        yield Step(kind="on_done", at=None, text=f"{row.on_done} is called at the end", is_expected=True)
+        yield WayStep(kind="on_done", at=None, text=f"{row.on_done} is called at the end", is_expected=True)

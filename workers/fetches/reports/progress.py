@@ -29,7 +29,7 @@ class ProgressRow(NamedTuple):
     site_ended: int
 
 
-class Ending(NamedTuple):
+class EndedCount(NamedTuple):
     """How many fetches ended with this state and status code; without one, whether the site was asked."""
 
     state: str
@@ -45,7 +45,7 @@ class FailedFetch(NamedTuple):
     error: str
 
 
-ENDINGS = Statement("endings", row=Ending, commits=False)
+ENDINGS = Statement("endings", row=EndedCount, commits=False)
 FAILURES = Statement("failures", row=FailedFetch, commits=False)
 PROGRESS = Statement("progress", row=ProgressRow, commits=False)
 
@@ -130,7 +130,7 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
     )
 
 
-def endings(ids: FetchIds) -> list[Ending]:
+def endings(ids: FetchIds) -> list[EndedCount]:
     """Return how the fetches ended that did, the most frequent ending first."""
     return ENDINGS(**ids.parameters())
 

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from weir.postgres.texts import storable
 from weir.workers.mail import addresses, renderings, resolving, suppression
-from weir.workers.mail.bounces.reports import Report, ReportAction
+from weir.workers.mail.bounces.reports import BounceReport, ReportAction
 from weir.workers.mail.bounces.spellings import spellings
 from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 from weir.workers.mail.models import Act, Email, Resolution
@@ -41,7 +41,7 @@ class Handled:
     bounced: bool = False
 
 
-def handle(report: Report) -> Handled:
+def handle(report: BounceReport) -> Handled:
     """Check a report and give it its effect, in one transaction.
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
@@ -71,7 +71,7 @@ def handle(report: Report) -> Handled:
     return _bounced(email, report, said)
 
 
-def _bounced(email: Email, report: Report, said: str) -> Handled:
+def _bounced(email: Email, report: BounceReport, said: str) -> Handled:
     try:
         _bounce(email, report)
     except resolving.CannotBeResolved as error:
@@ -82,7 +82,7 @@ def _bounced(email: Email, report: Report, said: str) -> Handled:
     return Handled(said, believed=True, bounced=True)
 
 
-def _named_by(report: Report) -> list[Email]:
+def _named_by(report: BounceReport) -> list[Email]:
     """Return the e-mails of ours that the report names, the most certain first."""
     names = [name for name in dict.fromkeys((report.message_id.strip("<>"), *report.names)) if name]
     ids = [f"<{name}>" for name in names]
@@ -96,12 +96,12 @@ def _named_by(report: Report) -> list[Email]:
     return list(dict.fromkeys(found))
 
 
-def _is_to(email: Email, report: Report) -> bool:
+def _is_to(email: Email, report: BounceReport) -> bool:
     """Tell whether the report can be about the e-mail's recipient: it names the address, or none."""
     return not report.addresses or bool(report.addresses & spellings(email.recipient))
 
 
-def _is_of_an_earlier_sending(report: Report, email: Email) -> bool:
+def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
     """Tell whether the server had the e-mail before an operator had it sent again: the Message-ID is the same."""
     if report.arrived_by is None:
         return False
@@ -109,7 +109,7 @@ def _is_of_an_earlier_sending(report: Report, email: Email) -> bool:
     return again is not None and report.arrived_by < again.resolved_at - CLOCK_ERROR
 
 
-def _bounce(email: Email, report: Report) -> None:
+def _bounce(email: Email, report: BounceReport) -> None:
     """Note that the e-mail came back. Raises resolving.CannotBeResolved, and what a receiver raises."""
     why = _reason(report, email)
     with transaction.atomic():
@@ -119,7 +119,7 @@ def _bounce(email: Email, report: Report) -> None:
         email_bounced.send(sender=Email, email=email, report=report)
 
 
-def _names_a_dead_recipient(report: Report) -> bool:
+def _names_a_dead_recipient(report: BounceReport) -> bool:
     """Tell whether the report names the recipient, and not one to whom it was sent on, and says that it is dead."""
     is_named = report.addresses and not report.is_forwarded
     return bool(is_named) and is_of_a_dead_address(report.status, report.diagnostic, is_of_content=report.is_of_content)
@@ -130,7 +130,7 @@ def _suppress(email: Email, why: str) -> None:
         suppression.suppress(email.recipient, why)
 
 
-def _reason(report: Report, email: Email) -> str:
+def _reason(report: BounceReport, email: Email) -> str:
     """Return status and diagnostic, without the address: what is written down is kept for longer than addresses."""
     status = "" if report.diagnostic.startswith(report.status) else report.status
     said = " ".join(filter(None, (status, report.diagnostic))) or "The report gives no reason."

@@ -33,7 +33,7 @@ _LATER = re.compile(replies("4"))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PlainReport:
     """What a text says of one recipient."""
 
     recipient: str
@@ -43,7 +43,7 @@ class Said:
     is_forwarded: bool  # whether it is about one to whom the recipient's mail is sent on
 
 
-def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterator[Said]:
+def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterator[PlainReport]:
     """Yield what an e-mail from a mail server says of recipients that were not reached.
 
     Either the header X-Failed-Recipients names these, which only mail servers write. Or it says of a recipient that it
@@ -61,7 +61,7 @@ def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterato
         diagnostic, is_of_content = said.get(recipient, ("", False))
         is_said = failed or (recipient in said and _is_final(lines, diagnostic))
         if is_said or (warns and recipient in said):
-            yield Said(recipient, diagnostic, warns, is_of_content, bool(sent_on & spellings(recipient)))
+            yield PlainReport(recipient, diagnostic, warns, is_of_content, bool(sent_on & spellings(recipient)))
 
 
 def _sent_on(lines: Sequence[str]) -> list[str]:

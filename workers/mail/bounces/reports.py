@@ -2,7 +2,7 @@
 
 A pure parser. It finds in what order whatever mail servers send: multipart/report, also inside of other parts, texts of
 any form that name a recipient who was refused, and complaints (RFC 5965). What is none of these (an answer, an
-auto-reply, a receipt, spam) gives no Report. Whatever an e-mail holds, it is read in a time with a bound.
+auto-reply, a receipt, spam) gives no report. Whatever an e-mail holds, it is read in a time with a bound.
 """
 
 import re
@@ -43,7 +43,7 @@ _BY_CLASS = {"5": ReportAction.FAILED, "4": ReportAction.DELAYED, "2": ReportAct
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class BounceReport:
     """What is reported of one recipient."""
 
     message_id: str  # of the e-mail that it is about, with < and >; empty if the report does not have it
@@ -78,7 +78,7 @@ class _Mail:
         return next((copy for copy in self.copies if copy.message_id), next(iter(self.copies), Copy()))
 
 
-def parse(content: bytes) -> list[Report]:
+def parse(content: bytes) -> list[BounceReport]:
     """Return the reports in an e-mail, one for each recipient; an empty list if it is no delivery report."""
     message = mime.read(content)
     parts = list(message.parts())
@@ -89,7 +89,7 @@ def parse(content: bytes) -> list[Report]:
     return list(_of_fields(mail)) or list(_of_text(mail)) or list(_of_complaint(mail))
 
 
-def _of_fields(mail: _Mail) -> Iterator[Report]:
+def _of_fields(mail: _Mail) -> Iterator[BounceReport]:
     groups = _groups(mail, fields.STATUSES)
     reporting_mta = next((after_type(group["reporting-mta"]) for group in groups if "reporting-mta" in group), "")
     arrived_by = next(filter(None, (moment(group.get("arrival-date", "")) for group in groups)), None)
@@ -130,14 +130,14 @@ def _groups(mail: _Mail, kinds: frozenset[str]) -> list[Group]:
     return list(islice(found, fields.MOST_GROUPS))
 
 
-def _of_text(mail: _Mail) -> Iterator[Report]:
+def _of_text(mail: _Mail) -> Iterator[BounceReport]:
     for said in plain.reports(mail.message, mail.lines, mail.copy):
         action = ReportAction.DELAYED if said.is_delayed else ReportAction.FAILED
         report = _report(mail, [said.recipient], action, "", said.diagnostic, is_of_content=said.is_of_content)
         yield replace(report, is_forwarded=said.is_forwarded)
 
 
-def _of_complaint(mail: _Mail) -> Iterator[Report]:
+def _of_complaint(mail: _Mail) -> Iterator[BounceReport]:
     """Yield a complaint by which a recipient says that the e-mail was not wanted."""
     for group in _groups(mail, fields.COMPLAINTS):
         kind = group.get("feedback-type", "").lower()
@@ -154,8 +154,8 @@ def _report(
     diagnostic: str,
     *,
     is_of_content: bool = False,
-) -> Report:
-    return Report(
+) -> BounceReport:
+    return BounceReport(
         message_id=f"<{mail.names[0]}>" if mail.names else "",
         recipient=without_escapes(named[0]) if named else "",
         addresses=frozenset(spelling for address in named for spelling in spellings(address)),

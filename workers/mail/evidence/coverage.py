@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 
 from weir.workers.mail.evidence import losses
-from weir.workers.mail.evidence.formats.lines import Line
+from weir.workers.mail.evidence.formats.lines import LogLine
 from weir.workers.mail.evidence.losses import Reach
-from weir.workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence.signs import LoggedSign, Sign
 
 AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)
@@ -75,7 +75,7 @@ class Coverage:
     # By instance, time and process id, as a line may be in two files: whether it started, and the line before.
     _runs: dict[tuple[str, datetime, bool, str], datetime | None] = field(default_factory=dict)
 
-    def note(self, line: Line, said: Said, file: str) -> None:
+    def note(self, line: LogLine, said: LoggedSign, file: str) -> None:
         """Take in that the host's log has this line, and what it says."""
         sign = said.sign
         self.lines += 1
@@ -100,7 +100,7 @@ class Coverage:
             self.note_cut(line, strange=True)
         self._previous = line.moment
 
-    def note_cut(self, line: Line, *, strange: bool) -> None:
+    def note_cut(self, line: LogLine, *, strange: bool) -> None:
         """Take in that the end of this line is missing, or seems to be, which may have been the name of an e-mail."""
         why = f"a line of it is not complete ({line.program}: {line.text[:LONGEST_QUOTED]})"
         add(self.gaps, LogGap(min(self._previous or line.moment, line.moment), line.moment, why, strange=strange))

@@ -7,8 +7,8 @@ connection lost after final dot"), and which Exim forgets then.
 
 import re
 
-from weir.workers.mail.evidence.formats.lines import Line, until_ellipsis
-from weir.workers.mail.evidence.signs import OTHER, Said, Sign
+from weir.workers.mail.evidence.formats.lines import LogLine, until_ellipsis
+from weir.workers.mail.evidence.signs import OTHER, LoggedSign, Sign
 
 _MESSAGE = re.compile(  # the ids of Exim before 4.97, and since
     r"(?P<id>[0-9A-Za-z]{6}-(?:[0-9A-Za-z]{6}-[0-9A-Za-z]{2}|[0-9A-Za-z]{11}-[0-9A-Za-z]{4})) (?P<text>.*)", re.DOTALL
@@ -25,15 +25,15 @@ _OWN = re.compile(r"exim \d[\w.]* daemon started|(?:Start|End) queue run: pid=")
 _ACCEPTED = ("=> ", "-> ", ">> ", "*> ", "** ", "== ", "Completed")
 
 
-def is_certain(line: Line) -> bool:
+def is_certain(line: LogLine) -> bool:
     """Tell whether a line is Exim's beyond doubt: others' logs have times as its mainlog has."""
     return not line.of_mainlog or bool(_MESSAGE.match(line.text) or _OWN.match(line.text))
 
 
-def read(line: Line) -> Said:
+def read(line: LogLine) -> LoggedSign:
     """Return what the line says: `<=` both names the e-mail and accepts it."""
     if _CUT.fullmatch(until_ellipsis(line.text)):
-        return Said(Sign.CUT)
+        return LoggedSign(Sign.CUT)
     found = _MESSAGE.match(line.text)
     if not found:
         return OTHER
@@ -41,10 +41,10 @@ def read(line: Line) -> Said:
     if text.startswith("<= "):
         named = _MESSAGE_ID.search(text)
         if not named and " P=local " in text.partition(" T=")[0]:  # a program of its host, or Exim, which bounces
-            return Said(Sign.ACCEPTED, found["id"])
+            return LoggedSign(Sign.ACCEPTED, found["id"])
         if not named and not _WITHOUT.search(text):
-            return Said(Sign.CUT)
+            return LoggedSign(Sign.CUT)
         logged = named["id"] if named else ""
         value = until_ellipsis(logged)
-        return Said(Sign.RECEIVED, found["id"], value, whole=value == logged)
-    return Said(Sign.ACCEPTED, found["id"]) if text.startswith(_ACCEPTED) else OTHER
+        return LoggedSign(Sign.RECEIVED, found["id"], value, whole=value == logged)
+    return LoggedSign(Sign.ACCEPTED, found["id"]) if text.startswith(_ACCEPTED) else OTHER

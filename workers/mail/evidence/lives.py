@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from weir.workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence.signs import LoggedSign, Sign
 
 # By so much one logger may give an earlier time than another, of what was done later.
 LATEST = timedelta(minutes=1)
@@ -51,7 +51,7 @@ class Event:
     """A line about a queue id."""
 
     moment: datetime
-    said: Said
+    said: LoggedSign
     line: str
 
 

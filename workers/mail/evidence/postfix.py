@@ -11,8 +11,8 @@ one.
 
 import re
 
-from weir.workers.mail.evidence.formats.lines import Line, until_ellipsis
-from weir.workers.mail.evidence.signs import OTHER, Said, Sign, bare
+from weir.workers.mail.evidence.formats.lines import LogLine, until_ellipsis
+from weir.workers.mail.evidence.signs import OTHER, LoggedSign, Sign, bare
 
 # Hexadecimal, or with enable_long_queue_ids of digits and consonants. All words of its own texts have other letters, or
 # too few.
@@ -40,23 +40,23 @@ _LEFT = re.compile(r"(?:lost connection|timeout|too many errors) after (?:DATA|B
 _WRITE_ERROR = re.compile(r"queue file size limit exceeded|write queue file|queue file write error")
 
 
-def is_postfix(line: Line) -> bool:
+def is_postfix(line: LogLine) -> bool:
     """Tell whether a program of Postfix wrote this line: `postfix/qmgr`, or `postfix-out/qmgr` of another instance."""
     return bool(line.instance) and line.program in PROGRAMS
 
 
-def read(line: Line) -> Said:
-    """Return what the line says. `Said.queue_id` is empty where the client left that this process serves."""
+def read(line: LogLine) -> LoggedSign:
+    """Return what the line says. `LoggedSign.queue_id` is empty where the client left that this process serves."""
     if line.program in OF_THE_SERVER:
         return _of_the_server(line.text)
     found = _QUEUE_ID.match(line.text)
     if found and not _is_cut(line.program, line.text):
         if not found["warning"] and line.program in DELIVERING:
-            return Said(Sign.ACCEPTED, found["id"])
+            return LoggedSign(Sign.ACCEPTED, found["id"])
         return _of_what_comes_in(line.program, found["id"], found["text"])
     if line.program == "smtpd" and _LEFT.match(line.text):
-        return Said(Sign.REFUSED)
-    return Said(Sign.CUT) if _is_cut(line.program, line.text) else OTHER
+        return LoggedSign(Sign.REFUSED)
+    return LoggedSign(Sign.CUT) if _is_cut(line.program, line.text) else OTHER
 
 
 def _is_cut(program: str, text: str) -> bool:
@@ -68,24 +68,24 @@ def _is_cut(program: str, text: str) -> bool:
     return not rest or (program == "cleanup" and _NAMING.startswith(rest))
 
 
-def _of_the_server(text: str) -> Said:
+def _of_the_server(text: str) -> LoggedSign:
     if text.startswith("daemon started"):
-        return Said(Sign.STARTED)
+        return LoggedSign(Sign.STARTED)
     if text.startswith("terminating on signal") and not text.startswith("terminating on signal 9"):
-        return Said(Sign.STOPPED)
+        return LoggedSign(Sign.STOPPED)
     return OTHER
 
 
-def _of_what_comes_in(program: str, queue_id: str, text: str) -> Said:
+def _of_what_comes_in(program: str, queue_id: str, text: str) -> LoggedSign:
     if program == "cleanup" and text.startswith(_MESSAGE_ID):
         logged = text.removeprefix(_MESSAGE_ID).strip()
         value = until_ellipsis(logged)
-        return Said(Sign.NAMED, queue_id, bare(value), whole=value == logged and value.endswith(">"))
+        return LoggedSign(Sign.NAMED, queue_id, bare(value), whole=value == logged and value.endswith(">"))
     if text.startswith(("client=", "uid=")):
-        return Said(Sign.BEGUN, queue_id)
+        return LoggedSign(Sign.BEGUN, queue_id)
     if program == "smtpd" and _LEFT.match(text):
-        return Said(Sign.REFUSED, queue_id)
-    return Said(_sign_of_receiving(text), queue_id)
+        return LoggedSign(Sign.REFUSED, queue_id)
+    return LoggedSign(_sign_of_receiving(text), queue_id)
 
 
 def _sign_of_receiving(text: str) -> Sign:

@@ -19,13 +19,13 @@ from itertools import pairwise
 from weir.workers.mail.evidence import exim, losses, postfix
 from weir.workers.mail.evidence.coverage import EVER, Coverage, LogGap, Place, add, of_loss
 from weir.workers.mail.evidence.formats.files import LogFile, family, rotation
-from weir.workers.mail.evidence.formats.lines import Line
+from weir.workers.mail.evidence.formats.lines import LogLine
 from weir.workers.mail.evidence.formats.packings import Damaged
-from weir.workers.mail.evidence.formats.records import Record, Records, years_of
+from weir.workers.mail.evidence.formats.records import LogRecord, Records, years_of
 from weir.workers.mail.evidence.formats.years import Years
 from weir.workers.mail.evidence.lives import Event, Life, append, lives
 from weir.workers.mail.evidence.losses import Reach
-from weir.workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence.signs import LoggedSign, Sign
 from weir.workers.mail.evidence.traces import Traces
 
 SAMPLES = 3  # lines that were not understood are shown
@@ -141,7 +141,7 @@ class _Reader:
                 if life.message_id in self._wanted:
                     self.logs.lives[life.message_id].append(life)
 
-    def _mail_lines(self) -> Iterator[tuple[str, Line, Said]]:
+    def _mail_lines(self) -> Iterator[tuple[str, LogLine, LoggedSign]]:
         for file in self._files:
             try:
                 for record in self._records(file):
@@ -151,7 +151,7 @@ class _Reader:
             except Damaged:  # as it was noted
                 continue
 
-    def _note(self, record: Record, file: str, place: Place, hosts: _Hosts) -> None:
+    def _note(self, record: LogRecord, file: str, place: Place, hosts: _Hosts) -> None:
         self.logs.lines += 1
         line = record.line
         said = _said(line) if line else None
@@ -171,7 +171,7 @@ class _Reader:
                 coverage.note_boot()
         self._note_mentions(record, said)
 
-    def _note_mail(self, line: Line, said: Said, file: str) -> None:
+    def _note_mail(self, line: LogLine, said: LoggedSign, file: str) -> None:
         coverage = self.logs.coverage.get(line.host)
         if coverage is None:
             coverage = self.logs.coverage[line.host] = Coverage(line.moment, line.moment)
@@ -182,14 +182,14 @@ class _Reader:
         if said.names and said.whole and said.message_id in self._wanted:
             self.queue_ids.add((line.host, said.queue_id))
 
-    def _is_beginning_of_ours(self, said: Said) -> bool:
+    def _is_beginning_of_ours(self, said: LoggedSign) -> bool:
         """Tell whether the line may have named an e-mail of ours, had its end not been cut off."""
         if not said.names or said.message_id in self._wanted or (said.sign is Sign.NAMED and said.whole):
             return False
         at = bisect_left(self._sorted, said.message_id)
         return at < len(self._sorted) and self._sorted[at].startswith(said.message_id)
 
-    def _note_other(self, line: Line, place: Place) -> None:
+    def _note_other(self, line: LogLine, place: Place) -> None:
         self.logs.of_other_programs += 1
         if line.program in _NOT_READ:
             self._other_servers.setdefault(line.host, line.program)
@@ -202,14 +202,14 @@ class _Reader:
         if reach is Reach.ALL:
             self._lost_for_all.add(line.host)
 
-    def _note_mentions(self, record: Record, said: Said | None) -> None:
+    def _note_mentions(self, record: LogRecord, said: LoggedSign | None) -> None:
         for message_id in self._traces.find(record.searched):
             if not (said and said.names and said.whole and said.message_id == message_id):
                 mentions = self.logs.mentions[message_id]
                 if len(mentions) <= MOST_MENTIONS:
                     mentions.append(record.text[:LONGEST_PROOF] if len(mentions) < MOST_MENTIONS else AND_MORE)
 
-    def _note_strange(self, record: Record, place: Place) -> None:
+    def _note_strange(self, record: LogRecord, place: Place) -> None:
         place.stop_at(record.strange)
         if record.line is None:
             self.logs.not_understood += 1
@@ -269,7 +269,7 @@ class _Reader:
                     self.logs.gaps.append(LogGap(min(since, until), max(since, until), why))
 
 
-def _said(line: Line) -> Said | None:
+def _said(line: LogLine) -> LoggedSign | None:
     """Return what the line says; None if another program wrote it."""
     if postfix.is_postfix(line):
         return postfix.read(line)

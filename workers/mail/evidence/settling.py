@@ -44,7 +44,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedEmail:
     """An unknown e-mail, and what the logs prove of it."""
 
     id: int
@@ -55,11 +55,11 @@ class Judged:
 
 
 @dataclass(slots=True)
-class Report:
+class EvidenceReport:
     """What was read, and what was judged."""
 
     logs: Logs
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[JudgedEmail] = field(default_factory=list)
     more: bool = False  # there are more unknown e-mails than are judged at once
 
     def counts(self) -> Counter[LogOutcome]:
@@ -67,7 +67,7 @@ class Report:
         return Counter(each.verdict.outcome for each in self.judged)
 
 
-def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolve | None = None) -> Report:
+def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolve | None = None) -> EvidenceReport:
     """Judge all unknown e-mails by these log files, and have those resolved of which something is proven.
 
     `resolve` is called with the e-mail, the act and the reason: what was accepted becomes `sent`, what was certainly
@@ -80,7 +80,7 @@ def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolv
         vouched = replace(vouched, relays=[known[0].name])
     with files.opened(names, given.hosts) as opened:
         logs = reading.read(opened, {bare(email.message_id) for email in unknown}, given.zone, given.year)
-    report = Report(logs, more=len(unknown) > MOST)
+    report = EvidenceReport(logs, more=len(unknown) > MOST)
     for judged in _judged(unknown[:MOST], logs, vouched):
         report.judged.append(_resolved(judged, resolve) if resolve else judged)
     return report
@@ -91,7 +91,7 @@ def _unknown() -> list[Email]:
     return list(Email.objects.unknown().only(*columns)[: MOST + 1])
 
 
-def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[Judged]:
+def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[JudgedEmail]:
     longest = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
     others = [relay.name for relay in relays.relays() if relay.name not in vouched.relays]
     for email in unknown:
@@ -103,10 +103,10 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
             attempt = LoggedAttempt(message_id=bare(email.message_id), relay=relay, since=since, until=noted + longest)
             verdict = judge(attempt, logs, vouched)
             why = addresses.redacted(verdict.why, email.recipient)
-            yield Judged(email.pk, email.message_id, noted, replace(verdict, why=why))
+            yield JudgedEmail(email.pk, email.message_id, noted, replace(verdict, why=why))
 
 
-def _resolved(judged: Judged, resolve: Resolve) -> Judged:
+def _resolved(judged: JudgedEmail, resolve: Resolve) -> JudgedEmail:
     """Resolve the e-mail, if something is proven and nobody was faster; say whether it was."""
     if judged.verdict.outcome is LogOutcome.STILL_UNKNOWN:
         return judged
@@ -117,4 +117,4 @@ def _resolved(judged: Judged, resolve: Resolve) -> Judged:
             return judged
         act = Act.ARRIVED if judged.verdict.outcome is LogOutcome.ACCEPTED else Act.RESEND
         resolve(judged.id, act, storable(judged.verdict.why, LONGEST_WHY))
-    return Judged(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)
+    return JudgedEmail(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)

@@ -20,7 +20,7 @@ class Sign(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LoggedSign:
     """A sign, of the e-mail with this queue id, or with that of the connection that the process serves."""
 
     sign: Sign
@@ -34,7 +34,7 @@ class Said:
         return self.sign is Sign.NAMED or self.sign is Sign.RECEIVED
 
 
-OTHER = Said(Sign.OTHER)
+OTHER = LoggedSign(Sign.OTHER)
 
 
 def bare(message_id: str) -> str:

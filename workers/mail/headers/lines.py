@@ -23,13 +23,13 @@ _CHARSET = "utf-8''"
 _LONGEST_SECTION = 50  # characters of a file's name on a line (RFC 2231, 3)
 
 
-class Line(str):
+class HeaderValue(str):
     """What stands behind a header's name, to the last byte but the line's end."""
 
     __slots__ = ()
 
 
-def text(name: str, value: str) -> Line:
+def text(name: str, value: str) -> HeaderValue:
     """Return a header of text: the one kind that may have encoded words anywhere (RFC 2047, 5 (1))."""
     pieces = _BLANK.split(value)
     if _is_ascii(value) and not words.could_be_there(value) and _fits(name, pieces):
@@ -37,7 +37,7 @@ def text(name: str, value: str) -> Line:
     return _folded(name, words.encoded(value, _room(name)))
 
 
-def mailboxes(name: str, found: Iterable[tuple[str, str]]) -> Line:
+def mailboxes(name: str, found: Iterable[tuple[str, str]]) -> HeaderValue:
     """Return a header of names and addresses. An address is never encoded (RFC 2047, 5 (3))."""
     listed = [[*phrase(called, _room(name)), f"<{address}>" if called else address] for called, address in found]
     for each in listed[:-1]:
@@ -52,7 +52,7 @@ def phrase(called: str, room: int = words.LONGEST) -> list[str]:
     return called.split() if _ATOMS.fullmatch(called) or not called else [quoted(called)]
 
 
-def structured(name: str, value: str) -> Line:
+def structured(name: str, value: str) -> HeaderValue:
     """Return a header in which nothing may be encoded, such as one of URLs. Raises CannotBeWritten."""
     pieces = value.split()
     if not (value.isascii() and value.isprintable() and _fits(name, pieces)) or words.has_one(value):
@@ -60,7 +60,7 @@ def structured(name: str, value: str) -> Line:
     return _folded(name, pieces)
 
 
-def parameters(name: str, value: str, given: Sequence[str]) -> Line:
+def parameters(name: str, value: str, given: Sequence[str]) -> HeaderValue:
     """Return a header of a part: a value and its parameters, each of which is written already."""
     *first, last = [value, *given]
     return _folded(name, [*(f"{piece};" for piece in first), last])
@@ -115,7 +115,7 @@ def _room(name: str) -> int:
     return _LONGEST_ENCODED - len(name) - 2
 
 
-def _folded(name: str, pieces: list[str]) -> Line:
+def _folded(name: str, pieces: list[str]) -> HeaderValue:
     """Return the pieces, with a blank or a line break before each but the first."""
     longest = _LONGEST_ENCODED if any(piece.startswith(words.BEGIN) for piece in pieces) else _LONGEST_FOLDED
     folded: list[str] = []
@@ -124,4 +124,4 @@ def _folded(name: str, pieces: list[str]) -> Line:
         is_new = bool(folded) and width + 1 + len(piece) > longest
         width = len(piece) + 1 + (0 if is_new else width)
         folded.append(f"\r\n {piece}" if is_new else f" {piece}")
-    return Line("".join(folded)[1:])
+    return HeaderValue("".join(folded)[1:])

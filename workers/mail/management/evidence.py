@@ -15,7 +15,7 @@ from weir.workers.cli.arguments import duration
 from weir.workers.mail.actions import emails as actions
 from weir.workers.mail.evidence import settling
 from weir.workers.mail.evidence.reading import Logs
-from weir.workers.mail.evidence.settling import Given, Judged, Report
+from weir.workers.mail.evidence.settling import EvidenceReport, Given, JudgedEmail
 from weir.workers.mail.evidence.verdicts import CLOCK_ERROR, LogOutcome, Vouched
 from weir.workers.mail.models import Act
 from weir.workers.mail.transports import relays
@@ -143,7 +143,7 @@ def _add_what_files_lack(parser: CommandParser) -> None:
     )
 
 
-def _lines(report: Report, *, apply: bool) -> Iterator[str]:
+def _lines(report: EvidenceReport, *, apply: bool) -> Iterator[str]:
     yield from (_line(judged, apply=apply) for judged in report.judged)
     counts = report.counts()
     yield ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in LogOutcome) + "."
@@ -154,7 +154,7 @@ def _lines(report: Report, *, apply: bool) -> Iterator[str]:
         yield "Nothing was changed: --apply does it."
 
 
-def _line(judged: Judged, *, apply: bool) -> str:
+def _line(judged: JudgedEmail, *, apply: bool) -> str:
     outcome = judged.verdict.outcome
     words = DONE if judged.resolved else TO_DO
     effect = f", {words[outcome]}" if outcome in words else ""
@@ -175,7 +175,7 @@ def _of_logs(logs: Logs) -> Iterator[str]:
         yield from (f"  {terminal.printable(sample)}" for sample in logs.samples)
 
 
-def _data(report: Report, *, apply: bool) -> dict[str, object]:
+def _data(report: EvidenceReport, *, apply: bool) -> dict[str, object]:
     logs, counts = report.logs, report.counts()
     return {
         "applied": apply,

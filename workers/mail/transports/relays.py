@@ -18,7 +18,7 @@ from weir.conf.texts.relay_urls import RelayURL
 from weir.workers.mail.transports import mail_server
 from weir.workers.mail.transports.any_backend import AnyBackend
 from weir.workers.mail.transports.base import Transport
-from weir.workers.mail.transports.resend import Resend
+from weir.workers.mail.transports.resend import ResendTransport
 from weir.workers.mail.transports.smtp import EmailBackend
 
 
@@ -157,7 +157,7 @@ def _relay(url: RelayURL) -> Relay:
             _make=lambda: _transport(mail_server.backend(url.path)),
         )
     is_resend = url.kind == relay_urls.RESEND
-    lifetime = Resend.key_lifetime if is_resend else EmailBackend.key_lifetime
+    lifetime = ResendTransport.key_lifetime if is_resend else EmailBackend.key_lifetime
     make = _resend if is_resend else _smtp
     return Relay(
         name=url.name,
@@ -187,7 +187,7 @@ def _smtp(url: RelayURL) -> Transport:
 
 
 def _resend(url: RelayURL) -> Transport:
-    return Resend(url.host, url.port, url.secret, is_tls=url.is_tls)
+    return ResendTransport(url.host, url.port, url.secret, is_tls=url.is_tls)
 
 
 def _transport(backend: Any) -> Transport:  # noqa: ANN401  any mail backend

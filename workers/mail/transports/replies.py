@@ -36,7 +36,7 @@ class ReplyVerdict(StrEnum):
     DOUBTFUL = auto()  # this e-mail is refused for good, or we are: nothing in the reply says which
 
 
-class Row(NamedTuple):
+class ReplyRow(NamedTuple):
     """Replies to these steps that match a code, a status and the words. Patterns are fnmatch's, with spaces between."""
 
     steps: tuple[SmtpStep, ...]
@@ -105,99 +105,99 @@ JUDGED_CONTENT = r"dmarc|dkim|urls? (?:in|within)|s?uri?bl|accepted for policy r
 # The first row that matches counts.
 TABLE = (
     # RFC 5321, 4.3.5 and 3.1 (554), RFC 7504 (521), RFC 3207 (454), RFC 4954 (5yz to AUTH).
-    Row((ENTRY,), "4??", "*", ReplyVerdict.AWAY),
-    Row((ENTRY,), "5??", "*", ReplyVerdict.HELD),
+    ReplyRow((ENTRY,), "4??", "*", ReplyVerdict.AWAY),
+    ReplyRow((ENTRY,), "5??", "*", ReplyVerdict.HELD),
     # RFC 5321, 4.2.4: 503 is a reply to the sequence of commands, not to this one; of which a login may be missing.
-    Row(ENVELOPE, "503", "*", ReplyVerdict.HELD, LOGIN),
-    Row(ENVELOPE, "503", "7.*", ReplyVerdict.HELD),
-    Row(ENVELOPE, "503", "*", ReplyVerdict.UNCLEAR),
+    ReplyRow(ENVELOPE, "503", "*", ReplyVerdict.HELD, LOGIN),
+    ReplyRow(ENVELOPE, "503", "7.*", ReplyVerdict.HELD),
+    ReplyRow(ENVELOPE, "503", "*", ReplyVerdict.UNCLEAR),
     # RFC 3463, 3.3 (2.1) and 3.8 (7.1): this recipient is sent too much for now, or has said who may write to it.
-    Row(TRANSACTION, "4?? 5??", "*", ReplyVerdict.LATER, THEIR_RATE),
-    Row(TRANSACTION, "5??", "*", ReplyVerdict.NEVER, r"by (?:the |this )?recipient|resolver\.rst\S*"),
-    Row(TRANSACTION, "5??", "7.12? 7.13?", ReplyVerdict.NEVER),  # Exchange Online's page on 5.7.1xx
+    ReplyRow(TRANSACTION, "4?? 5??", "*", ReplyVerdict.LATER, THEIR_RATE),
+    ReplyRow(TRANSACTION, "5??", "*", ReplyVerdict.NEVER, r"by (?:the |this )?recipient|resolver\.rst\S*"),
+    ReplyRow(TRANSACTION, "5??", "7.12? 7.13?", ReplyVerdict.NEVER),  # Exchange Online's page on 5.7.1xx
     # RFC 7489, 10.3, RFC 7372, 3.1, RFC 3463, 3.7: after the dot, what is judged is this content.
-    Row((CONTENT,), "5??", "7.2[0-26] 7.30", ReplyVerdict.NEVER),
-    Row((CONTENT,), "5??", "*", ReplyVerdict.NEVER, JUDGED_CONTENT),
+    ReplyRow((CONTENT,), "5??", "7.2[0-26] 7.30", ReplyVerdict.NEVER),
+    ReplyRow((CONTENT,), "5??", "*", ReplyVerdict.NEVER, JUDGED_CONTENT),
     # Gmail's page on 4.7.2x and 4.7.3x, RFC 5248 (7.28): after the dot, it takes less of us for now.
-    Row((CONTENT,), "4??", "7.2? 7.3?", ReplyVerdict.DOMAIN_LATER),
+    ReplyRow((CONTENT,), "4??", "7.2? 7.3?", ReplyVerdict.DOMAIN_LATER),
     # RFC 4954, 6: a login is missing, too weak, expired, disabled, or fails for now (432, 454).
-    Row(TRANSACTION, "432 454 525 530 534 535 538", "*", ReplyVerdict.HELD),
+    ReplyRow(TRANSACTION, "432 454 525 530 534 535 538", "*", ReplyVerdict.HELD),
     # RFC 5248: login and encryption. 7.57 and 7.60 are Exchange's: no anonymous sender, no right to send as this one.
-    Row(TRANSACTION, "*", "7.8 7.9 7.10 7.11 7.12 7.13 7.14 7.57 7.60", ReplyVerdict.HELD),
+    ReplyRow(TRANSACTION, "*", "7.8 7.9 7.10 7.11 7.12 7.13 7.14 7.57 7.60", ReplyVerdict.HELD),
     # RFC 3463, 3.2: the sender's address. RFC 7505: its domain takes no e-mail. 1.90 is Exchange's daily limit.
-    Row(TRANSACTION, "*", "1.7 1.8 1.90 7.27", ReplyVerdict.HELD),
+    ReplyRow(TRANSACTION, "*", "1.7 1.8 1.90 7.27", ReplyVerdict.HELD),
     # RFC 3463, 3.5 (mail system congestion); Gmail's and others' daily limit. Zoho says 4.6 of its rate.
-    Row(TRANSACTION, "5??", "4.5", ReplyVerdict.HELD),
+    ReplyRow(TRANSACTION, "5??", "4.5", ReplyVerdict.HELD),
     # RFC 7372: SPF and reverse DNS judge our host; DKIM and several together (7.2[0-26]) judge this content, see above.
-    Row(ENVELOPE, "*", "7.2[0-6]", ReplyVerdict.HELD),
-    Row((CONTENT,), "5??", "7.2[3-5]", ReplyVerdict.HELD),
+    ReplyRow(ENVELOPE, "*", "7.2[0-6]", ReplyVerdict.HELD),
+    ReplyRow((CONTENT,), "5??", "7.2[3-5]", ReplyVerdict.HELD),
     # Exchange Online's page: our address, sender or tenant is banned, or has sent too much.
-    Row(TRANSACTION, "5??", "7.50[12368] 7.51[01] 7.6[0-4]? 7.7?? 7.23[23]", ReplyVerdict.HELD),
+    ReplyRow(TRANSACTION, "5??", "7.50[12368] 7.51[01] 7.6[0-4]? 7.7?? 7.23[23]", ReplyVerdict.HELD),
     # --- MAIL names nobody but us: what is not about this e-mail's size or letters is about us.
     # RFC 1870, 6.1 (2, 3): larger than the server's limit, or than its space for now.
-    Row((MAIL,), "5??", "2.3 3.4", ReplyVerdict.NEVER),
-    Row((MAIL,), "552", "*", ReplyVerdict.HELD, US),
-    Row((MAIL,), "552", "*", ReplyVerdict.NEVER),
-    Row((MAIL,), "4??", "3.4", ReplyVerdict.LATER),
+    ReplyRow((MAIL,), "5??", "2.3 3.4", ReplyVerdict.NEVER),
+    ReplyRow((MAIL,), "552", "*", ReplyVerdict.HELD, US),
+    ReplyRow((MAIL,), "552", "*", ReplyVerdict.NEVER),
+    ReplyRow((MAIL,), "4??", "3.4", ReplyVerdict.LATER),
     # RFC 6531, 3.5: the server does not take these letters. (553 without a status: see judge.)
-    Row((MAIL,), "5??", "6.*", ReplyVerdict.NEVER),
+    ReplyRow((MAIL,), "5??", "6.*", ReplyVerdict.NEVER),
     # RFC 5321, 4.1.1.11 (504, 555), RFC 3463, 3.6 (5.2, 5.4): the parameters, such as SIZE and BODY, are this e-mail's.
-    Row((MAIL,), "504 555", "5.2", ReplyVerdict.HELD),
-    Row((MAIL,), "504 555", "*", ReplyVerdict.HELD, US),
-    Row((MAIL,), "504 555", "*", ReplyVerdict.NEVER),
-    Row((MAIL,), "501", "5.4", ReplyVerdict.NEVER),
+    ReplyRow((MAIL,), "504 555", "5.2", ReplyVerdict.HELD),
+    ReplyRow((MAIL,), "504 555", "*", ReplyVerdict.HELD, US),
+    ReplyRow((MAIL,), "504 555", "*", ReplyVerdict.NEVER),
+    ReplyRow((MAIL,), "501", "5.4", ReplyVerdict.NEVER),
     # RFC 5321, 3.8: it shuts down. RFC 5321, 4.2.3 (450, 451, 452), RFC 3463, 3.4 and 3.8: storage, load, rate, policy.
-    Row((MAIL,), "421", "*", ReplyVerdict.AWAY),
-    Row((MAIL,), "4?? 5??", "*", ReplyVerdict.HELD),
+    ReplyRow((MAIL,), "421", "*", ReplyVerdict.AWAY),
+    ReplyRow((MAIL,), "4?? 5??", "*", ReplyVerdict.HELD),
     # --- RCPT and DATA: the recipient, or we.
     # RFC 5321, 3.8: it leaves, perhaps as this connection has carried enough. RFC 5248: 7.28 is Gmail's, of its domain.
-    Row(AFTER_MAIL, "421", "7.28", ReplyVerdict.DOMAIN_LATER),
-    Row(AFTER_MAIL, "421", "*", ReplyVerdict.AWAY),
+    ReplyRow(AFTER_MAIL, "421", "7.28", ReplyVerdict.DOMAIN_LATER),
+    ReplyRow(AFTER_MAIL, "421", "*", ReplyVerdict.AWAY),
     # --- And after the dot: who is meant, in words. Policy alone is about us before the content, then about that.
     # RFC 6647: greylisting, in whose replies some servers name the client.
-    Row(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.LATER, r"gr[ea]y-?list\w*"),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.LATER, r"gr[ea]y-?list\w*"),
     # RFC 5248 (7.28), the pages of Gmail, Exchange Online and Outlook.com: the receiver takes less of us for now.
-    Row(AFTER_MAIL_AND_DOT, "4??", "7.28 7.[5-8]??", ReplyVerdict.DOMAIN_LATER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "7.28 7.[5-8]??", ReplyVerdict.DOMAIN_LATER),
     # RFC 5321, 3.6.2 and 7.9, RFC 3463, 3.8 (7.1, filtering by host): we are refused, wherever that is said.
-    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, OUR_SENDING),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.NEVER, UNKNOWN),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.HELD, OUR_HOST),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, OUR_SENDING),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.NEVER, UNKNOWN),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.HELD, OUR_HOST),
     # RFC 5321, 3.4, RFC 3463, 3.2 (1.6): it has moved away. Without that, 551 says that the server does not relay.
-    Row(AFTER_MAIL, "551", "1.*", ReplyVerdict.NEVER),
-    Row(AFTER_MAIL, "551", "*", ReplyVerdict.HELD),
+    ReplyRow(AFTER_MAIL, "551", "1.*", ReplyVerdict.NEVER),
+    ReplyRow(AFTER_MAIL, "551", "*", ReplyVerdict.HELD),
     # RFC 5321, 4.5.3.1.10, RFC 3463, 3.6 (5.3): too many recipients. We name one, so it counts them over time.
-    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "5.3", ReplyVerdict.HELD),
-    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, r"too many recipients"),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "5.3", ReplyVerdict.HELD),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, r"too many recipients"),
     # RFC 3463, 3.4: the server's own disk, load and configuration; RFC 7504: it takes no e-mail.
-    Row(AFTER_MAIL, "4??", "3.1 3.2 3.5", ReplyVerdict.HELD),
-    Row(AFTER_MAIL, "452", "*", ReplyVerdict.HELD, r"system storage"),
-    Row(AFTER_MAIL, "521", "*", ReplyVerdict.HELD),
+    ReplyRow(AFTER_MAIL, "4??", "3.1 3.2 3.5", ReplyVerdict.HELD),
+    ReplyRow(AFTER_MAIL, "452", "*", ReplyVerdict.HELD, r"system storage"),
+    ReplyRow(AFTER_MAIL, "521", "*", ReplyVerdict.HELD),
     # RFC 3463, 3.3 (2.2): a full mailbox, which may be emptied. RFC 5321, 4.5.3.1.10: so may 552 to a recipient.
-    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "2.2", ReplyVerdict.LATER),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.LATER, FULL),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "2.2", ReplyVerdict.LATER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.LATER, FULL),
     # RFC 3463, 3.3 and 3.4: larger than the mailbox or the server takes. RFC 5321, 6.3: a loop.
-    Row(AFTER_MAIL_AND_DOT, "5??", "2.3 3.4", ReplyVerdict.NEVER),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.NEVER, SIZE),
-    Row(AFTER_MAIL, "552", "*", ReplyVerdict.LATER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "2.3 3.4", ReplyVerdict.NEVER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.NEVER, SIZE),
+    ReplyRow(AFTER_MAIL, "552", "*", ReplyVerdict.LATER),
     # RFC 3463, 3.2 (1.2), 3.5: name service, route and hosts of the recipient's domain, or its rate.
-    Row(AFTER_MAIL_AND_DOT, "4??", "1.2 4.*", ReplyVerdict.DOMAIN_LATER),
-    Row(AFTER_MAIL_AND_DOT, "4??", "2.*", ReplyVerdict.LATER),
-    Row(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.DOMAIN_LATER, RATE),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.HELD, RATE),
-    Row(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.HELD, OUR_HOST),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "1.2 4.*", ReplyVerdict.DOMAIN_LATER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "2.*", ReplyVerdict.LATER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.DOMAIN_LATER, RATE),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.HELD, RATE),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.HELD, OUR_HOST),
     # It is for good by its code and for now by its words: a host that has a fault.
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.DOUBTFUL, rf"(?:{RECIPIENT})(?!\w)[\s\S]*\b(?:{FOR_NOW})"),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.DOUBTFUL, rf"(?:{RECIPIENT})(?!\w)[\s\S]*\b(?:{FOR_NOW})"),
     # RFC 3463, 3.8 (7.0, 7.1): refused by policy: the recipient, if named; else we, as the content is unseen.
-    Row(AFTER_MAIL, "5??", "*", ReplyVerdict.NEVER, RECIPIENT),
-    Row(AFTER_MAIL, "5??", "7.[0-2]", ReplyVerdict.HELD),
-    Row(AFTER_MAIL, "5??", "*", ReplyVerdict.HELD, POLICY),
+    ReplyRow(AFTER_MAIL, "5??", "*", ReplyVerdict.NEVER, RECIPIENT),
+    ReplyRow(AFTER_MAIL, "5??", "7.[0-2]", ReplyVerdict.HELD),
+    ReplyRow(AFTER_MAIL, "5??", "*", ReplyVerdict.HELD, POLICY),
     # RFC 5321, 4.2.1: this recipient (450, 451), or after the dot this content, for now.
-    Row(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.LATER),
+    ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.LATER),
     # RFC 3463, 3.2, 3.3 and 3.5 (4.4): the recipient's address, mailbox or domain; 3.7: these letters, or this content.
-    Row(AFTER_MAIL_AND_DOT, "5??", "1.[1-9] 1.10 2.[14] 4.4 6.*", ReplyVerdict.NEVER),
-    Row(AFTER_MAIL, "5??", "*", ReplyVerdict.NEVER, ADDRESS),
-    Row((CONTENT,), "5??", "*", ReplyVerdict.NEVER, f"{OF_CONTENT}|{RECIPIENT}"),
-    Row(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.DOUBTFUL),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "1.[1-9] 1.10 2.[14] 4.4 6.*", ReplyVerdict.NEVER),
+    ReplyRow(AFTER_MAIL, "5??", "*", ReplyVerdict.NEVER, ADDRESS),
+    ReplyRow((CONTENT,), "5??", "*", ReplyVerdict.NEVER, f"{OF_CONTENT}|{RECIPIENT}"),
+    ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.DOUBTFUL),
 )
 _STATUS = re.compile(r"#?([245])\.(\d{1,3}\.\d{1,3})[:;,]?(?!\S)|.*\(#([245])\.(\d{1,3}\.\d{1,3})\b", re.DOTALL)
 _NO_WORDS = re.compile(r"<[^>]*>|\?\S+")  # addresses and the queries of URLs, which may hold any word
@@ -220,7 +220,7 @@ def status(code: int, said: str) -> str:
     return rest if digit == str(code)[0] else ""
 
 
-def _matches(row: Row, step: SmtpStep, code: int, of_status: str, words: str) -> bool:
+def _matches(row: ReplyRow, step: SmtpStep, code: int, of_status: str, words: str) -> bool:
     return (
         step in row.steps
         and any(fnmatchcase(str(code), pattern) for pattern in row.codes.split())

@@ -43,7 +43,7 @@ _IN_NAMES = " -'\u2019"  # besides letters and digits
 _OTHER_CONTENT = "invalid_idempotent_request"
 
 
-class Resend:
+class ResendTransport:
     """A connection to Resend, or to whom speaks as Resend does: a `base.Transport`."""
 
     key_lifetime: timedelta | None = timedelta(hours=24)

@@ -66,7 +66,7 @@ def _checked(attachment: EmailAttachment) -> tuple[str, list[str]]:
     return f"{found[1]}/{found[2]}", _PARAMETERS.findall(found[3])
 
 
-def _set(part: EmailMessage, name: str, line: lines.Line) -> None:
+def _set(part: EmailMessage, name: str, line: lines.HeaderValue) -> None:
     del part[name]
     part[name] = line
 

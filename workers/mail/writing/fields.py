@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from weir.workers.mail import addresses
 from weir.workers.mail.headers import lines, words
-from weir.workers.mail.headers.lines import Line
+from weir.workers.mail.headers.lines import HeaderValue
 from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email
@@ -29,7 +29,7 @@ _HTTPS = re.compile(  # RFC 3986
 _LONGEST_URL = 900
 
 
-def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, Line]]:
+def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, HeaderValue]]:
     """Yield the headers, as they are transmitted. Raises CannotBeWritten."""
     own = _own(content.headers)
     subject = str(content.subject)  # which may be one that is translated later
@@ -39,7 +39,7 @@ def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, Li
     yield "Subject", lines.text("Subject", subject)
     yield "Date", lines.text("Date", format_datetime(_date(email)))
     yield "Message-ID", lines.structured("Message-ID", email.message_id)
-    yield "Auto-Submitted", Line("auto-generated")  # RFC 3834: nobody's holiday notice need answer
+    yield "Auto-Submitted", HeaderValue("auto-generated")  # RFC 3834: nobody's holiday notice need answer
     if content.unsubscribe_url:
         yield from _unsubscribing(content.unsubscribe_url, own)
     for lower, name in own.items():
@@ -61,12 +61,12 @@ def _own(headers: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def _written(lower: str, name: str, value: str) -> Line:
+def _written(lower: str, name: str, value: str) -> HeaderValue:
     refuse_controls(value, f"the header {name}")
     return _WAYS.get(lower, lines.structured if lower.startswith("list-") else lines.text)(name, value)
 
 
-def _mailboxes(name: str, value: str) -> Line:
+def _mailboxes(name: str, value: str) -> HeaderValue:
     is_list = name.lower() not in _OF_ONE_ADDRESS
     try:
         return lines.mailboxes(name, addresses.split_list(value) if is_list else [addresses.split(value)])
@@ -74,7 +74,7 @@ def _mailboxes(name: str, value: str) -> Line:
         raise CannotBeWritten(f"The header {name}: {error}") from error
 
 
-def _list_id(name: str, value: str) -> Line:
+def _list_id(name: str, value: str) -> HeaderValue:
     """Return the id of a list, which may have a name before it (RFC 2919)."""
     called, _, identity = value.strip().removesuffix(">").rpartition("<")
     if not called or not value.strip().endswith(">"):
@@ -83,7 +83,7 @@ def _list_id(name: str, value: str) -> Line:
     return lines.mailboxes(name, [(called.strip().strip('"'), identity)])
 
 
-def _message_ids(name: str, value: str) -> Line:
+def _message_ids(name: str, value: str) -> HeaderValue:
     """Return those that are e-mails' ids: of many the first and the last ones, as mail programs do.
 
     Whoever answers a customer has them from the customer's mail program: what is none means nothing (RFC 5322, 4.5.4).
@@ -102,7 +102,7 @@ def _message_ids(name: str, value: str) -> Line:
     return lines.structured(name, " ".join([first, *reversed(kept)]))
 
 
-def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, Line]]:
+def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, HeaderValue]]:
     """Yield what mail programs make a button of (RFC 8058)."""
     refuse_controls(url, "the header List-Unsubscribe")
     if found := _OF_UNSUBSCRIBING & own.keys():
@@ -112,7 +112,7 @@ def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, Line
             f"An unsubscribe_url is an https URL of {_LONGEST_URL} ASCII characters at most (RFC 8058), not {url!r}."
         )
     yield "List-Unsubscribe", lines.structured("List-Unsubscribe", f"<{url}>")
-    yield "List-Unsubscribe-Post", Line("List-Unsubscribe=One-Click")
+    yield "List-Unsubscribe-Post", HeaderValue("List-Unsubscribe=One-Click")
 
 
 def _date(email: Email) -> datetime:
@@ -122,7 +122,7 @@ def _date(email: Email) -> datetime:
 
 
 # What is neither text nor, as all of List-*, without a name in it.
-_WAYS: dict[str, Callable[[str, str], Line]] = {
+_WAYS: dict[str, Callable[[str, str], HeaderValue]] = {
     "from": _mailboxes,
     "sender": _mailboxes,
     "reply-to": _mailboxes,

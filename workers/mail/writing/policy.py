@@ -4,7 +4,7 @@ from email.policy import EmailPolicy
 from typing import Any
 
 from weir.workers.mail.headers import words
-from weir.workers.mail.headers.lines import Line
+from weir.workers.mail.headers.lines import HeaderValue
 
 
 class _Policy(EmailPolicy):
@@ -16,11 +16,11 @@ class _Policy(EmailPolicy):
 
     def header_store_parse(self, name: str, value: object) -> tuple[str, Any]:
         """Keep what is written already."""
-        return (name, value) if isinstance(value, Line) else super().header_store_parse(name, value)
+        return (name, value) if isinstance(value, HeaderValue) else super().header_store_parse(name, value)
 
     def fold(self, name: str, value: str) -> str:
         """Return the header with its lines ended."""
-        if isinstance(value, Line):
+        if isinstance(value, HeaderValue):
             return f"{name}: {value}{self.linesep}"
         if not hasattr(value, "fold"):
             return f"{name}: {words.in_ascii(value)}{self.linesep}"

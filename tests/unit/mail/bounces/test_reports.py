@@ -56,7 +56,7 @@ def report(
 def test_a_report_of_postfix_is_read() -> None:
     """RFC 3464, with the header of what is returned."""
     (found,) = parse(report())
-    assert found == reports.Report(
+    assert found == reports.BounceReport(
         message_id=OURS,
         recipient="ada@customers.example",
         addresses=frozenset({"ada@customers.example"}),

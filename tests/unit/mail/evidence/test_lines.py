@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from weir.workers.mail.evidence.formats.lines import Around, Clock, take_apart
+from weir.workers.mail.evidence.formats.lines import Around, FileClock, take_apart
 
 CHANGED = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
 AROUND = Around("")
@@ -31,7 +31,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 )
 def test_a_line_is_taken_apart(text: str, parts: str) -> None:
     """Syslog with both kinds of times, as several systems write it, and Exim's own log."""
-    line = take_apart(text, Clock(UTC, CHANGED), AROUND)
+    line = take_apart(text, FileClock(UTC, CHANGED), AROUND)
     assert line
     assert line.moment.tzinfo == UTC
     assert f"{line.moment:%H:%M:%S} {line.host} {line.instance} {line.program} {line.pid} {line.text}" == parts
@@ -42,7 +42,7 @@ def test_a_line_is_taken_apart(text: str, parts: str) -> None:
 )
 def test_what_is_no_line_of_a_log_is_none(text: str) -> None:
     """Nothing is an error; days that do not exist are no times."""
-    assert take_apart(text, Clock(UTC, CHANGED), AROUND) is None
+    assert take_apart(text, FileClock(UTC, CHANGED), AROUND) is None
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_what_is_no_line_of_a_log_is_none(text: str) -> None:
 )
 def test_a_time_without_a_year_is_the_last_one_before_the_file_was_changed(stamp: str, changed: str, year: int) -> None:
     """Also at the turn of the year, in leap years, and with clocks that differ by seconds."""
-    assert Clock(UTC, datetime.fromisoformat(changed)).read(stamp)[0].year == year
+    assert FileClock(UTC, datetime.fromisoformat(changed)).read(stamp)[0].year == year
 
 
 def test_a_time_without_a_zone_is_in_the_zone_that_is_given_and_may_be_one_of_two() -> None:
     """The hour that comes twice is told, as nobody knows which one it is."""
-    clock = Clock(BERLIN, CHANGED)
+    clock = FileClock(BERLIN, CHANGED)
     assert clock.read("Jul 23 12:00:00") == (datetime(2026, 7, 23, 10, 0, tzinfo=UTC), False)
     assert clock.read("Nov 23 12:00:00") == (datetime(2026, 11, 23, 11, 0, tzinfo=UTC), False)
     assert clock.read("Oct 25 02:30:00")[1]
@@ -72,7 +72,7 @@ def test_a_time_without_a_zone_is_in_the_zone_that_is_given_and_may_be_one_of_tw
 
 def test_a_line_of_a_year_that_utc_has_not_is_none() -> None:
     """A torn log may have any digits."""
-    clock = Clock(UTC, CHANGED)
+    clock = FileClock(UTC, CHANGED)
     assert take_apart("9999-12-31T23:59:59-12:00 mx postfix/smtp[7]: text", clock, AROUND) is None
     assert take_apart("0001-01-01T00:00:00+12:00 mx postfix/smtp[7]: text", clock, AROUND) is None
     assert take_apart("2026-11-23T12:00:00+01:00 mx postfix/smtp[7]: text", clock, AROUND) is not None

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 import pytest
 
 from weir.workers.mail.evidence import exim, postfix
-from weir.workers.mail.evidence.formats.lines import Around, Clock, take_apart
-from weir.workers.mail.evidence.signs import Said, Sign
+from weir.workers.mail.evidence.formats.lines import Around, FileClock, take_apart
+from weir.workers.mail.evidence.signs import LoggedSign, Sign
 
 SHORT, LONG = "7F87D2102A7", "4fQxYz3PbZz1Hk"
 
 
-def of_postfix(program: str, text: str) -> Said:
+def of_postfix(program: str, text: str) -> LoggedSign:
     line = take_apart(
-        f"Nov 23 17:48:22 mx1 {program}[5]: {text}", Clock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)), Around("")
+        f"Nov 23 17:48:22 mx1 {program}[5]: {text}", FileClock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)), Around("")
     )
     assert line
     assert postfix.is_postfix(line)
@@ -147,7 +147,7 @@ def test_a_message_id_is_read_as_it_is_logged(value: str, message_id: str, whole
 )  # fmt: skip
 def test_a_line_of_exim_says_of_an_email(text: str, sign: Sign, message_id: str) -> None:
     """Arrival names the e-mail and accepts it at once; what was refused after DATA is never named."""
-    line = take_apart(f"2026-11-23 17:20:14 {text}", Clock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)), Around(""))
+    line = take_apart(f"2026-11-23 17:20:14 {text}", FileClock(UTC, datetime(2026, 11, 23, 18, tzinfo=UTC)), Around(""))
     assert line
     assert line.is_exim
     said = exim.read(line)

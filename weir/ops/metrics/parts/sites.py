@@ -15,7 +15,7 @@ MOST_SITES: Final = 100
 MOST: Final = 1_000  # queued fetches of one site that are counted
 
 
-class SiteNow(NamedTuple):
+class MeasuredSite(NamedTuple):
     """How a site does."""
 
     name: str
@@ -24,7 +24,7 @@ class SiteNow(NamedTuple):
     is_held: bool | None
 
 
-SITES_NOW = Statement("sites_now", row=SiteNow, commits=False)
+SITES_NOW = Statement("sites_now", row=MeasuredSite, commits=False)
 
 
 def names() -> list[str]:

@@ -8,7 +8,7 @@
 5. It reads the clock and notes the start, which is therefore never earlier than the real one.
 
 Between 3 and 4 lies half a microsecond, unless the kernel takes the processor away just there. A start that was out of
-its time for that reason shows in 5, and is told (`Shared.started_out_of_time`).
+its time for that reason shows in 5, and is told (`AttemptContext.started_out_of_time`).
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class RunOver(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shared:
+class AttemptContext:
     """What all attempts of one fetcher share."""
 
     allowed: Allowed
@@ -54,7 +54,7 @@ class Shared:
 class Attempt:
     """One try to request a job's URL, over one connection. On the loop's thread only."""
 
-    def __init__(self, held: HeldJob, shared: Shared) -> None:
+    def __init__(self, held: HeldJob, shared: AttemptContext) -> None:
         self.job = held.job
         self.started_at: float | None = None
         self.is_reused = False  # its connection has carried a request before: the site may be just closing it

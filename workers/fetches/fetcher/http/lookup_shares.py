@@ -37,7 +37,7 @@ class ZoneSilent(Exception):
     """The name servers of the zone do not answer for other names: this one need not be asked for."""
 
 
-class Ending(Enum):
+class LookupEnding(Enum):
     """How a look-up ended."""
 
     FOUND = "found"
@@ -54,7 +54,7 @@ class Zone:
     running: int = 0
     window: int = FIRST_WINDOW
     silence: int = 0  # look-ups since its last answer that got none
-    waiting: "OrderedDict[Share, None]" = field(default_factory=OrderedDict)
+    waiting: "OrderedDict[LookupShare, None]" = field(default_factory=OrderedDict)
     is_in_turn: bool = False  # it is in one of the rounds
 
     @property
@@ -63,7 +63,7 @@ class Zone:
         return self.running >= self.window
 
 
-class Share(ABC):
+class LookupShare(ABC):
     """One look-up, of which it is decided when it may have a thread."""
 
     def __init__(self, host: str, zone: Zone) -> None:
@@ -109,7 +109,7 @@ class Shares:
                 del self._zones[oldest.name]
         return zone
 
-    def ask(self, share: Share, *, may_wait: bool = True) -> None:
+    def ask(self, share: LookupShare, *, may_wait: bool = True) -> None:
         """Start a look-up, at once or when it may; raises ZoneSilent or NotLookedUp where it is not to wait."""
         zone = share.zone
         if self._may_start(share):
@@ -122,36 +122,36 @@ class Shares:
             zone.waiting[share] = None
             self._take_turns(zone)
 
-    def withdraw(self, share: Share) -> None:
+    def withdraw(self, share: LookupShare) -> None:
         """Forget a look-up that waits, and which nobody waits for any more."""
         share.zone.waiting.pop(share, None)
 
-    def slow(self, share: Share) -> None:
+    def slow(self, share: LookupShare) -> None:
         """Note that a look-up takes long: others may work beside it."""
         self._at_work -= share.is_at_work
         share.is_at_work = False
         self._go_on()
 
-    def overdue(self, share: Share) -> None:
+    def overdue(self, share: LookupShare) -> None:
         """Note that a look-up got no answer in time, though it goes on."""
         self._unanswered(share)
         zone = share.zone
         while zone.waiting and zone.is_full and zone.silence >= CERTAIN:
             zone.waiting.popitem(last=False)[0].give_up()
 
-    def ended(self, share: Share, ending: Ending) -> None:
+    def ended(self, share: LookupShare, ending: LookupEnding) -> None:
         """Note that a look-up has ended, and start what has waited for that."""
         zone = share.zone
         zone.running -= 1
         self._running -= 1
         self._at_work -= share.is_at_work
         self._of_silent -= share.is_of_silent
-        if ending in (Ending.FOUND, Ending.DENIED):
+        if ending in (LookupEnding.FOUND, LookupEnding.DENIED):
             zone.silence = 0
             zone.window = min(WIDEST_WINDOW, max(FIRST_WINDOW, zone.window + 1))
-        elif ending is Ending.UNANSWERED:
+        elif ending is LookupEnding.UNANSWERED:
             self._unanswered(share)
-        if ending is Ending.FOUND:
+        if ending is LookupEnding.FOUND:
             self._found.note(share.host, zone.name)
         self._take_turns(zone)
         self._go_on()
@@ -168,14 +168,14 @@ class Shares:
             self._found.move_to_end(host)
         return hosts
 
-    def _may_start(self, share: Share) -> bool:
+    def _may_start(self, share: LookupShare) -> bool:
         zone, free = share.zone, self._most - self._running
         if share.host in self._found and zone.running < WIDEST_WINDOW:
             return free > 0
         has_room = self._of_silent < self._most_of_silent if zone.silence else self._at_work < self._most_at_work
         return not zone.is_full and free > self._kept and has_room
 
-    def _start(self, share: Share) -> None:
+    def _start(self, share: LookupShare) -> None:
         share.is_at_work = True
         share.is_of_silent = share.zone.silence > 0
         share.zone.running += 1
@@ -184,7 +184,7 @@ class Shares:
         self._of_silent += share.is_of_silent
         share.start()
 
-    def _unanswered(self, share: Share) -> None:
+    def _unanswered(self, share: LookupShare) -> None:
         if share.is_counted:
             return
         share.is_counted = True

@@ -15,7 +15,14 @@ from typing import cast
 from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.fetcher.http import descriptors, lookup_shares
 from weir.workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
-from weir.workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, Zone, ZoneSilent
+from weir.workers.fetches.fetcher.http.lookup_shares import (
+    LookupEnding,
+    LookupShare,
+    NotLookedUp,
+    Shares,
+    Zone,
+    ZoneSilent,
+)
 from weir.workers.fetches.fetcher.remembered import Remembered
 
 SocketName = tuple[str, int] | tuple[str, int, int, int]
@@ -31,7 +38,7 @@ KEPT_S = 10.0  # for which answers count: fetches of one host that begin togethe
 MOST_KEPT = 10_000
 
 
-class Lookup(Share):
+class Lookup(LookupShare):
     """One look-up by the system's resolver. It goes on in its thread also when no fetch waits for it any more.
 
     Nothing that it leads to leads back to it once it has ended: the fetcher's garbage collector stops the loop.
@@ -198,8 +205,8 @@ class GuardedResolver:
     def _ended(self, lookup: Lookup, found: "asyncio.Future[Answers]") -> None:
         self._lookups.pop(lookup.host, None)
         error = NotLookedUp("the resolver is closed") if found.cancelled() else found.exception()
-        ending = Ending.UNANSWERED if lookup.is_counted else _ending(error)  # what comes too late is no answer
-        if ending is Ending.FOUND:
+        ending = LookupEnding.UNANSWERED if lookup.is_counted else _ending(error)  # what comes too late is no answer
+        if ending is LookupEnding.FOUND:
             self._answered()
             self._keep(lookup.host, found.result())
         lookup.end(found.result() if error is None else error)
@@ -222,7 +229,7 @@ class GuardedResolver:
             return NotLookedUp("look-ups of other names have all threads")
         return LookupTimedOut(f"no answer from DNS for {lookup.host} within {self._timeout_s:g} s")
 
-    def _timed_out(self, share: Share) -> LookupTimedOut:
+    def _timed_out(self, share: LookupShare) -> LookupTimedOut:
         zone = share.zone.name
         return LookupTimedOut(
             f"no answer from DNS for {zone} within {self._timeout_s:g} s; {share.host} was not asked for"
@@ -252,9 +259,9 @@ def _ask(host: str) -> Answers:
     return [answer for rank in zip_longest(*of_families.values()) for answer in rank if answer is not None]
 
 
-def _ending(error: BaseException | None) -> Ending:
+def _ending(error: BaseException | None) -> LookupEnding:
     if error is None:
-        return Ending.FOUND
+        return LookupEnding.FOUND
     if not isinstance(error, socket.gaierror) or error.errno in OWN_LOOKUP_ERRORS:
-        return Ending.OURS
-    return Ending.UNANSWERED if error.errno in UNCLEAR_LOOKUP_ERRORS else Ending.DENIED
+        return LookupEnding.OURS
+    return LookupEnding.UNANSWERED if error.errno in UNCLEAR_LOOKUP_ERRORS else LookupEnding.DENIED

@@ -20,7 +20,7 @@ from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import descriptors
-from weir.workers.fetches.fetcher.http.attempt import Attempt, RunOver, Shared
+from weir.workers.fetches.fetcher.http.attempt import Attempt, AttemptContext, RunOver
 from weir.workers.fetches.fetcher.http.connector import Connector
 from weir.workers.fetches.fetcher.http.faults import (
     ConnectionTooSlow,
@@ -78,7 +78,7 @@ class Session:
         unreachable: Callable[[Job, str], None],
         started_out_of_time: Callable[[Job, float], None],
     ) -> None:
-        self._shared = Shared(allowed=allowed, started_out_of_time=started_out_of_time)
+        self._shared = AttemptContext(allowed=allowed, started_out_of_time=started_out_of_time)
         self._answered = answered
         self._unreachable = unreachable
         self._paused_until = NEVER

@@ -24,7 +24,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class AskedPause:
     """The site is to be left alone for so many seconds, until a moment, or (neither) for as long as we think fit."""
 
     seconds: float | None = None
@@ -33,7 +33,7 @@ class Asked:
     is_refusal: bool  # otherwise the answer is one as any other, and a quota is used up
 
 
-def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None = None) -> Asked | None:
+def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None = None) -> AskedPause | None:
     """Return what the answer asks for its site; None where it asks for nothing, as nearly all do.
 
     `refusing` are the statuses that the settings of the site name. Of a quota and a Retry-After, the second counts.
@@ -54,7 +54,7 @@ def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None =
     if quota is None:
         return None
     reason = f"its quota is used up ({quota.header})"
-    return Asked(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=False)
+    return AskedPause(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=False)
 
 
 def redirect_wait_s(headers: Headers, longest_s: float) -> float:
@@ -65,14 +65,14 @@ def redirect_wait_s(headers: Headers, longest_s: float) -> float:
     return min(longest_s, (after and after.seconds) or 0.0)
 
 
-def _refusal(status: int, after: Time | None, quota: quotas.UsedUp | None) -> Asked:
+def _refusal(status: int, after: Time | None, quota: quotas.UsedUp | None) -> AskedPause:
     if after:
         reason = f"it answered {status} with Retry-After: {after.text}"
-        return Asked(seconds=after.seconds, until=after.until, reason=reason, is_refusal=True)
+        return AskedPause(seconds=after.seconds, until=after.until, reason=reason, is_refusal=True)
     if quota and quota.is_stated:
         reason = f"it answered {status}, and its quota is used up ({quota.header})"
-        return Asked(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=True)
-    return Asked(reason=f"it answered {status}", is_refusal=True)
+        return AskedPause(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=True)
+    return AskedPause(reason=f"it answered {status}", is_refusal=True)
 
 
 def _by_name(headers: Headers) -> dict[bytes, list[bytes]]:

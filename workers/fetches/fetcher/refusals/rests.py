@@ -6,7 +6,7 @@ from datetime import datetime
 
 from weir.ratelimit.models import LONG_AGO
 from weir.ratelimit.pacing import NEVER
-from weir.workers.fetches.fetcher.refusals.asked import Asked
+from weir.workers.fetches.fetcher.refusals.asked import AskedPause
 from weir.workers.fetches.fetcher.remembered import Remembered
 
 MOST_TOLD = 20_000  # sites of which it is remembered until when they rest
@@ -30,7 +30,7 @@ class SiteRest:
     error: str = ""
 
 
-def rest_of(site: str, slot_id: int, asked: Asked) -> SiteRest:
+def rest_of(site: str, slot_id: int, asked: AskedPause) -> SiteRest:
     """Return what ratelimit is to be told of an answer to the request of this slot."""
     return SiteRest(
         site=site,
@@ -73,7 +73,7 @@ class ToldQuotas:
         # By site: the end, and when it was told.
         self._told: Remembered[int, tuple[float, float]] = Remembered(MOST_TOLD)
 
-    def is_news(self, site_id: int, asked: Asked, *, now: float, time_s: float) -> bool:
+    def is_news(self, site_id: int, asked: AskedPause, *, now: float, time_s: float) -> bool:
         """Tell whether the rest that is asked for ends later than the one that was told, or that was a while ago.
 
         If so, it is noted. `now` is by our own clock (clock.py), `time_s` in seconds since 1970.

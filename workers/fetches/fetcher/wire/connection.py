@@ -96,7 +96,7 @@ FOLLOWING = {
 }
 
 
-class Holder(Protocol):
+class ConnectionHolder(Protocol):
     """What counts the memory that answers hold."""
 
     def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
@@ -117,7 +117,7 @@ class HttpConnection:
         self._on_end: Callable[[], None] | None = None  # is called where it ends in IDLE
         self._waiter: asyncio.Future[None] | None = None  # of `sleep`
         self._reader: AnswerReader | None = None
-        self._holder: Holder | None = None
+        self._holder: ConnectionHolder | None = None
         self._whole: asyncio.Future[None] | None = None  # ends with the answer
         self._early = ""  # what closed it before a request was written
 
@@ -159,7 +159,7 @@ class HttpConnection:
             raise ConnectionClosedEarly(self._early)
         return self._open_channel.encrypted(request)
 
-    def send(self, prepared: bytes, reader: AnswerReader, holder: Holder) -> None:
+    def send(self, prepared: bytes, reader: AnswerReader, holder: ConnectionHolder) -> None:
         """Write the request, and have its answer read; raises ConnectionClosedEarly where nothing could be written."""
         try:
             self._open_channel.send(prepared)

@@ -17,7 +17,7 @@ from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.arguments import at_least_one, seconds, whole_number
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.screen import Screen, queueing, waits, watching
-from weir.workers.fetches.reports.progress import Ending, FetchIds, Progress, endings, failures, progress
+from weir.workers.fetches.reports.progress import EndedCount, FetchIds, Progress, endings, failures, progress
 
 CHUNK = 10_000  # URLs a call of request_fetches
 LOOK_EVERY = 0.25  # seconds
@@ -214,7 +214,7 @@ def _as_text(ids: FetchIds, seen: Progress, elapsed_s: float) -> Iterator[str]:
         yield f"`manage.py fetches show {ranges[0]}` shows what came."
 
 
-def _way(ending: Ending) -> str:
+def _way(ending: EndedCount) -> str:
     if ending.status_code:
         return str(ending.status_code)
     return "no answer" if ending.was_tried else "not tried"

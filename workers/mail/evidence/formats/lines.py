@@ -62,7 +62,7 @@ _SECOND_OF_MAIL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One line. Where it names no host, that is what all such lines of its file are said to be of."""
 
     moment: datetime  # UTC
@@ -86,7 +86,7 @@ class Line:
         return bool((_SECOND if general else _SECOND_OF_MAIL).search(self.text))
 
 
-class Clock:
+class FileClock:
     """Reads the times of one file, in the order of its lines.
 
     Those without a zone are in `zone`. Those without a year begin in `first_year`; where that is not known, each is the
@@ -164,7 +164,7 @@ class Around:
     moment: datetime | None = None
 
 
-def take_apart(text: str, clock: Clock, around: Around) -> Line | None:
+def take_apart(text: str, clock: FileClock, around: Around) -> LogLine | None:
     """Return the parts of a line; None if it begins in none of the ways that are read."""
     found = _SYSLOG.match(text) or _RFC_5424.match(text)
     if found:
@@ -178,7 +178,7 @@ def take_apart(text: str, clock: Clock, around: Around) -> Line | None:
     return None
 
 
-def of_no_program(text: str, clock: Clock, around: Around) -> Line | None:
+def of_no_program(text: str, clock: FileClock, around: Around) -> LogLine | None:
     """Return a line without a program's name, such as `last message repeated 3 times`: no name has a blank in it."""
     found = _HEADED.match(text)
     if not found or until_ellipsis(text) != text:  # the program's name may be what was left out
@@ -191,7 +191,7 @@ def until_ellipsis(text: str) -> str:
     return _ELLIPSIS.split(text, 1)[0]
 
 
-def of_parts(header: tuple[str, str, str], text: str, around: Around) -> Line | None:
+def of_parts(header: tuple[str, str, str], text: str, around: Around) -> LogLine | None:
     """Return a line of which host, program and process id are known, as a journal has them."""
     if around.moment is None or around.moment.year not in YEARS:
         return None
@@ -199,7 +199,7 @@ def of_parts(header: tuple[str, str, str], text: str, around: Around) -> Line | 
     instance, _, program = name.rpartition("/")
     if program in _EXIM_PROGRAMS and (own := _EXIM.match(text)):
         text = own["text"]
-    return Line(around.moment, False, _host(named, around), instance, program, pid, text)
+    return LogLine(around.moment, False, _host(named, around), instance, program, pid, text)
 
 
 def _host(named: str, around: Around) -> str:
@@ -208,14 +208,14 @@ def _host(named: str, around: Around) -> str:
 
 def _line(
     found: re.Match[str],
-    clock: Clock,
+    clock: FileClock,
     around: Around,
     name: str,
     pid: str,
     *,
     stamp: str = "",
     of_mainlog: bool = False,
-) -> Line | None:
+) -> LogLine | None:
     parts = found.groupdict()
     try:
         moment, ambiguous = (around.moment, False) if around.moment else clock.read(stamp or parts["stamp"])
@@ -228,4 +228,4 @@ def _line(
     if program in _EXIM_PROGRAMS and not of_mainlog and (own := _EXIM.match(said)):
         said = own["text"]
     host = _host(parts.get("host") or "", around)
-    return Line(moment, ambiguous, host, instance, program, pid if pid != "-" else "", said, of_mainlog)
+    return LogLine(moment, ambiguous, host, instance, program, pid if pid != "-" else "", said, of_mainlog)

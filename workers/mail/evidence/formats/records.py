@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from weir.workers.mail.evidence.formats import lines, years
 from weir.workers.mail.evidence.formats.files import LogFile
-from weir.workers.mail.evidence.formats.lines import Around, Clock, Line
+from weir.workers.mail.evidence.formats.lines import Around, FileClock, LogLine
 from weir.workers.mail.evidence.formats.packings import Damaged
 from weir.workers.mail.evidence.formats.wrappings import COLOUR, PART, Unwrapper, Wrapped
 from weir.workers.mail.evidence.formats.years import Survey, Years
@@ -20,12 +20,12 @@ _GOES_ON = ("  ", "\t")  # what a program says in several lines is set in
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """A line, with what it is made of."""
 
     text: str  # as people read it
     searched: str  # all that it says, whatever it was wrapped in
-    line: Line | None  # None: it cannot be taken apart
+    line: LogLine | None  # None: it cannot be taken apart
     strange: str = ""  # why a line of a mail server may be missing here
 
 
@@ -36,18 +36,18 @@ class Records:
         self._file, self._zone, self._first_year = file, zone, first_year
         self._around = Around(file.host)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[LogRecord]:
         """Yield them. Raises Damaged."""
-        return self._read_by(Clock(self._zone, self._file.changed, self._first_year))
+        return self._read_by(FileClock(self._zone, self._file.changed, self._first_year))
 
     def survey(self) -> Survey:
         """Read all of them for the stamps that name no year."""
-        clock = Clock(self._zone, self._file.changed)
+        clock = FileClock(self._zone, self._file.changed)
         with suppress(Damaged):  # what is read of it is of the years before
             deque(self._read_by(clock), maxlen=0)
         return clock.survey
 
-    def _read_by(self, clock: Clock) -> Iterator[Record]:
+    def _read_by(self, clock: FileClock) -> Iterator[LogRecord]:
         unwrapper = Unwrapper()
         of_others = False  # the line before was of another program than a mail server
         for raw in self._file.lines():
@@ -60,27 +60,27 @@ class Records:
                 strange = ""
             elif line or strange:
                 of_others = line is not None and not (line.instance or line.is_exim)
-            yield Record(record.text, record.searched, line, strange or nuls)
+            yield LogRecord(record.text, record.searched, line, strange or nuls)
         if unwrapper.has_parts:
-            yield Record("", "", None, "the last line of the file is not complete")
+            yield LogRecord("", "", None, "the last line of the file is not complete")
 
-    def _read(self, text: str, clock: Clock, unwrapper: Unwrapper) -> Record:
+    def _read(self, text: str, clock: FileClock, unwrapper: Unwrapper) -> LogRecord:
         line, shown, searched = lines.take_apart(text, clock, self._around), text, text
         if line is None and (wrapped := unwrapper.unwrap(text)):
             if wrapped is PART:
-                return Record(text, text, None)
+                return LogRecord(text, text, None)
             line, shown = self._unwrapped(wrapped, text, clock)
             searched = f"{text}\n{wrapped.text}"
         elif line is None:
             line = lines.of_no_program(text, clock, self._around)
         if line is not None and line.has_second:
-            return Record(shown, searched, line, f"two lines ran together ({shown[:LONGEST_SHOWN]})")
+            return LogRecord(shown, searched, line, f"two lines ran together ({shown[:LONGEST_SHOWN]})")
         strange = ""
         if line is None and text and not text.startswith(OWN_WORDS):
             strange = f"a line was not understood ({shown[:LONGEST_SHOWN]})"
-        return Record(shown, searched, line, strange)
+        return LogRecord(shown, searched, line, strange)
 
-    def _unwrapped(self, wrapped: Wrapped, text: str, clock: Clock) -> tuple[Line | None, str]:
+    def _unwrapped(self, wrapped: Wrapped, text: str, clock: FileClock) -> tuple[LogLine | None, str]:
         around = Around(self._file.host, wrapped.host, wrapped.moment)
         if wrapped.header is None:
             line = lines.take_apart(wrapped.text, clock, around)

@@ -23,7 +23,7 @@ A_LEAP_YEAR = 2000  # which has all days
 
 
 @dataclass(slots=True)
-class Turns:
+class YearTurns:
     """Counts how often the year has turned, in the order of a file's lines."""
 
     years: int = 0
@@ -84,7 +84,7 @@ class Survey:
 
     first: str = ""
     last: str = ""
-    turns: Turns = field(default_factory=Turns)
+    turns: YearTurns = field(default_factory=YearTurns)
     leaps: set[int] = field(default_factory=set)  # after how many turns there is a 29 February
 
     def note(self, stamp: str) -> int:

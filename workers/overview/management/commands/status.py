@@ -14,7 +14,7 @@ from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.terminal import span
 from weir.workers.overview import locks
 from weir.workers.overview.overview import Overview, overview
-from weir.workers.overview.problems import Problem, held_up, problems, shown
+from weir.workers.overview.problems import PersonNeeded, held_up, problems, shown
 from weir.workers.processes.status import by_kind
 
 NEEDS_A_PERSON = 1  # the exit status
@@ -51,7 +51,7 @@ class Command(ExactCommand):
             sys.exit(NEEDS_A_PERSON)
 
 
-def _as_text(seen: Overview, found: Sequence[Problem]) -> Iterator[str]:
+def _as_text(seen: Overview, found: Sequence[PersonNeeded]) -> Iterator[str]:
     lines = {
         "paced": _paced(seen),
         "": _sites(seen),
@@ -67,13 +67,13 @@ def _as_text(seen: Overview, found: Sequence[Problem]) -> Iterator[str]:
     yield from _sentences(found)
 
 
-def _locked() -> list[Problem]:
+def _locked() -> list[PersonNeeded]:
     """Return who has a table to itself, so that nothing can be counted."""
     text = f"Nothing was counted: a table has been locked for longer than {LOCK_S:g} s."
-    return [Problem(text, "see who holds it"), *held_up(locks.holders(after_s=0, exclusive=True))]
+    return [PersonNeeded(text, "see who holds it"), *held_up(locks.holders(after_s=0, exclusive=True))]
 
 
-def _sentences(found: Sequence[Problem]) -> Iterator[str]:
+def _sentences(found: Sequence[PersonNeeded]) -> Iterator[str]:
     for problem in found:
         yield f"! {terminal.printable(problem.text)} -> {terminal.printable(problem.next_step)}"
 
@@ -114,7 +114,7 @@ def _alive(seen: Overview) -> Counter[str]:
     return by_kind(process for process in seen.processes if process.runs)
 
 
-def _as_data(seen: Overview, found: Sequence[Problem]) -> dict[str, object]:
+def _as_data(seen: Overview, found: Sequence[PersonNeeded]) -> dict[str, object]:
     numbers = seen.numbers._asdict()
     return {
         **numbers,
@@ -127,5 +127,5 @@ def _as_data(seen: Overview, found: Sequence[Problem]) -> dict[str, object]:
     }
 
 
-def _problems(found: Sequence[Problem]) -> list[dict[str, str]]:
+def _problems(found: Sequence[PersonNeeded]) -> list[dict[str, str]]:
     return [{"text": problem.text, "next_step": problem.next_step} for problem in found]

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 from weir.workers import broker_link, schedule
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.processes import lines
-from weir.workers.processes.lines import Line
+from weir.workers.processes.lines import ProcessLine
 
 PYTHON_BIN: Final = "/path/to/venv/bin"
 
@@ -42,11 +42,11 @@ class Command(ExactCommand):
         self.stdout.write("\n".join(form(wanted)))
 
 
-def _procfile(wanted: Iterable[Line]) -> Iterator[str]:
+def _procfile(wanted: Iterable[ProcessLine]) -> Iterator[str]:
     return (f"{line.name}: {line.command}" for line in wanted)
 
 
-def _systemd(wanted: Iterable[Line]) -> Iterator[str]:
+def _systemd(wanted: Iterable[ProcessLine]) -> Iterator[str]:
     """Yield units. A % is doubled: systemd would take Celery's for its own."""
     for line in wanted:
         yield f"# /etc/systemd/system/{line.name}.service"
@@ -66,7 +66,7 @@ def _systemd(wanted: Iterable[Line]) -> Iterator[str]:
         yield ""
 
 
-def _compose(wanted: Iterable[Line]) -> Iterator[str]:
+def _compose(wanted: Iterable[ProcessLine]) -> Iterator[str]:
     """Yield services, which have the image and the environment of the web service."""
     for line in wanted:
         yield f"  {line.name}:"
