@@ -26,7 +26,7 @@ SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # project that is not ours takes Weir up, tests with it and takes it out; operators measure it; its servers fail over, go
 # back, are upgraded or full.
 DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs failover faults great_run hardening host pooler \
-	project/test_up_and_demo.py recovery upgrade) \
+	project/test_reload.py project/test_up_and_demo.py recovery upgrade) \
 	$(addprefix tests/integration/,benchmarks docs examples guest integrate project/test_own_app.py)
 
 # What was too late twice is run again when nothing runs beside it (tests/put_off.py).
