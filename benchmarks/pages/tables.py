@@ -17,7 +17,7 @@ TABLES = """
     weir_notifications_unreadcount, weir_notifications_doubt, weir_notifications_flushedepoch,
     weir_notifications_repair, weir_notifications_reconciliation
 """
-# A hundred sites in 100,000 are paused until somebody resumes them, as many for an hour; four hundred are backed off,
+# A hundred sites in 100,000 are paused until they are resumed, as many for an hour; four hundred are backed off,
 # of which half are unreachable.
 SITES = """
     INSERT INTO weir_ratelimit_site (

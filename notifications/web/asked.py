@@ -22,7 +22,7 @@ def ids(request: HttpRequest) -> list[int]:
     try:
         asked: Any = json.loads(request.body)
     except (ValueError, RecursionError) as error:
-        raise BadInput("The body is no JSON.") from error
+        raise BadInput("The body is not JSON.") from error
     found = asked.get("ids") if isinstance(asked, dict) else None
     if not isinstance(found, list) or len(asked) != 1:
         raise BadInput('The body must be like {"ids": [1, 2]}.')

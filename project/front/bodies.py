@@ -8,7 +8,7 @@ from project.front.refusals import Message, Receive, RequestRefused
 from project.front.room import NoRoom, RoomShare
 
 MOST_S: Final = 10.0
-BUSY: Final = "There are too many requests at once: try again when Retry-After is over."
+BUSY: Final = "There are too many requests at the same time: try again when Retry-After is over."
 
 
 class Disconnected(Exception):
@@ -24,7 +24,7 @@ async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, shar
     """Return the body, of at most so many bytes. Raises Refused and Disconnected."""
     length = headers.get(b"content-length", b"0")
     if not length.isdigit():
-        raise RequestRefused(400, "Content-Length is no number.")
+        raise RequestRefused(400, "Content-Length is not a number.")
     digits = length.lstrip(b"0") or b"0"
     if len(digits) > len(str(most)) or int(digits) > most:
         raise _too_large(most)

@@ -83,7 +83,7 @@ def _fault(scope: Scope) -> RequestRefused | None:
     if any(name == b"cookie" and rb"\000" in value for name, value in scope["headers"]):
         return RequestRefused(400, "A cookie has no NUL.")  # so it is written in a quoted one; no database takes it
     if scope["method"] == "CONNECT":
-        return RequestRefused(501, "This is no proxy.")  # what follows a good answer would be no HTTP
+        return RequestRefused(501, "This is not a proxy.")  # what follows a good answer would be no HTTP
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
     if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MOST_BYTES:
         return RequestRefused(431, f"The URL and the headers have {MOST_BYTES:,} bytes at most.")

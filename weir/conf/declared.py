@@ -154,7 +154,7 @@ class Retention(SettingsGroup):
     )
     WEIR_SITE_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S,
-        description="Unused sites that nobody set (30 days).",
+        description="Unused sites that no person has set (30 days).",
     )
     WEIR_SLOT_RETENTION: PositiveSeconds = Field(default=3600.0, description="Past slots.")
     WEIR_STATEMENT_TIMEOUT: Seconds = Field(

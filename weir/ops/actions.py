@@ -197,7 +197,7 @@ def failed_fetches(chosen: Chosen) -> QuerySet[Fetch]:
 SITE: Final = {
     "set": Deed(
         title="Change settings",
-        explains="It holds at once, in all processes.",
+        explains="It holds immediately, in all processes.",
         action=sites.SET,
         form=SetSite,
         do=_set,
@@ -265,7 +265,7 @@ EMAIL: Final = {
         "Send it again",
         "Where it is unknown, or was left unsent, the recipient may get it twice. It does not expire any more.",
     ),
-    "give-up": _email(Act.GIVE_UP, "Leave it unsent", "It is not sent again, and nobody knows whether it arrived."),
+    "give-up": _email(Act.GIVE_UP, "Leave it unsent", "It is not sent again, and whether it arrived is not known."),
     "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
     "correct": _email(Act.CORRECT, "Render it anew", ANEW),
     "redirect": _email(Act.CORRECT, "Send it to another address", ANEW, Redirect),

@@ -56,7 +56,7 @@ def _delete_selected(shown: TableAdmin[Row], request: HttpRequest, queryset: Que
     if len(queryset.order_by().values_list("pk")[: MOST_DELETED + 1]) <= MOST_DELETED:
         return delete_selected(shown, request, queryset)
     more = f"delete more by {shown.delete_more_by}" if shown.delete_more_by else "choose fewer"
-    shown.message_user(request, f"At most {MOST_DELETED:,} are deleted here at once; {more}.", messages.ERROR)
+    shown.message_user(request, f"At most {MOST_DELETED:,} are deleted here immediately; {more}.", messages.ERROR)
     return None
 
 

@@ -91,7 +91,7 @@ def _named(unusable: str) -> str:
     if unusable < " ":
         return "control characters"
     if "\udc80" <= unusable <= "\udcff":  # in which Python's `surrogateescape` keeps bytes
-        return f"the byte 0x{ord(unusable) - 0xDC00:02X}, which is no UTF-8 there"
+        return f"the byte 0x{ord(unusable) - 0xDC00:02X}, which is not UTF-8 there"
     return "half of a character (a lone surrogate)"
 
 

@@ -32,17 +32,17 @@ def canonical(text: str) -> str:
     if not local.isprintable():
         raise CannotBeWritten(f"There is an invisible character before the @ of the address {text!r}.")
     if words.BEGIN in local:  # of which some readers make another address
-        raise CannotBeWritten(f"{text!r} is no e-mail address: it has {words.BEGIN}, as encoded words begin.")
+        raise CannotBeWritten(f"{text!r} is not an e-mail address: it has {words.BEGIN}, as encoded words begin.")
     try:
         validate_email(text if local.isascii() else f"{_in_ascii(local)}@{domain}")
     except ValidationError as error:
-        raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
+        raise CannotBeWritten(f"{text!r} is not an e-mail address.") from error
     if _ENDS_AN_ADDRESS.search(text):
-        raise CannotBeWritten(f"{text!r} is no e-mail address that a mail server takes: it has a space, < or >.")
+        raise CannotBeWritten(f"{text!r} is not an e-mail address that a mail server takes: it has a space, < or >.")
     try:
         ascii_domain = domain if domain.isascii() else idna.encode(domain, uts46=True).decode()
     except idna.IDNAError as error:
-        raise CannotBeWritten(f"{text!r} is no e-mail address: {error}.") from error
+        raise CannotBeWritten(f"{text!r} is not an e-mail address: {error}.") from error
     return f"{local}@{ascii_domain.lower()}"
 
 
@@ -67,7 +67,7 @@ def split(text: str) -> tuple[str, str]:
     given, _, address = stripped[:-1].rpartition("<")
     name = _name(given.strip())
     if name is None or len(name) > LONGEST_NAME:
-        raise CannotBeWritten(f"{text!r} is no e-mail address: write address, or Name <address>.")
+        raise CannotBeWritten(f"{text!r} is not an e-mail address: write address, or Name <address>.")
     refuse_controls(name, "the name of the address")
     return name, canonical(address)
 

@@ -235,7 +235,7 @@ class Resolution(models.Model):
 
 
 class PausedKind(models.Model):
-    """A kind of e-mail of which none is begun, until somebody resumes it."""
+    """A kind of e-mail of which none is begun, until an operator resumes it."""
 
     kind = models.CharField(max_length=100, primary_key=True)
     paused_at = models.DateTimeField(db_default=Now())

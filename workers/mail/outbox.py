@@ -188,6 +188,6 @@ def _check_context(context: Mapping[str, Any]) -> None:
     except (TypeError, ValueError) as error:
         raise CannotBeWritten(f"The context must be JSON, such as numbers and strings: {error}.") from error
     if not is_the_same:
-        raise CannotBeWritten("The context must be JSON: it has tuples, or keys that are no strings.")
+        raise CannotBeWritten("The context must be JSON: it has tuples, or keys that are not strings.")
     if size > LARGEST_CONTEXT or "\\u0000" in written:
         raise CannotBeWritten(f"The context must have {LARGEST_CONTEXT} bytes of JSON at most, and no NUL.")

@@ -101,5 +101,5 @@ def _message(email: Email, recipient: str, content: Content) -> EmailMessage:
 def _encoding(text: str) -> str | None:
     """Return how a text must be encoded; None where Python sees that by its letters and the length of its lines."""
     if _HALVES.search(text):
-        raise CannotBeWritten("There is half of a surrogate pair in a text, which is no letter.")
+        raise CannotBeWritten("There is half of a surrogate pair in a text, which is not a letter.")
     return "quoted-printable" if _NOT_IN_7BIT.search(text) else None

@@ -64,7 +64,7 @@ def resolve(
       recipient of one that is unknown, or was given up, may get it twice: that is the risk that the operator accepts.
       It does not expire any more: whoever has it sent again has decided that, unless the caller says that it must not
       be late (`may_be_late`). Nor does one that ended and is corrected.
-    - GIVE_UP: an unknown one is `failed`: it is not sent again, and nobody knows whether it arrived.
+    - GIVE_UP: an unknown one is `failed`: it is not sent again, and whether it arrived is not known.
     - CANCEL: one that no worker has begun is `cancelled`.
     - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
       `to` if there is one. One that was not tried yet is sent when it would have been. One that was given up may have

@@ -48,7 +48,7 @@ class Numbers(NamedTuple):
     unreachable: int
     stalled: int  # sites at which due fetches do not start, though nothing is known to be in their way
     stalled_fetch: int | None
-    halted: int  # sites with due fetches that are paused until somebody resumes them
+    halted: int  # sites with due fetches that are paused until an operator resumes them
     halted_site: str | None
     missed: int | None  # slots of the last minutes that passed before a fetcher took them, where these are too many
     missed_of: int | None

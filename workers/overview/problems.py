@@ -137,10 +137,10 @@ def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
         text = f"Due fetches of {sites} do not start, though their rate would allow it."
         yield PersonNeeded(text, f"manage.py fetches why {numbers.stalled_fetch}")
     if numbers.halted == 1:
-        text = f"Due fetches wait until somebody resumes {numbers.halted_site}, which is paused."
+        text = f"Due fetches wait until an operator resumes {numbers.halted_site}, which is paused."
         yield PersonNeeded(text, f"manage.py sites resume {as_argument(numbers.halted_site or '')}")
     elif numbers.halted:
-        text = f"Due fetches of {shown(numbers.halted)} sites wait until somebody resumes these, which are paused."
+        text = f"Due fetches of {shown(numbers.halted)} sites wait until an operator resumes these, which are paused."
         yield PersonNeeded(text, "manage.py sites list")
 
 

@@ -67,7 +67,7 @@ def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
 def _checked(task: object, max_wait: float) -> "Task[Any, Any]":
     """Return the task for which the proxy stands that Celery's decorators return; raises as `throttled_task` does."""
     if not isinstance(task, Task):
-        raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is no Celery task.")
+        raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is not a Celery task.")
     itself: Task[Any, Any] = task.app.tasks[task.name]
     if hasattr(itself, THROTTLED):
         raise TypeError(f"The task {task.name} is throttled already: one throttled_task is enough.")

@@ -45,7 +45,7 @@ def _converse() -> Verdict:
     """Connect, with TLS and the login as the settings say, and close the connection."""
     path = mail_server.of_settings().backend
     if not issubclass(import_string(path), smtp.EmailBackend):
-        return not_checked(f"{path} is no backend for SMTP.")
+        return not_checked(f"{path} is not a backend for SMTP.")
     connection = mail_server.backend()
     connection.timeout = STEP_S
     try:

@@ -393,8 +393,8 @@ TABLE: dict[str, list[Situation]] = {
             besides="with a slot of the target's site",
         ),
         _site("500, whose body is too large, cut off or broken", "the site answered 500"),
-        _site("101, for which nobody asked", "the site answers 101, which is no answer to a GET", proof=NO_STATUS),
-        _site("a status below 100", "the site answers 0…, which is no answer to a GET", proof=NO_STATUS),
+        _site("101, for which nobody asked", "the site answers 101, which does not answer a GET", proof=NO_STATUS),
+        _site("a status below 100", "the site answers 0…, which does not answer a GET", proof=NO_STATUS),
     ],
     "No whole answer": [
         _site("a new connection is closed without an answer", CLOSED),

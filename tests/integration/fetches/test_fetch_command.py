@@ -110,7 +110,7 @@ def test_a_line_that_is_no_text_fails_alone(tmp_path: Path) -> None:
     status, output, _ = fetch("--file", str(file), "--no-wait", "--json")
     told = json.loads(output)
     assert (status, told["failed"], told["unfinished"]) == (1, 1, 2)
-    assert told["failures"][0]["error"] == "the URL contains the byte 0xFF, which is no UTF-8 there"
+    assert told["failures"][0]["error"] == "the URL contains the byte 0xFF, which is not UTF-8 there"
 
 
 def test_stdin_is_queued_while_it_is_still_being_written(start_python: StartPython, eventually: Eventually) -> None:

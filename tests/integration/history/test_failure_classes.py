@@ -34,7 +34,7 @@ REASONS = {
     "the site closes connections, or speaks, before a request can be sent": "connection",
     "the site closes connections, or speaks, before a request can be sent: TLS failed: ALERT": "connection",
     "not an answer in HTTP: it begins with b'220 mail'": "bad answer",
-    "the site answers 101, which is no answer to a GET": "bad answer",
+    "the site answers 101, which does not answer a GET": "bad answer",
     "the body is broken: Invalid character in chunk size": "bad answer",
     "the body comes in more than 500000 pieces": "bad answer",
     "the answer has more than 256 header lines": "too large",

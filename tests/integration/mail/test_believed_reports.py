@@ -280,5 +280,5 @@ class TestEnvelopeSender:
         settings.WEIR_MAIL_ENVELOPE_SENDER = wanted
         assert [message.id for message in envelope_sender_is_an_address()] == ["weir.E019"]
         waiting = shipments.ship()
-        assert "WEIR_MAIL_ENVELOPE_SENDER is no good" in runner.send_due().stopped_because
+        assert "WEIR_MAIL_ENVELOPE_SENDER cannot be used" in runner.send_due().stopped_because
         assert shipments.state(waiting)[0] == EmailState.PENDING

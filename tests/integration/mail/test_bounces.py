@@ -169,8 +169,8 @@ def test_only_an_address_that_does_not_exist_is_suppressed(piped: Callable[..., 
 @pytest.mark.parametrize(
     ("forged", "words"),
     [
-        ({"about": "<order.shipped-1-000000000000@example.com>"}, "is no Message-ID of ours"),
-        ({"about": "<>"}, "is no Message-ID of ours"),
+        ({"about": "<order.shipped-1-000000000000@example.com>"}, "is not a Message-ID of ours"),
+        ({"about": "<>"}, "is not a Message-ID of ours"),
         ({"to": "mallory@elsewhere.example"}, "it was not sent to that address"),
     ],
 )

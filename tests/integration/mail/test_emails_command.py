@@ -365,7 +365,7 @@ def test_one_that_was_not_accepted_is_rendered_anew_to_another_address() -> None
     """A bad address changes nothing."""
     email = failed("A-1")
     Order.objects.update(number="B-1")
-    assert refused("correct", email.pk, "--to", "no address", "--why", "x") == "'no address' is no e-mail address."
+    assert refused("correct", email.pk, "--to", "no address", "--why", "x") == "'no address' is not an e-mail address."
     assert Email.objects.get().state == EmailState.FAILED
     printed = told("correct", email.pk, "--to", "Kim <kim@example.com>", "--why", "A typing mistake")
     assert printed == f"E-mail {email.pk}: it is rendered anew, and sent.\n"

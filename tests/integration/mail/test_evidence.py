@@ -165,7 +165,7 @@ def test_logs_of_a_mail_server_say_nothing_of_what_went_to_an_api(
     silent, handed_on = unknown(relay=relay), unknown(relay=relay)
     accept(log, handed_on)
     text = told(log, *COMPLETE, "--apply")
-    assert f"it went to {relay}, and nobody says that these are its logs (--relay)." in text
+    assert f"it went to {relay}, and no option says that these are its logs (--relay)." in text
     assert [shipments.state(each)[0] for each in (silent, handed_on)] == [EmailState.UNKNOWN, EmailState.SENT]
     told(log, *COMPLETE, "--apply", "--relay", relay)
     assert shipments.state(silent)[0] == EmailState.PENDING
@@ -188,7 +188,7 @@ def test_without_a_word_on_completeness_nothing_is_sent_again(log: Path) -> None
     accept(log, arrived)
     text = told(log, "--apply")
     assert [shipments.state(each)[0] for each in (arrived, lost)] == [EmailState.SENT, EmailState.UNKNOWN]
-    assert "nobody says that they are complete (--complete-from, --complete-until)" in text
+    assert "no option says that they are complete (--complete-from, --complete-until)" in text
 
 
 def test_machines_read_the_same_and_stdin_is_a_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

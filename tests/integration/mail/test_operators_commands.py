@@ -115,7 +115,7 @@ def test_what_is_on_the_list_or_is_not_is_said() -> None:
     told("suppress", "kim@example.com", *WHY)
     assert refused("suppress", "Kim@EXAMPLE.com", *WHY) == "Kim@example.com is on the suppression list already."
     assert refused("unsuppress", "ada@example.com", *WHY) == "ada@example.com is not on the suppression list."
-    assert refused("suppress", "no address", *WHY) == "'no address' is no e-mail address."
+    assert refused("suppress", "no address", *WHY) == "'no address' is not an e-mail address."
     assert len(acts()) == 1
 
 
@@ -204,7 +204,7 @@ def test_a_kind_is_shown_with_arguments_and_nothing_is_stored() -> None:
         ([SHIPPED, "order_id=1", "--language", "xx!"], "There is no language 'xx!'"),
         ([SHIPPED, "order_id=1", "--language", "fr"], "There is no language 'fr'"),
         ([SHIPPED, "order_id=1", "--format", "htm"], "There is no format 'htm'. Did you mean html?"),
-        ([SHIPPED, "order_id=1", "--to", "nobody"], "'nobody' is no e-mail address."),
+        ([SHIPPED, "order_id=1", "--to", "nobody"], "'nobody' is not an e-mail address."),
         (["1", "order_id=1"], "An e-mail that is stored has its arguments: give the id alone."),
         (["999999999"], "There is no e-mail 999999999."),
     ],

@@ -156,7 +156,7 @@ def test_what_rolls_back_was_never_queued(messages: list[Message]) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"to": "kim"}, "'kim' is no e-mail address"),
+        ({"to": "kim"}, "'kim' is not an e-mail address"),
         ({"to": "Kim <kim@x.example>, <all@x.example>"}, "no e-mail address"),
         ({"to": "kim@x.example\nBcc: all@x.example"}, "line break"),
         ({"to": "Kim\nBcc: all@x.example <kim@x.example>"}, "line break"),
@@ -168,7 +168,7 @@ def test_what_rolls_back_was_never_queued(messages: list[Message]) -> None:
         ({"context": {"text": float("nan")}}, "such as numbers and strings: Out of range float"),
         ({"context": {"text": float("inf")}}, "such as numbers and strings: Out of range float"),
         ({"context": {"text": ("a", "b")}}, "it has tuples"),
-        ({"context": {1: "x"}}, "keys that are no strings"),
+        ({"context": {1: "x"}}, "keys that are not strings"),
         ({"context": {"text": "a\0b"}}, "no NUL"),
         ({"key": "a\ud83d"}, "1 to 100 characters"),
         ({"context": {"text": "a\ud83d"}}, "must be JSON.*surrogates"),

@@ -23,7 +23,7 @@ def test_what_must_be_stored_whatever_it_is_fails_in_a_mailer_and_says_why() -> 
     good = note("good", context={"subject": "a\nb"}, raises=False)
     kinds._kinds["note"] = lambda **_context: Content(subject="Right", text="Right")
     assert runner.send_due().failed == 1
-    assert (state(bad), bad.last_reply) == ((EmailState.FAILED, 0), "'kim' is no e-mail address.")
+    assert (state(bad), bad.last_reply) == ((EmailState.FAILED, 0), "'kim' is not an e-mail address.")
     assert (state(good), good.subject) == ((EmailState.SENT, 1), "Right")
 
 

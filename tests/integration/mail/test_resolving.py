@@ -19,7 +19,7 @@ SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 
 
 def unknown(word: str = "cut-accepted") -> Email:
-    """Return an e-mail of which nobody knows whether it arrived."""
+    """Return an e-mail of which whether it arrived is not known."""
     email = ship(word)
     runner.send_due()
     email.refresh_from_db()

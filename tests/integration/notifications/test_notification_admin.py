@@ -101,7 +101,8 @@ def test_a_page_deletes_no_more_than_it_can_list(admin_client: Client, monkeypat
     assert there > 5
     answer = admin_client.post(url, chosen, follow=True)
     assert (
-        "At most 5 are deleted here at once; delete more by manage.py notifications delete." in answer.content.decode()
+        "At most 5 are deleted here immediately; delete more by manage.py notifications delete."
+        in answer.content.decode()
     )
     assert Notification.objects.count() == there
     monkeypatch.setattr(table_admin, "MOST_DELETED", there)

@@ -135,7 +135,7 @@ def test_a_pause_that_only_a_person_ends_is_a_problem_once_fetches_are_due_there
     text, status = told()
     assert status == 1
     resume = "manage.py sites resume a.example"
-    assert text.endswith(f"\n\n! Due fetches wait until somebody resumes a.example, which is paused. -> {resume}\n")
+    assert text.endswith(f"\n\n! Due fetches wait until an operator resumes a.example, which is paused. -> {resume}\n")
     site_settings.pause("a.example", timedelta(hours=1))
     assert told()[1] == 0
 

@@ -183,8 +183,8 @@ WRONG: list[tuple[dict[str, list[str]], str]] = [
     ({"since": ["0001-01-01T00:00Z"]}, "since must be a time"),
     ({"url": ["a", "b"]}, "url is given 2 times: once is meant."),
     ({"url": ["x" * 9_000]}, "url is longer than 8,000 characters."),
-    ({"error": ["\0"]}, "error is no text in UTF-8."),
-    ({"error": ["\ud800"]}, "error is no text in UTF-8."),
+    ({"error": ["\0"]}, "error is not text in UTF-8."),
+    ({"error": ["\ud800"]}, "error is not text in UTF-8."),
     ({"state": ["queued"], "since": ["2h"]}, "since and until are times of an end: ask for done, failed or"),
     ({"site": ["http://a.example/"]}, "does not name a site"),
 ]

@@ -118,7 +118,7 @@ def test_a_pause_says_until_when_and_how_it_is_ended(page: int) -> None:
     assert rate == FetchBlocker(kind="rate", text="It is the next one, at 1/10s.")  # nobody knows when
     assert (kind, paused.text, paused.until) == (
         "paused",
-        "The site a.example is paused until somebody resumes it.",
+        "The site a.example is paused until an operator resumes it.",
         None,
     )
 

@@ -39,7 +39,7 @@ def test_name_and_address_are_told_apart(text: str, name: str, address: str) -> 
 )
 def test_what_is_not_one_address_is_refused(text: str) -> None:
     """Also where its domain cannot be written in ASCII."""
-    with pytest.raises(CannotBeWritten, match="is no e-mail address"):
+    with pytest.raises(CannotBeWritten, match="is not an e-mail address"):
         split(text)
 
 

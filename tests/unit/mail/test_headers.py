@@ -129,7 +129,7 @@ def test_a_name_is_a_text(text: str, name: str) -> None:
 )
 def test_what_may_be_several_addresses_is_refused(text: str) -> None:
     """Nobody guesses which one is meant."""
-    with pytest.raises(CannotBeWritten, match="is no e-mail address"):
+    with pytest.raises(CannotBeWritten, match="is not an e-mail address"):
         addresses.split(text)
 
 
@@ -146,7 +146,7 @@ def test_what_may_be_several_addresses_is_refused(text: str) -> None:
 )
 def test_addresses_that_some_read_as_others_are_refused(text: str) -> None:
     """By decoding them, or by ending them too soon."""
-    with pytest.raises(CannotBeWritten, match="is no e-mail address"):
+    with pytest.raises(CannotBeWritten, match="is not an e-mail address"):
         addresses.canonical(text)
 
 
@@ -194,7 +194,7 @@ def test_letters_before_the_at_need_a_relay_that_takes_them(name: str) -> None:
 )
 def test_a_header_of_addresses_has_addresses(name: str, value: str) -> None:
     """Also where it is not the recipient's."""
-    with pytest.raises(CannotBeWritten, match=f"The header {name}: .* is no e-mail address"):
+    with pytest.raises(CannotBeWritten, match=f"The header {name}: .* is not an e-mail address"):
         own(name, value)
 
 

@@ -135,7 +135,7 @@ def test_a_route_that_no_kind_takes_and_a_relay_that_none_goes_by_are_warned_abo
     assert checked("weir.E020") == []
     assert checked("weir.W007") == [
         "WEIR_MAIL_ROUTES: no installed app registers a kind of e-mail that takes the route password.rest.",
-        "WEIR_MAIL_ROUTES: no kind goes by the relay resend:[::1].",
+        "WEIR_MAIL_ROUTES: no kind uses the relay resend:[::1].",
     ]
     settings.WEIR_MAIL_ROUTES = {}
     assert checked("weir.W007") == []

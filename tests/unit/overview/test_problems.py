@@ -122,12 +122,12 @@ def test_where_all_is_well_nothing_is_found() -> None:
         ),
         (
             seen(halted=1, halted_site="a.example"),
-            "Due fetches wait until somebody resumes a.example, which is paused.",
+            "Due fetches wait until an operator resumes a.example, which is paused.",
             "manage.py sites resume a.example",
         ),
         (
             seen(halted=2, halted_site="a.example"),
-            "Due fetches of 2 sites wait until somebody resumes these, which are paused.",
+            "Due fetches of 2 sites wait until an operator resumes these, which are paused.",
             "manage.py sites list",
         ),
         (

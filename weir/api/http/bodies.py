@@ -27,7 +27,7 @@ class StrictParser(Parser):
             )
             refuse_unstorable(found)
         except (ValueError, RecursionError) as error:
-            raise Problem(MALFORMED, "The body is no JSON in UTF-8.") from error
+            raise Problem(MALFORMED, "The body is not JSON in UTF-8.") from error
         return found
 
 
@@ -61,4 +61,4 @@ def _float(text: str) -> float:
 
 
 def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")

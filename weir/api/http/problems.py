@@ -31,7 +31,7 @@ class ProblemKind:
 
 
 MALFORMED: Final = ProblemKind(
-    "malformed", 400, "The request cannot be read", "The body is no JSON in UTF-8, or the URL or a header is broken."
+    "malformed", 400, "The request cannot be read", "The body is not JSON in UTF-8, or the URL or a header is broken."
 )
 UNAUTHENTICATED: Final = ProblemKind(
     "unauthenticated",

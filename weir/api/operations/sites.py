@@ -105,7 +105,7 @@ def get_slots(request: HttpRequest, host: Host) -> schemas.SiteSlots:
 def put_site(
     request: HttpRequest, host: Host, wanted: schemas.NewSettings, response: HttpResponse, if_match: str = IF_MATCH
 ) -> Any:  # noqa: ANN401  ninja's pair of status and body
-    """Set all settings of a site, or create it. It holds at once, in all processes.
+    """Set all settings of a site, or create it. It holds immediately, in all processes.
 
     A site that exists needs If-Match with the ETag that was seen: of two programs that change the same version, one is
     refused.

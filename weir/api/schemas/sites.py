@@ -147,7 +147,7 @@ class ForecastQuery(Body):
 
 
 class SiteForecast(Answer):
-    """What is to be expected; null seconds are infinite: it is paused until somebody resumes it."""
+    """What is to be expected; null seconds are infinite: it is paused until an operator resumes it."""
 
     site: str
     is_new: bool

@@ -56,7 +56,7 @@ def create(
     CREATE.allow(actor, why)
     wanted = known.checked(scopes)
     if lacking := [scope for scope in wanted if not actor.may(scope)]:
-        raise NotPermitted(f"{actor.name} lacks {', '.join(lacking)}: nobody can give what they do not have.")
+        raise NotPermitted(f"{actor.name} lacks {', '.join(lacking)}: a token cannot have more than its creator.")
     check_name(name)
     if not timedelta(0) < life <= LONGEST_LIFE:
         raise ValueError(f"A token lives for {LONGEST_LIFE.days} days at most.")

@@ -93,7 +93,7 @@ def _checked(name: str, text: str) -> str:
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"{name} is longer than {LONGEST_TEXT:,} characters.")
     if not cursors.is_text(text):
-        raise ValueError(f"{name} is no text in UTF-8.")
+        raise ValueError(f"{name} is not text in UTF-8.")
     return text
 
 

@@ -73,7 +73,7 @@ class NextStart(NamedTuple):
 
     id: int
     url: str
-    start_in_s: float  # infinite while the site is paused until somebody resumes it
+    start_in_s: float  # infinite while the site is paused until an operator resumes it
     is_reserved: bool  # it has a slot; otherwise the start is estimated
 
 

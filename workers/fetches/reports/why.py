@@ -140,7 +140,7 @@ def _of_site(row: WaitingFetch) -> Iterator[FetchBlocker]:
     resume = f"manage.py sites resume {as_argument(row.site)}"
     if row.paused_until and row.paused_until > row.now:
         is_endless = row.paused_until >= PAUSED_FOREVER
-        text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
+        text = f"The site {row.site} is paused{' until an operator resumes it' if is_endless else ''}."
         yield FetchBlocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.backed_off_until and row.backed_off_until > row.now:
         kind = held_state(row.backoff_error, row.refused_until)

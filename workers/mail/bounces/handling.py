@@ -55,7 +55,7 @@ def handle(report: BounceReport) -> Handled:
     """
     candidates = _named_by(report)
     if not candidates:
-        return Handled(f"Not believed: {report.message_id or 'it'} is no Message-ID of ours.", believed=False)
+        return Handled(f"Not believed: {report.message_id or 'it'} is not a Message-ID of ours.", believed=False)
     email = next((each for each in candidates if _is_to(each, report)), candidates[0])
     said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
     if not _is_to(email, report):

@@ -21,7 +21,7 @@ def unseen(folder: Path) -> Iterator[Path]:
     """Yield the e-mails that have not been marked, the oldest names first. Raises NoMaildir."""
     for name in ("new", "cur"):
         if not (folder / name).is_dir():
-            raise NoMaildir(f"{folder} is no Maildir: it has no folder {name}.")
+            raise NoMaildir(f"{folder} is not a Maildir: it has no folder {name}.")
     for name in ("new", "cur"):
         for path in sorted((folder / name).iterdir()):
             if not path.name.startswith(".") and SEEN not in path.name.partition(_INFO)[2]:

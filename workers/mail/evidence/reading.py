@@ -238,13 +238,13 @@ class _Reader:
             if of_file and not of_file & known.keys():
                 self.logs.not_read.append(
                     f"{name} has no line of Postfix or Exim, but lines of {', '.join(sorted(of_file)[:3])}: if these "
-                    "are no mail servers behind the relay, leave the file out, or name those that are (--host)."
+                    "are not mail servers behind the relay, leave the file out, or name those that are (--host)."
                 )
         for host, program in self._other_servers.items():
             if host not in known:
                 self.logs.not_read.append(
-                    f"{host} has lines of {program}, which cannot be read: if it is no mail server behind the relay, "
-                    "name those that are (--host)."
+                    f"{host} has lines of {program}, which cannot be read: if it is not a mail server behind the "
+                    "relay, name those that are (--host)."
                 )
 
     def _note_losses(self) -> None:

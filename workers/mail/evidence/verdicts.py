@@ -93,9 +93,9 @@ def _of_coverage(attempt: LoggedAttempt, logs: Logs, vouched: Vouched, lives: Co
     since, until = attempt.since - vouched.clock_error, attempt.until + vouched.clock_error
     found = f"The logs have {'no line that accepts it' if lives else 'no line of it'}, which proves nothing: "
     if attempt.relay and attempt.relay not in vouched.relays:
-        yield f"{found}it went to {attempt.relay}, and nobody says that these are its logs (--relay)."
+        yield f"{found}it went to {attempt.relay}, and no option says that these are its logs (--relay)."
     if vouched.complete_from is None or vouched.complete_until is None:
-        yield f"{found}nobody says that they are complete (--complete-from, --complete-until)."
+        yield f"{found}no option says that they are complete (--complete-from, --complete-until)."
     elif not vouched.complete_from <= since <= until <= vouched.complete_until:
         yield f"{found}they would have to be complete from {_at(since)} until {_at(until)}."
     for gap in logs.gaps:

@@ -27,7 +27,7 @@ class Bounces(Subcommand):
     help = "read delivery reports (RFC 3464) from a Maildir, from files, or from stdin"
     description = (
         "Read delivery reports and mark the e-mails that were not delivered. In a Maildir, what was handled is marked "
-        "as seen, and what is no report is flagged as well, for people. In a pipe of a mail server, exit status 75 "
+        "as seen, and what is not a report is flagged as well, for people. In a pipe of a mail server, exit status 75 "
         "asks it to try again later: PostgreSQL did not answer, or a receiver of the signal failed."
     )
     examples = ("bounces --maildir /var/mail/bounces", "bounces - < report.eml", "bounces report.eml --json")

@@ -159,7 +159,7 @@ def _line(judged: JudgedEmail, *, apply: bool) -> str:
     words = DONE if judged.resolved else TO_DO
     effect = f", {words[outcome]}" if outcome in words else ""
     if apply and effect and not judged.resolved:
-        effect = ", but it is no longer unknown: somebody was faster"
+        effect = ", but it is no longer unknown: another operator was faster"
     return terminal.printable(f"E-mail {judged.id}: {outcome}{effect}. {judged.verdict.why}")
 
 

@@ -37,7 +37,7 @@ class Pause(Subcommand):
     """None of a kind is begun any more."""
 
     name = "pause"
-    help = "have no e-mail of a kind begun, until somebody resumes it"
+    help = "begin no e-mail of a kind until an operator resumes it"
     examples = ('pause order.shipped --why "The text is wrong." --who Ada',)
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -18,7 +18,7 @@ class Resend(Subcommand):
     """Failed e-mails are sent again, many at once."""
 
     name = "resend"
-    help = "send failed e-mails again, many at once, when what had them fail is mended"
+    help = "send failed e-mails again, many together, when the cause is mended"
     description = (
         "Send failed e-mails again, as they were rendered: those of a kind, with a reply, since a time. None that may "
         "have arrived is among them: one that somebody left unsent is resolved by itself. They do not expire any more."

@@ -42,7 +42,7 @@ class Resolve(Subcommand):
                 Act.RESEND,
                 "send it again, as it was rendered; who gets an unknown one, or one left unsent, may get it twice",
             ),
-            ("--give-up", Act.GIVE_UP, "it is not sent again, and nobody knows whether it arrived"),
+            ("--give-up", Act.GIVE_UP, "it is not sent again, and whether it arrived is not known"),
         ):
             acts.add_argument(option, dest="act", action="store_const", const=act, help=help_text)
         said.add_arguments(parser, wants_reason=True)

@@ -42,7 +42,7 @@ def why(email: Email) -> list[EmailBlocker]:
         return [EmailBlocker(what="sending", text=text, until=end)]
     if email.state == EmailState.UNKNOWN:
         text = (
-            "Nobody knows whether it was accepted: find out, and say so by "
+            "Whether it was accepted is not known: find out, and say so by "
             f"`manage.py emails resolve {email.pk} --arrived`, `--resend` or `--give-up`."
         )
         return [EmailBlocker(what="unknown", text=text)]

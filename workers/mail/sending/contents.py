@@ -41,7 +41,7 @@ def _question(held: Held) -> Message | EmailOutcome:
         reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
         return outcomes.stays_unknown(reason)
     if held.rendering is None:
-        return outcomes.stays_unknown("What was transmitted is not kept any more, so that nobody can be asked.")
+        return outcomes.stays_unknown("What was transmitted is not kept any more, so the provider cannot be asked.")
     return renderings.message(held.email, held.rendering)
 
 

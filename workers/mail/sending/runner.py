@@ -76,10 +76,10 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
         addresses.from_address()
     except addresses.CannotBeWritten as error:  # no e-mail is to blame
         log.error("emails_cannot_be_sent", error=str(error))  # noqa: TRY400  the traceback says no more
-        return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL is no good: {error}")
+        return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL cannot be used: {error}")
     if fault := renderings.envelope_fault():
         log.error("emails_cannot_be_sent", error=fault)
-        return SendReport(unknown=given_up, stopped_because=f"WEIR_MAIL_ENVELOPE_SENDER is no good: {fault}")
+        return SendReport(unknown=given_up, stopped_because=f"WEIR_MAIL_ENVELOPE_SENDER cannot be used: {fault}")
     return _Round(configured.streams(), limit, at_most_s).run(given_up)
 
 

@@ -102,7 +102,7 @@ def unused(kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
     for relay in relays() if routes else ():
         if not used & {relay.name, own_name(relay)}:
             yield (
-                f"WEIR_MAIL_ROUTES: no kind goes by the relay {own_name(relay)}.",
+                f"WEIR_MAIL_ROUTES: no kind uses the relay {own_name(relay)}.",
                 "Name it in a route, or remove it from WEIR_MAIL_RELAYS.",
             )
 

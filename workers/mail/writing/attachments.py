@@ -76,7 +76,7 @@ def _attached(attachment: EmailAttachment) -> EmailMessage:
     email = cast("EmailMessage", message_from_bytes(_LINE_END.sub(b"\r\n", attachment.content), policy=POLICY))
     if not email.keys():
         raise CannotBeWritten(
-            f"{attachment.name!r} has no headers, so it is no e-mail: give it the type application/octet-stream."
+            f"{attachment.name!r} has no headers, so it is not an e-mail: give it the type application/octet-stream."
         )
     for part in email.walk():
         text = part.get_payload()

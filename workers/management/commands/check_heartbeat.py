@@ -13,7 +13,7 @@ class Command(ExactCommand):
         "Exit 0 if a worker of the queue ran its scheduled heartbeat lately, else 1: success proves that beat, the "
         "broker, a worker and PostgreSQL work together; failure, that one of them does not. With --process, exit 1 if "
         f"that process is not known, or its own loop has had no heartbeat for {SILENT_AFTER_S:g} seconds; 0 if it has, "
-        "if it is about to end, and if PostgreSQL does not answer: nobody can tell then, and a restart would not help."
+        "if it is about to end, and if PostgreSQL does not answer, as the state is not known then."
     )
     requires_system_checks: list[str] = []  # it runs every minute, and should cost little
 
@@ -44,7 +44,7 @@ class Command(ExactCommand):
         try:
             found = [known for known in processes() if known.state != "gone" and _is_meant(known, wanted)]
         except Error as error:
-            self.stderr.write(f"PostgreSQL does not answer, so nobody can tell whether {wanted} goes on: {error}")
+            self.stderr.write(f"PostgreSQL does not answer, so it is not known whether {wanted} goes on: {error}")
             return
         if not found:
             raise CommandError(f"No process {wanted} is known here: `manage.py processes` lists all.")

@@ -200,7 +200,7 @@ class AnswerReader:
                 raise AnswerTooLarge(f"the answer has more than {MOST_INTERIM} interim answers (1xx) before it")
             return
         if self.status_code <= SWITCHING:
-            raise NotHttp(f"the site answers {self.status_code:03}, which is no answer to a GET")
+            raise NotHttp(f"the site answers {self.status_code:03}, which does not answer a GET")
         self._until_end = True
         for field, value in self.headers:
             self._held_by_heads += len(field) + len(value) + A_LINE + AS_JSON * len(value.translate(None, _PLAIN))

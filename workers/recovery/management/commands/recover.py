@@ -89,5 +89,5 @@ def _moment(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None:
-        raise ArgumentTypeError(f"{text!r} is no time: write it as 2026-11-24 03:00.")
+        raise ArgumentTypeError(f"{text!r} is not a time: write it as 2026-11-24 03:00.")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
