@@ -232,7 +232,7 @@ def guard(gate: GateParameters) -> None:
 
 
 def before_each(call: Callable[[], None]) -> None:
-    """Have this called before each statement that this thread executes."""
+    """Call this before each statement that this thread executes."""
     _thread.before_each = call
 
 

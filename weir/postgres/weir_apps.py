@@ -94,7 +94,7 @@ def holders(model: type[Model]) -> list[str]:
 def warn_of_holders(model: type[Model], *, rows: str, others: str, retention: str, id: str) -> list[CheckMessage]:  # noqa: A002  Django's name
     """Return a warning for each of the model's holders: no purge deletes the rows that it refers to.
 
-    Nor does one delete other rows that are as old, which `others` names.
+    Nor does a purge delete other rows that are as old, which `others` describes.
     """
     return [
         Warning(

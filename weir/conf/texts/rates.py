@@ -86,7 +86,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _duration(text: str) -> timedelta | None:
-    """Return the duration; for a text beyond the limit, one that is also beyond it; None if the text is no duration."""
+    """Return the duration, or None if the text is not one; for a text beyond the limit, one that is also beyond it."""
     if match := _DURATION.fullmatch(text.lower()):
         return int(match["periods"]) * _UNITS_US.get(match["unit"], 0) * MICROSECOND or None
     with suppress(ValueError):

@@ -104,10 +104,10 @@ TAKE_TIME = Statement("take_time", commits=False)
 
 
 def set_witness(witness: Witness) -> None:
-    """Register the witness. It is told what this process has seen, and returns the highest that it was ever told.
+    """Register the witness: told the generation that this process has seen, it returns the highest it was ever told.
 
-    Both are generations; it returns 0 if it does not know. It is called in a thread, or, in a process that was idle for
-    long, before its statement.
+    It returns 0 if it knows none. It is called in a thread, or, in a process that was idle for long, before its
+    statement.
     """
     _memory.witness = witness
 
