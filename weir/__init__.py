@@ -11,7 +11,7 @@ the table in docs/reference/python-api.md.
 from importlib import import_module
 from pathlib import Path
 
-# The folders of three rooms are at the top of the repository, and links here give them their names.
+# The folders of three rooms are at the top of the repository; links in this folder make them packages of `weir`.
 if Path(__file__).with_name("workers").is_file():
     raise ImportError(
         "This checkout of Weir has small files where links belong: git was told to make none in the folder weir. "
@@ -28,8 +28,8 @@ from weir.apps_lists import (  # noqa: F401  public, as those below
     APPS_THROTTLE,
 )
 
-# Where each name is: in the module before the colon. What has another name there, where its room says the rest, has
-# that one behind the colon.
+# The module of each name. If the name is shorter there, because its module says the rest, that name stands behind the
+# colon.
 _PLACES = {
     # --- Fetches
     "Fetch": "weir.workers.fetches.models",

@@ -11,17 +11,17 @@ from typing import Final
 
 
 class Apps(list[str]):
-    """Names of apps. Added to others, such as INSTALLED_APPS, it names none a second time."""
+    """Names of apps. Added to another list, such as INSTALLED_APPS, it repeats none of its names."""
 
     def __add__(self, others: Iterable[str]) -> "Apps":  # type: ignore[override]  # these are texts only
         return Apps(dict.fromkeys(chain(self, others)))
 
     def __radd__(self, others: Iterable[str]) -> list[str]:
-        """Be added to any list or tuple, also by +=, which asks for this first."""
+        """Return any list or tuple with these added, also for +=, which tries this first."""
         return [*dict.fromkeys(chain(others, self))]
 
 
-# What each job stands on: sites, the schedule, who changed what, the processes, and a database that forgets.
+# What each job needs: sites, the schedule, the audit trail, the processes, and recovery from a database that forgets.
 _BASE: Final = Apps(
     [
         "django_celery_beat",
@@ -38,7 +38,7 @@ APPS_THROTTLE: Final = _BASE + Apps(["weir.workers.throttled"])
 APPS_NOTIFICATIONS: Final = _BASE + Apps(["weir.notifications", "weir.notifications.web", "weir.workers.unread"])
 APPS_MAIL: Final = _BASE + Apps(["weir.workers.mail"])
 APPS_FETCHES: Final = _BASE + Apps(["weir.workers.fetches"])
-# All jobs, what was, minute by minute, and the command `status`.
+# All jobs, the history of each minute, and the command `status`.
 APPS: Final = (
     APPS_THROTTLE
     + APPS_NOTIFICATIONS

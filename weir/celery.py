@@ -1,11 +1,11 @@
-"""Weir in a Celery app: queues, scheduler, what is known of each worker, and what Weir's messages say.
+"""Weir in a Celery app: queues, scheduler, what is known of each worker, and what Weir's messages carry.
 
     app = Celery("shop")
     app.config_from_object("django.conf:settings", namespace="CELERY")
     app.autodiscover_tasks()
     weir.celery.integrate(app)
 
-Nothing of the app's own changes: its routes, annotations, result backend and queues hold for its own tasks.
+What the app itself has stays: its routes, annotations, result backend and queues hold for its own tasks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ SCHEDULER: Final = "weir.workers.beat.scheduler:LeasedScheduler"
 _ANOTHER_SCHEDULER: Final = (
     f"beat was told to use another scheduler than Weir's, {SCHEDULER}: leave out -S, --scheduler."
 )
-# Schedulers whose work Weir's does, too: Celery's, which is the default, and the one that Weir's is made of.
+# Schedulers that Weir's replaces, because it does their work, too: Celery's default, and the one that it is built on.
 _CELERYS: Final = "celery.beat:PersistentScheduler"
 _REPLACED: Final = {
     _CELERYS,
@@ -45,18 +45,19 @@ _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queu
 
 
 class CannotIntegrate(Exception):
-    """What the configuration of a Celery app says, and Weir cannot work with; the message says what to do."""
+    """Weir cannot work with the configuration of a Celery app; the message says what to do."""
 
 
 def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
-    """Have this Celery app run Weir's tasks and its schedule. Called where the app is made, any number of times.
+    """Add Weir's tasks and its schedule to this Celery app. Called where the app is made, any number of times.
 
-    Its configuration may be read before or afterwards. Weir's routes come before its own, and are of Weir's tasks
-    only. Its scheduler becomes Weir's, which is django-celery-beat's behind a lease, and runs `beat_schedule`, too.
-    In workers that serve Weir's queues, and in beat, sessions with PostgreSQL have Weir's time limits while they do
-    Weir's work (`weir.workers.own_sessions`), unless a project that configures all of them says not to.
+    The app's configuration may be read before or afterwards. Weir's routes come before the app's own, and hold for
+    Weir's tasks only. The app's scheduler becomes Weir's: django-celery-beat's behind a lease, which runs
+    `beat_schedule`, too. In workers that serve Weir's queues, and in beat, sessions with PostgreSQL have Weir's time
+    limits while they do Weir's work (`weir.workers.own_sessions`), unless `configure_sessions` is False: for a project
+    that configures all its sessions itself.
 
-    Raises CannotIntegrate where the configuration is known already, and Weir cannot work with it. Otherwise `manage.py
+    Raises CannotIntegrate if the configuration is known already, and Weir cannot work with it. Otherwise `manage.py
     check` says so, and a worker or a beat ends with that sentence when it starts.
     """
     if app in integrated:
@@ -70,7 +71,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
     carry_correlation_ids()
     if configure_sessions:
         own_sessions.configure_own_sessions()
-        beat_begins.connect(own_sessions.begin)  # Celery's `beat_init` comes when beat has read the schedule
+        beat_begins.connect(own_sessions.begin)  # Celery sends `beat_init` only when beat has read the schedule
     worker_process_shutdown.connect(spans.stop)
     celeryd_init.connect(_begin_worker)
     beat_begins.connect(_refuse_to_begin)
@@ -84,7 +85,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
 
 
 def faults(app: Celery) -> Iterator[str]:
-    """Yield what the app's configuration says that Weir cannot work with, in a sentence each, and what to do."""
+    """Yield sentences about what Weir cannot work with in the app's configuration, each with what to do."""
     conf = app.conf
     if conf.beat_scheduler != SCHEDULER:
         yield (
@@ -99,7 +100,7 @@ def faults(app: Celery) -> Iterator[str]:
             f"The broker is spoken to by {name}, by which Weir cannot see how many messages wait: it needs Redis, "
             "Valkey or RabbitMQ. Set broker_url to one of these."
         )
-        return  # what follows asks the transport
+        return  # the checks below ask the transport
     if missing := [queue for queue in schedule.QUEUES if queue not in app.amqp.queues and not _creates(app)]:
         yield (
             f"task_create_missing_queues is off, and task_queues has no {', '.join(missing)}: take that setting "
@@ -122,9 +123,9 @@ def _configure(sender: Celery, **_signal: object) -> None:
 
 
 def _set(conf: Any, name: str, value: object) -> None:  # noqa: ANN401  Celery's configuration
-    """Set this, whatever the project's settings say of it.
+    """Set this, whatever the project's settings say about it.
 
-    Up to Celery 5.6, what is read with a namespace, such as CELERY_TASK_ROUTES, goes before what is set without it.
+    Up to Celery 5.6, a setting that was read with a namespace, such as CELERY_TASK_ROUTES, wins over one without it.
     """
     conf[name] = value
     if conf[name] is not value:
@@ -137,7 +138,7 @@ def _packages() -> list[str]:
 
 
 def _transport(app: Celery) -> str:
-    """Return the scheme of the broker's URL, without importing what speaks it."""
+    """Return the scheme of the broker's URL, without importing its transport."""
     named = app.conf.broker_write_url or app.conf.broker_url or ""
     scheme, separator, _ = str(named if isinstance(named, str) else named[0]).partition("://")
     return scheme if separator else "amqp"
@@ -148,14 +149,14 @@ def _creates(app: Celery) -> bool:
 
 
 def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.E031: what the configuration of a Celery app says that Weir cannot work with."""
+    """weir.E031: Weir cannot work with the configuration of a Celery app."""
     return [Error(f"Celery: {sentence}", id="weir.E031") for app in integrated for sentence in faults(app)]
 
 
 def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    """Refuse to start, or have `--beat` be a thread, and Weir's queues consumed only where `--queues` names them.
+    """Refuse to start; else make `--beat` a thread, and consume Weir's queues only if `--queues` names them.
 
-    Up to Celery 5.6, a worker that is told none also consumes each queue that was looked up before it starts.
+    Up to Celery 5.6, a worker without `--queues` also consumes each queue that was looked up before it starts.
     """
     app = instance.app
     _refuse(app)
@@ -174,9 +175,9 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
 
 
 def _refuse_beat_in(worker: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401  Celery's
-    """Refuse `--beat` where it would be of another scheduler, or a thread in a process that forks.
+    """Refuse `--beat` if it would run another scheduler, or be a thread in a process that forks.
 
-    A lock that the thread holds at that moment stays locked in the child.
+    A lock that the thread holds at the moment of a fork stays locked in the child.
     """
     if options.get("scheduler") not in {None, SCHEDULER}:
         raise SystemExit(_ANOTHER_SCHEDULER)
@@ -203,13 +204,13 @@ def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
 
 
 def _refuse(app: Celery) -> None:
-    """End this process, which SystemExit does; of other errors Celery makes lines of its log."""
+    """End this process if Weir cannot work with the app. Only SystemExit ends it: Celery logs other errors."""
     for sentence in faults(app) if app in integrated else ():
         raise SystemExit(f"Weir cannot work with this Celery app. {sentence}")
 
 
 def _refuse_eager(app: Celery) -> None:
-    """End this process where a user's task would run in the midst of Weir's work, and Weir's tasks in beat."""
+    """End this process if tasks run eagerly: users' tasks in the middle of Weir's work, and Weir's tasks in beat."""
     if app.conf.task_always_eager:
         raise SystemExit(
             "Weir cannot work with this Celery app. task_always_eager is on: each task would run in the process that "

@@ -1,10 +1,10 @@
-"""Packages that only some need, each with an extra: `pip install "django-weir[api]"`."""
+"""Packages that only some projects need, each with an extra: `pip install "django-weir[api]"`."""
 
 from importlib.util import find_spec
 
 
 def need(package: str, *, extra: str, user: str) -> None:
-    """Raise ModuleNotFoundError, which names the extra, where a package is missing that `user` is made with."""
+    """Raise ModuleNotFoundError, which names the extra, if a package that `user` needs is missing."""
     if find_spec(package) is None:
         message = f'{user} needs the package {package}, which is not installed: pip install "django-weir[{extra}]"'
         raise ModuleNotFoundError(message, name=package)

@@ -1,6 +1,6 @@
-"""What a mail backend of one's own needs to tell how far an attempt came: `from weir.mail_backend import Transport`.
+"""What a project's own mail backend needs to say how far an attempt came: `from weir.mail_backend import Transport`.
 
-These names stay as they are. docs/reference/python-api.md says what Weir makes of each.
+These names stay as they are. docs/reference/python-api.md says how Weir treats each.
 """
 
 from weir.workers.mail.message import Attachment, Message, Parts

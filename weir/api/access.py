@@ -1,10 +1,11 @@
-"""Who asks, and whether they may: a bearer token, its rate, and its scopes. There are no cookies.
+"""Whose request it is, and whether it is allowed: a bearer token, its rate, and its scopes. There are no cookies.
 
 1. The secret is looked up by its hash. It must not have expired, by the database's clock, and must not be revoked.
-2. The request is let in at the rate of the token's site, over all web processes.
-3. The token must have the scope that the operation takes.
+2. The request is admitted at the rate of the token's site, which holds over all web processes.
+3. The token must have the scope that the operation requires.
 
-`project.front` has read the body by then, of a request with an Authorization header; nothing has parsed it.
+In standalone Weir, `project.front` has read the body by then, if the request has an Authorization header. Nothing has
+parsed it.
 """
 
 import math
@@ -27,7 +28,7 @@ from weir.workers.audit.models import Door
 
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Weir"'}
 NEEDED: Final = "Send a token that is valid: Authorization: Bearer weir_..."
-MOST_WAIT_S: Final = 0.25  # for which a request is held up where others of its token have just come
+MOST_WAIT_S: Final = 0.25  # for so long a request is held up, at most, if others of its token have just come
 LONGEST_RETRY_S: Final = 3_600
 NOTED_EVERY: Final = timedelta(minutes=1)
 

@@ -1,8 +1,8 @@
-"""What holds for each answer of the API: it is a problem where it is refused, and no browser keeps or runs it.
+"""What holds for each answer of the API: a refusal is a problem, and no browser keeps or runs the answer.
 
-Each view of the API's URLs is wrapped. So it holds wherever a project includes them, without middleware, and for
-nothing else that the project answers. All paths below have a view (`weir.api.urls`): the last one refuses what is no
-operation's.
+Each view of the API's URLs is wrapped. So this holds wherever a project includes them, without middleware, and for
+none of the project's other answers. Every path below has a view (`weir.api.urls`): the last view refuses the paths
+that have no operation.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +22,8 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-PAGE: Final = "openapi-view"  # as ninja names the URL of Swagger UI
-# Swagger UI writes styles into its page, and has pictures in them.
+PAGE: Final = "openapi-view"  # ninja's name for the URL of Swagger UI
+# Swagger UI writes styles into its page, and the styles contain pictures.
 OF_PAGE: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -34,7 +34,7 @@ View = Callable[..., HttpResponse]
 
 @cache
 def prefix() -> str:
-    """Return what the paths of the API begin with, as the project's URLs have it; "" where they have no API."""
+    """Return how the paths of the API begin in the project's URLs; "" if these do not include the API."""
     try:
         return reverse("weir_api:v1:api-root").removeprefix(get_script_prefix().rstrip("/"))
     except NoReverseMatch:
@@ -42,14 +42,14 @@ def prefix() -> str:
 
 
 def is_of_api(path: str) -> bool:
-    """Tell whether a path is the API's, also one that no operation has."""
+    """Return whether a path is the API's, even if no operation has it."""
     return prefix() != "" and path.startswith(prefix())
 
 
 def wrap(patterns: Iterable[URLPattern | URLResolver]) -> None:
-    """Have what each view of a URLconf answers, also of those that it includes, be what the API promises.
+    """Wrap each view of a URLconf, and of those that it includes, so that its answers are what the API promises.
 
-    No cookie opens anything there, so none is set, no token against forgery is asked for, and nobody is led to a login.
+    Cookies give no access there. So none is set, no CSRF token is asked for, and no request is redirected to a login.
     """
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
@@ -60,7 +60,7 @@ def wrap(patterns: Iterable[URLPattern | URLResolver]) -> None:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer what Django refuses in front of all views, such as a host that is not allowed: for `handler400`."""
+    """Answer a request that Django refuses before any view, such as one for a forbidden host: for `handler400`."""
     response = defaults.bad_request(request, exception)
     return _guarded(response, HEADERS) if is_of_api(request.path_info) else response
 
@@ -70,14 +70,14 @@ def _answered(view: View, headers: dict[str, str]) -> View:
 
     @wraps(view)
     def answered(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        request.COOKIES = {}  # and no middleware of sessions sees one that it would have the browser delete
+        request.COOKIES = {}  # so no session middleware sees a cookie that it would tell the browser to delete
         try:
             response = view(request, *arguments, **named)
-        except Exception as error:  # noqa: BLE001  which Django logs, and tells who listens
+        except Exception as error:  # noqa: BLE001  Django logs it, and sends its signal
             response = response_for_exception(request, error)
         return _guarded(response, headers)
 
-    answered.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator has it
+    answered.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator sets it
     answered.login_required = False  # type: ignore[attr-defined]  # as above
     return answered
 
@@ -91,7 +91,7 @@ def _guarded(response: HttpResponse, headers: Mapping[str, str]) -> HttpResponse
 
 
 def _as_problem(response: HttpResponse) -> HttpResponse:
-    """Return the problem that a refusal of Django's is."""
+    """Return a refusal of Django's as a problem, and any other response as it is."""
     kind = problems.BY_STATUS.get(response.status_code)
     if kind is None or response.headers.get("Content-Type") == MEDIA_TYPE:
         return response
@@ -99,5 +99,5 @@ def _as_problem(response: HttpResponse) -> HttpResponse:
     problem = Problem(kind, kind.meaning, kept).response()
     vars(problem).update(
         {name: True for name in ("_has_been_logged",) if name in vars(response)}
-    )  # Django's: not twice
+    )  # Django's mark: so it does not log the response twice
     return problem

@@ -2,12 +2,12 @@
 
     return once(request, key, answer=lambda: (201, Notified(written=3)))
 
-1. The key of the token is locked until the transaction ends. Where another request has it: 409, in progress.
-2. Where an answer is kept for the key, it is given again, if the request is the same one; else 422.
-3. Else the request is done, and its answer written, in one transaction: there is none without the other. A process that
-   is killed before the commit has done nothing; after it, the answer is there.
+1. The key of the token is locked until the transaction ends. If another request holds it: 409, in progress.
+2. If an answer is kept for the key, it is given again to the same request; another request gets 422.
+3. Otherwise the request is carried out, and its answer written, in one transaction: neither is there without the
+   other. A process that is killed before the commit has done nothing; after the commit, the answer is there.
 
-A request that is refused keeps no answer: repeated, it is judged anew. Answers are kept for a day.
+No answer is kept for a refused request: if it is repeated, it is judged anew. Answers are kept for a day.
 """
 
 import hashlib
@@ -41,7 +41,8 @@ LOCK_KEY = Statement("lock_key", returns=bool, commits=False)
 def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseModel]]) -> HttpResponse:
     """Return the status and the body that `answer` returns, or those that it returned for this key before.
 
-    Without a key it is done each time, in a transaction of its own as well. Raises Problem, and what `answer` raises.
+    Without a key, `answer` is called each time, also in a transaction of its own. Raises Problem, and what `answer`
+    raises.
     """
     with transaction.atomic(durable=True):
         if not key:
@@ -53,7 +54,7 @@ def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseMod
         if kept is None:
             status, body = _written(answer)
             values = {"request_hash": request_hash, "status": status, "body": body, "created_at": Now()}
-            KeptAnswer.objects.update_or_create(token=token, key=key, defaults=values)  # in place of one that is old
+            KeptAnswer.objects.update_or_create(token=token, key=key, defaults=values)  # replaces one that is too old
             return _response(status, body)
     if kept.request_hash != request_hash:
         raise Problem(OTHER_REQUEST, "This Idempotency-Key came with another request before.")

@@ -1,4 +1,4 @@
-"""KeptAnswer, what was answered to a request that may be repeated."""
+"""KeptAnswer, the answer to a request that may be repeated."""
 
 from typing import ClassVar, Final
 

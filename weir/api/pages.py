@@ -1,4 +1,4 @@
-"""Pages for people: what each kind of problem means. And what is said where there is nothing."""
+"""Pages for people: what each kind of problem means. And the answer at a path that has no operation."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,6 +15,6 @@ def problem(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def nothing(request: HttpRequest) -> HttpResponse:
-    """Answer where no operation is."""
+    """Answer at a path that has no operation."""
     document = reverse("weir_api:v1:openapi-json")
     return Problem(NOT_FOUND, f"There is nothing at {request.path}: {document} has all that there is.").response()

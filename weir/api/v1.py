@@ -1,4 +1,4 @@
-"""Version 1 of the API: all its operations, what each error of the domain is to a program, and the OpenAPI document."""
+"""Version 1 of the API: all its operations, the problem for each error of the domain, and the OpenAPI document."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -30,7 +30,7 @@ DESCRIPTION: Final = (
     "Fetches at the rates of their sites, notifications with exact unread numbers, and e-mails that are sent once. "
     "Each request needs a token: `Authorization: Bearer TOKEN`."
 )
-# What each error of the domain is. Its text says why, and what to do next.
+# The problem for each error of the domain. The error's text says why, and what to do next.
 REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     acting.NotPermitted: problems.NOT_PERMITTED,
     acting.ReadOnly: problems.READ_ONLY,
@@ -45,7 +45,7 @@ REFUSED: Final[dict[type[Exception], ProblemKind]] = {
 
 
 class Api(NinjaAPI):
-    """Ninja's, whose document has the schema of problems."""
+    """Ninja's API, whose document also has the schema of problems."""
 
     def get_openapi_schema(self, **options: Any) -> Any:  # noqa: ANN401  ninja's signature
         document = super().get_openapi_schema(**options)
@@ -109,7 +109,7 @@ def _not_stored(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
     return Problem(problems.INVALID, refused).response()
 
 
-# Not each error of a database is an outage: a statement that can never be executed is a fault of ours, which is logged.
+# Not every database error is an outage: a statement that can never be executed is a mistake of ours, and is logged.
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
 @api.exception_handler(InternalError)  # such as a standby, which takes no writes

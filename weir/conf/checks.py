@@ -1,4 +1,4 @@
-"""The system checks of all settings, and how checks are registered that read them."""
+"""The system checks of all settings, and how a check that reads settings is registered."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -17,7 +17,7 @@ Check = Callable[..., Sequence[CheckMessage]]
 
 
 def register(*tags: str, deploy: bool = False) -> Callable[[Check], Check]:
-    """Register a system check as Django does. Of a setting that cannot be read it says nothing: weir.E030 does."""
+    """Register a system check as Django does. It reports nothing if a setting cannot be read: weir.E030 does."""
 
     def registered(check: Check) -> Check:
         @wraps(check)
@@ -25,7 +25,7 @@ def register(*tags: str, deploy: bool = False) -> Callable[[Check], Check]:
             try:
                 return check(*places, **given)
             except UnreadableSetting:
-                return []  # which is weir.E030
+                return []  # weir.E030 reports it
 
         return checks.register(found, *tags, deploy=deploy)
 
@@ -43,7 +43,7 @@ def settings_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
 
 @checks.register
 def settings_are_known(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W032: a setting that begins with WEIR_ and is none of Weir's is read by nobody: it may be misspelt."""
+    """weir.W032: nothing reads a setting that begins with WEIR_ and is not one of Weir's: it may be misspelt."""
     known = [*live.names()]
     for config in apps.get_app_configs():
         known += getattr(config, "own_settings", ())

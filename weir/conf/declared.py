@@ -1,8 +1,8 @@
 """The declaration of every setting of Weir's: its name, kind, default and meaning. All have a default that works.
 
-They are Django settings of the project that Weir is installed in. Standalone Weir reads most of them from variables of
-the environment, too (`project.environment`). A group's title and docstring, and the descriptions, are text of the
-settings reference, in Markdown; .env.example shows them, too.
+They are Django settings of the project that Weir is installed in. Standalone Weir reads most of them from environment
+variables, too (`project.environment`). A group's title and docstring, and the descriptions, are text of the settings
+reference, in Markdown; .env.example shows them, too.
 """
 
 from typing import Annotated
@@ -205,11 +205,11 @@ class OnlySettings(SettingsGroup):
 
 
 class Declared(Servers, Retention, Operators, Monitoring, Notifications, Mail, Fetches, Pace):
-    """What variables may set, too. Pydantic takes the fields of the last base first."""
+    """The settings that variables may set, too. Pydantic takes the fields of the last base first."""
 
 
 class Settings(OnlySettings, Declared):
-    """Every setting of Weir's, with the type that `weir.conf.settings` has it in."""
+    """Every setting of Weir's, with its type in `weir.conf.settings`."""
 
 
 GROUPS: tuple[type[SettingsGroup], ...] = (

@@ -1,4 +1,4 @@
-"""Has Django show no secret of Weir's settings: it shows all settings on its error pages, and mails them to ADMINS."""
+"""Hides secrets of Weir's settings from Django: it shows all settings on its error pages, and mails them to ADMINS."""
 
 from typing import Any
 

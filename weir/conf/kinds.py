@@ -1,8 +1,8 @@
-"""The kinds of values that a setting may have: how each is written, and the words about what is not.
+"""The kinds of values that a setting may have: how each is written, and the words about a value that is malformed.
 
-A kind is an annotated type. It reads the text that a variable of the environment has, and what Python has for the same:
-`30`, `"30s"` and `timedelta(seconds=30)`; `"80,443"` and `[80, 443]`. What it has read it reads again as the same. Its
-validator raises ValueError, and `Wanted` says what to write instead.
+A kind is an annotated type. It reads the text of an environment variable, and Python's value for the same: `30`,
+`"30s"` and `timedelta(seconds=30)`; `"80,443"` and `[80, 443]`. If it reads its own result, it returns the same value.
+Its validator raises ValueError, and `Wanted` says what to write instead.
 """
 
 import math
@@ -49,7 +49,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the settings reference calls the default, where the default itself says nothing."""
+    """What the settings reference calls the default, if the default itself says nothing."""
 
     words: str
 
@@ -87,13 +87,13 @@ def _seconds(value: object) -> float:
         raise ValueError  # noqa: TRY004  as for all that cannot be read
     text = str(value.total_seconds() if isinstance(value, timedelta) else value)
     with suppress(ValueError):
-        if 0 <= (length_s := float(text)) < math.inf:  # which NaN is not
+        if 0 <= (length_s := float(text)) < math.inf:  # false for NaN
             return length_s
     return parse_duration(text).total_seconds()
 
 
 def _rate(text: str) -> str:
-    if text:  # as far as the setting may be empty, which is its default then
+    if text:  # a setting that may be empty has the empty text as its default
         parse_rate(text)
     return text
 
@@ -128,7 +128,7 @@ def _path(value: object) -> object:
 
 
 def malformed(sentence: str) -> PydanticCustomError:
-    """Return the error whose message is this sentence, which quotes nothing that may be secret."""
+    """Return an error with this sentence as its message; the sentence must quote nothing that may be secret."""
     return PydanticCustomError(MALFORMED, "{sentence}", {"sentence": sentence})
 
 
@@ -151,7 +151,7 @@ def _relays(value: object) -> tuple[str, ...]:
 
 
 def _texts(given: object) -> list[str] | None:
-    """Return the texts of a list, which may be in SecretStr; None for what has anything else."""
+    """Return the texts of a list, each of which may be in a SecretStr; None for anything else."""
     if not isinstance(given, list | tuple):
         return None
     texts = [text for each in given if isinstance(text := plain(each), str)]
@@ -176,7 +176,7 @@ def _checked(routes: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def plain(value: object) -> object:
-    """Return what is in a SecretStr, and all else as it is."""
+    """Return the content of a SecretStr, and any other value as it is."""
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 

@@ -1,6 +1,6 @@
 """Weir's settings as they are now: what Django's settings have, read by its kind, or else the default.
 
-A value is read when it is first asked for, and kept until a setting changes, of which Django's `setting_changed` tells
+A value is read when it is first asked for, and kept until Django's `setting_changed` says that a setting has changed
 (`override_settings`, pytest-django's `settings`).
 """
 
@@ -27,13 +27,14 @@ class Reading(NamedTuple):
     """What became of a setting."""
 
     value: Any
-    sentence: str  # about what cannot be read, whose value is the default then
+    sentence: str  # why it cannot be read, in which case the value is the default; else empty
 
 
 class Live:
-    """Weir's settings, as attributes. For another name AttributeError, for what cannot be read UnreadableSetting.
+    """Weir's settings, as attributes.
 
-    While Django loads its apps, what cannot be read counts as its default, so that its checks can say it.
+    Raises AttributeError for another name, and UnreadableSetting for a setting that cannot be read. While Django loads
+    its apps, such a setting counts as its default, so that Django's checks can report it.
     """
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  `Settings` has the types
@@ -41,18 +42,18 @@ class Live:
             raise AttributeError(f"Weir has no setting {name}.")
         value, sentence = read(name)
         if not sentence:
-            vars(self)[name] = value  # which is found before this function the next time
+            vars(self)[name] = value  # next time, Python finds this and does not call __getattr__
         elif apps.ready:
             raise UnreadableSetting(sentence)
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse it: what is set in Django's settings counts."""
+        """Refuse it: Weir's settings are set in Django's settings."""
         raise AttributeError(f"Set {name} in Django's settings, or by override_settings.")
 
 
 def read(name: str) -> Reading:
-    """Return the setting as it is now. Raises nothing: an error of the kind's holds the value, which may be secret."""
+    """Return the setting as it is now. Raises nothing: the error of a kind holds the value, which may be secret."""
     default = _GROUPS[name].model_fields[name].default
     source, given = _given(name)
     if given is None or (isinstance(given, str) and not given.strip()):
@@ -75,7 +76,7 @@ def mistakes() -> Iterator[str]:
 
 
 def _given(name: str) -> tuple[str, Any]:
-    """Return what Django's settings have, which may be nothing, and under which name."""
+    """Return the name under which Django's settings have it, and the value, which may be None."""
     if (given := getattr(djangos, name, None)) or name != _REDIS:
         return name, given
     if url := getattr(djangos, "REDIS_URL", None):

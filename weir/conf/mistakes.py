@@ -1,4 +1,4 @@
-"""The settings that cannot be read, in one sentence each, and none of them with a secret."""
+"""Sentences about settings that cannot be read, one for each, without a secret in any of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _BOUNDS = {"greater_than": "greater than {gt:g}", "less_than_equal": "at most {l
 
 
 class UnreadableSetting(ImproperlyConfigured):
-    """Settings hold what cannot be read. The message has a line for each: its name, what it must be, what it is."""
+    """Settings cannot be read. The message has a line for each: its name, what it must be, what it is."""
 
 
 def sentences(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The settings of what operators, and the machines that watch, can do."""
+"""The settings of what operators, and monitoring, can do."""
 
 from typing import Annotated
 

@@ -1,1 +1,1 @@
-"""What Weir logs, in a project of any kind: structured events, without more of a URL than its host."""
+"""What Weir logs, in a project of any kind: structured events, which show no more of a URL than its host."""

@@ -1,7 +1,7 @@
-"""The loggers of Weir's modules, whose events a project sees as it sees those of its own modules.
+"""The loggers of Weir's modules. A project sees their events as it sees those of its own modules.
 
-Where the project has configured structlog, they go by that configuration: `project.logs` is one. Elsewhere each is a
-record for LOGGING, of the logger with the module's name, such as `weir.workers.fetches.dispatch`. Weir configures
+If the project has configured structlog, events follow that configuration: `project.logs` is one. Otherwise each event
+is a record for LOGGING, of the logger with the module's name, such as `weir.workers.fetches.dispatch`. Weir configures
 nothing.
 """
 
@@ -13,7 +13,7 @@ import structlog
 
 from weir.logs import masking
 
-VALUES: Final = "weir"  # the attribute of a record that has the event's values by their names
+VALUES: Final = "weir"  # the attribute of a record that holds the event's values by their names
 
 
 def get_logger(name: str) -> Any:  # noqa: ANN401  as structlog's, whose loggers have what is configured
@@ -22,7 +22,7 @@ def get_logger(name: str) -> Any:  # noqa: ANN401  as structlog's, whose loggers
 
 
 class _Logger:
-    """A logger of structlog's where that is configured by the time of an event, else what writes records."""
+    """Uses structlog's logger if structlog is configured by the time of an event, and writes records otherwise."""
 
     def __init__(self, name: str) -> None:
         self._structured = structlog.get_logger(name)
@@ -35,7 +35,7 @@ class _Logger:
 class _Records:
     """Writes events as records: the message has the event and its values, masked and cut as everywhere in Weir's logs.
 
-    Exceptions go along as they are, for the project's formatters, and services that gather them.
+    Exceptions are passed on unchanged, for the project's formatters, and for services that collect them.
     """
 
     def __init__(self, name: str) -> None:
@@ -47,7 +47,8 @@ class _Records:
         shown = masking.mask(None, "", {**structlog.contextvars.get_contextvars(), **values})
         message = " ".join([event, *(f"{name}=%r" for name in shown)])
         extra = {VALUES: {"event": event, **shown}}
-        # The message is the same for all events of a kind: services that gather errors know them by it.
+        # The message, without its arguments, is the same for all events of a kind: services that collect errors group
+        # them by it.
         self._logger.log(level, message, *shown.values(), exc_info=exc_info, extra=extra, stacklevel=2)
 
     debug = partialmethod(_log, logging.DEBUG)

@@ -1,8 +1,9 @@
 """What a log line may hold: of a URL no more than its scheme, host and port; no password; of a value 1,000 characters.
 
-A log is read by more people than a fetch, and kept for longer. Paths, queries and user information of URLs may sign in
-who has them. So they are masked in the text of every value, however it came there: in errors of libraries, in
-tracebacks, in messages of other loggers, in the lines about requests. So are passwords that a server has repeated.
+A log is read by more people than a fetch, and kept for longer. A person who has the path, query or user information of
+a URL may be able to sign in with it. So these are masked in the text of every value, however they came there: in errors
+of libraries, in tracebacks, in messages of other loggers, in the lines about requests. Passwords that a server has
+repeated are masked, too.
 """
 
 import re
@@ -21,26 +22,26 @@ DEEPEST = 4  # lists within lists
 READ = 10 * MOST  # of a value: the rest is cut off unread
 MASK = "***"
 TRACEBACKS = ("exception", "stack")
-WRITTEN = ("timestamp", "level", "logger")  # by the processors in front: no password stands there
-DRIVERS = {"psycopg"}  # the loggers that tell, in a sentence of few words, what a server said
+WRITTEN = ("timestamp", "level", "logger")  # by the processors before this one: they contain no password
+DRIVERS = {"psycopg"}  # the loggers that report, in a sentence of few words, what a server said
 
 Hide = Callable[[str], str]
 
-# What follows the scheme of a URL, up to a blank: what it holds may be anything else. Each part excludes the character
-# that ends it, so that nothing is read twice.
+# What follows the scheme of a URL, up to a blank: it may contain every other character. Each part excludes the
+# character that ends it, so that nothing is read twice.
 _URL = re.compile(r"://(?:[^\s/?#\\]*@)?(\[[^\s\]/@]*\]|[^\s/?#\\:@\[]*)((?::[0-9]{1,5}(?![0-9]))?)(\S*)", re.ASCII)
 _ESCAPED_URL = re.compile(r"(%3a%2f%2f)\S*", re.ASCII | re.IGNORECASE)  # within another one
 _NO_SCHEME = re.compile(r"(?<![:/])//[^\s/?#\\]*@\S*", re.ASCII)
-# Of a path, or by itself. A question mark that ends a sentence is none.
+# The query of a path, or a query by itself. A question mark that ends a sentence begins no query.
 _QUERY = re.compile(r"""(?:(?<=[^\s(\[{"'])\?(?=[^\s?!.,;:)\]}'"*])|\?(?=[\w%.~-]{1,100}=))\S+""", re.ASCII)
 _PERSON = re.compile(r"[^\s/@]*(?:@|%40)[^\s/]*", re.IGNORECASE)  # in the path of a request
-_ROW = re.compile(r"(Failing row contains \().*")  # PostgreSQL shows what the row has
+_ROW = re.compile(r"(Failing row contains \().*")  # PostgreSQL shows the values of the row
 
 
 def mask(
     _logger: object, _method: str, event: structlog.typing.EventDict, *, passwords: Redactor = NOTHING
 ) -> structlog.typing.EventDict:
-    """Mask and cut all values of an event: the last processor but for the one that writes the line."""
+    """Mask and cut all values of an event: the last processor before the one that writes the line."""
     is_drivers = str(event.get("logger", "")).partition(".")[0] in DRIVERS
     hide = passwords.in_sentence if is_drivers else passwords.in_any_text
     for name, value in event.items():
@@ -54,7 +55,7 @@ def mask(
 
 
 def masked(text: str, hide: Hide = str) -> str:
-    """Return the text without what URLs in it may hold, and what else `hide` masks, in at most MOST characters."""
+    """Return the text, cut to MOST characters, with a mask for what URLs may hold, and for what `hide` masks."""
     return _cut(_masked(hide(text[:READ])))
 
 

@@ -1,13 +1,14 @@
-"""Passwords that are known: masked in what a server has said, which may hold what it was told."""
+"""Masks known passwords in what a server has said, which may repeat what it was told."""
 
 import errno
 import os
 import re
 from collections.abc import Collection, Sequence
 
-LONG = 8  # characters of a secret that stands in a word by no accident
-SHORT = 4  # characters of the shortest secret that stands in a sentence by no accident
-# The words of which drivers make their sentences. Masked, such a word would garble the sentence, and show the password.
+LONG = 8  # characters: a secret of this length is not inside a word by accident
+SHORT = 4  # characters: a secret of this length is not in a sentence by accident
+# The words of which drivers make their sentences. A mask in place of such a word would garble the sentence, and show
+# what the password is.
 _ORDINARY = frozenset(
     re.findall(
         r"\w+",
@@ -35,13 +36,13 @@ _ORDINARY = frozenset(
 
 
 class Redactor:
-    """Masks secrets, of which it makes patterns once."""
+    """Masks secrets, whose patterns are compiled once."""
 
     def __init__(self, secrets: Sequence[str], names: Collection[str] = ()) -> None:
-        """Know these secrets, but for those that a sentence has by accident.
+        """Mask these secrets, except those that a sentence may have by accident.
 
-        These stay: one of few letters, a word that drivers use, or one of the `names` of users and hosts. Masked, it
-        would be told: the sentence is the same whatever the password is.
+        Those stay: a secret of few letters, a word that drivers use, or one of the `names` of users and hosts. A mask
+        would tell such a secret, because the sentence is the same whatever the password is.
         """
         ordinary = _ORDINARY.union(name.lower() for name in names)
         longest_first = sorted(secrets, key=len, reverse=True)
@@ -51,7 +52,7 @@ class Redactor:
     def in_sentence(self, text: str) -> str:
         """Return what a driver has said, with *** for each secret, whatever it is.
 
-        It is masked where it is no part of a word; a long one that is no word itself, anywhere.
+        A secret is masked unless it is a part of a word; a long one that has other characters than letters, anywhere.
         """
         for secret, pattern in self._patterns:
             if secret in text:
@@ -59,7 +60,7 @@ class Redactor:
         return text
 
     def in_any_text(self, text: str) -> str:
-        """Return any text, with *** for each secret but plain words and numbers, which it may have by accident."""
+        """Return any text, with *** for each secret except plain words and numbers, which it may have by accident."""
         for secret, pattern in self._patterns:
             if secret in text and not (secret.isalpha() or secret.isdecimal()):
                 text = pattern.sub("***", text)

@@ -1,9 +1,10 @@
 """Answers that are given again: many tabs show the same page, and each asks for it every few seconds.
 
-A page says for how long its answer is good for everybody who may see it. Until then this process gives it again, in
-front of Django: before a thread is started, and sessions and users are read from the database. A visitor whose session
-was looked at less than TRUSTED_S ago gets it; so one who has lost the permission sees changes for as long afterwards,
-at most. Who signs out is forgotten at once, by the process that hears of it.
+A page says for how long its answer is good for every visitor who may see the page. Until then this process gives it
+again, in front of Django: before a thread is started, and before sessions and users are read from the database. It is
+given to visitors whose session was checked less than TRUSTED_S ago. So a visitor who has lost the permission sees
+changes for that long afterwards, at most. A visitor who signs out is forgotten immediately, by the process that gets
+that request.
 """
 
 import threading
@@ -31,14 +32,14 @@ Application = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awa
 
 @dataclass(frozen=True, slots=True)
 class BoundedAnswer:
-    """What changes of a page, and until when it is good."""
+    """The part of a page that changes, and until when it is good."""
 
     live: bytes
     etag: str
     good_until: float  # of time.monotonic()
 
     def to(self, etag: str) -> HttpResponse:
-        """Return the response to a browser that has what `etag` names: 304 where it is the same."""
+        """Return the response to a browser that has what `etag` names: 304 if it is the same."""
         headers = {"ETag": self.etag, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         return (
             HttpResponse(status=304, headers=headers) if etag == self.etag else HttpResponse(self.live, headers=headers)
@@ -51,7 +52,7 @@ _answers: OrderedDict[str, BoundedAnswer] = OrderedDict()  # by path and query
 
 
 def remember(request: HttpRequest, answer: BoundedAnswer) -> None:
-    """Give this answer again, while it is good, to those who were allowed to see a page lately, as this visitor was."""
+    """Give this answer again, while it is good, to visitors who were lately allowed to see a page, like this one."""
     if answer.good_until > time.monotonic() and _trust(request):
         with _lock:
             _put(_answers, request.get_full_path(), answer)
@@ -60,7 +61,7 @@ def remember(request: HttpRequest, answer: BoundedAnswer) -> None:
 
 
 def given_again(request: HttpRequest) -> HttpResponse | None:
-    """Return the answer to a request for what changes, if one is good. The visitor was just found to be allowed it."""
+    """Return a good answer to a request for what changes, if there is one. The caller has checked the permission."""
     if LIVE not in request.headers:
         return None
     answer = _answers.get(request.get_full_path())
@@ -70,9 +71,9 @@ def given_again(request: HttpRequest) -> HttpResponse | None:
 
 
 def _trust(request: HttpRequest) -> bool:
-    """Answer this visitor by memory for a while; tell whether there is a session to know the visitor by.
+    """Answer this visitor from memory for a while; returns whether the visitor has a session that has not ended.
 
-    There is none after its end, of which a request that was allowed before may not have heard.
+    A session may have ended after the permission of this request was checked.
     """
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
     if not session:
@@ -85,7 +86,7 @@ def _trust(request: HttpRequest) -> bool:
 
 
 class GivenAgain:
-    """An ASGI application that answers what it can by memory, and leaves all else to another one."""
+    """An ASGI application that answers what it can from memory, and leaves other requests to another application."""
 
     def __init__(self, other: Application) -> None:
         self._other = other
@@ -102,7 +103,7 @@ class GivenAgain:
 
 
 def _remembered(scope: Scope) -> HttpResponse | None:
-    """Return the answer to a request for what changes, if one is good and the visitor is known."""
+    """Return a good answer to a request for what changes, if there is one and the visitor is known."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return None
     headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -126,7 +127,7 @@ def _session(headers: dict[bytes, bytes]) -> str:
 
 
 def forget() -> None:
-    """Know no visitor and no answer any more."""
+    """Forget all visitors and all answers."""
     with _lock:
         _visitors.clear()
         _answers.clear()
@@ -140,7 +141,7 @@ def _put(kept: "OrderedDict[str, Any]", key: str, value: object) -> None:
 
 
 def _forget_visitor(request: HttpRequest, user: object, **_signal: object) -> None:
-    if user is None:  # nobody was signed in: anybody can ask for that, with any session
+    if user is None:  # no user was signed in: a stranger can send such a request, with any session
         return
     with _lock:
         _put(_visitors, request.session.session_key or "", SIGNED_OUT)  # no later session has this key

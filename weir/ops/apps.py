@@ -4,7 +4,7 @@ from weir.postgres import weir_apps
 
 
 class OpsConfig(weir_apps.WeirApp):
-    """Owns the operators' pages, and what machines read of the same numbers."""
+    """Owns the operators' pages, and /metrics, by which machines read the same numbers."""
 
     name = "weir.ops"
     label = "weir_ops"

@@ -1,7 +1,7 @@
 """Charts of what was counted, as the paths of an SVG that the server draws: pure.
 
-Where nothing is known of a time, the chart has a gap, and its text says how long the gaps are: nothing is drawn as zero
-that was not counted as zero.
+If nothing is known of a time, the chart has a gap, and its text says how long the gaps are: only what was counted as
+zero is drawn as zero.
 """
 
 from collections.abc import Iterator, Sequence

@@ -27,7 +27,7 @@ def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.urls)
 def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E035: WEIR_LOGOUT_URL must lead somewhere, or none of the pages can be shown, for the button on it."""
+    """weir.E035: WEIR_LOGOUT_URL must lead somewhere: each page has a button with it, and could not be shown."""
     to = settings.WEIR_LOGOUT_URL
     if not to or _leads(to) or not _leads("weir_ops:overview"):
         return []
@@ -36,7 +36,7 @@ def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _leads(to: str) -> bool:
-    """Tell whether this is a path, or the name of a URL that the project has."""
+    """Return whether this is a path, or the name of a URL that the project has."""
     try:
         resolve_url(to)
     except NoReverseMatch:

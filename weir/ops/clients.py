@@ -1,6 +1,6 @@
-"""Who the client of a request is, for all that counts, allows or logs by address.
+"""Who the client of a request is, for all code that counts, allows or logs by address.
 
-`project.front.clients` has decided it: what any header says is looked at there, and nowhere else.
+In standalone Weir, `project.front.clients` has decided it: headers are looked at there, and nowhere else.
 """
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 
 def client_of(request: HttpRequest) -> IPv4Address | IPv6Address | None:
-    """Return the client's address; None for one that has none, as on a Unix socket."""
+    """Return the client's address; None if it has no address, as on a Unix socket."""
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))
     except ValueError:
@@ -18,6 +18,6 @@ def client_of(request: HttpRequest) -> IPv4Address | IPv6Address | None:
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Tell whether the request comes from this host."""
+    """Return whether the request comes from this host."""
     client = client_of(request)
     return client is not None and client.is_loopback

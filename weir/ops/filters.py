@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
-LONGEST: Final = 500  # characters of a value, where the list says nothing else
+LONGEST: Final = 500  # characters of a value, unless the list says otherwise
 CURSOR: Final = "after"
-LONGEST_CURSOR: Final = 4_000  # characters: an e-mail address that is no ASCII makes the longest, some 2,600
+LONGEST_CURSOR: Final = 4_000  # characters: an e-mail address that is not ASCII makes the longest, some 2,600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One of some values, or none of them, which means any; what is no such value counts as the default."""
+    """One of some values, or none of them, which means any; another text counts as the default."""
 
     name: str
     label: str
@@ -58,7 +58,7 @@ class Chosen:
 
     @property
     def key(self) -> str:
-        """What this page of the list is known by: two with the same key show the same."""
+        """The key of this page of the list: two pages with the same key show the same."""
         return self.query(self.cursor)
 
     def query(self, cursor: str = "") -> str:

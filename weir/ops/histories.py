@@ -1,4 +1,4 @@
-"""The charts of what was: the last hour, day or week, of all sites or of one."""
+"""The charts of the past: the last hour, day or week, of all sites or of one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _of_site: Snapshots[Sequence[SitePoint]] = Snapshots(least_life_s=LIFE_S)
 
 
 def of_all(name: str | None) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
-    """Return the charts of the three promises; a name that is no span's means the usual one."""
+    """Return the charts of the three promises; an unknown name means the usual span."""
     span = SPANS.get(name or "", SPANS[USUAL])
     seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
     return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})

@@ -1,8 +1,8 @@
 """What holds for each page: who may see it, what a browser may do with it, and how a part of it is asked for again.
 
-A page is a view that returns a `Page`: a template, and what it shows, inside the frame ops/page.html. A request with
-the header X-Weir-Live gets it without the frame, or 304 where it is the same as what the browser has: so pages are kept
-up to date.
+A page is a view that returns an `OpsPage`: a template, and what it shows, inside the frame ops/page.html. A request
+with the header X-Weir-Live gets the template without the frame, or 304 if the browser has the same already: so pages
+are kept up to date.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ PAGES: Final = (
     ("weir_ops:emails", "E-mails"),
     ("weir_ops:audit", "Audit"),
 )
-# Scripts, styles and pictures of this host only, none of them in the page itself; no frames, and forms to this host.
+# Scripts, styles and pictures come from this host only, none of them in the page itself; there are no frames, and forms
+# go to this host.
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -54,7 +55,7 @@ View = Callable[..., OpsPage]
 
 
 def page(view: View) -> Callable[..., HttpResponse]:
-    """Have the view answer GET of those who may see the operators' pages, and nobody else."""
+    """Make a page of the view: it answers GET, and only visitors who may see the operators' pages."""
 
     @wraps(view)
     def answered(request: HttpRequest, *arguments: object, **named: object) -> HttpResponse:
@@ -63,11 +64,11 @@ def page(view: View) -> Callable[..., HttpResponse]:
         asked = partial(view, request, *arguments, **named)
         return guarded(forbidden(request) or answers.given_again(request) or _answer(request, asked))
 
-    return login_not_required(answered)  # by the middleware that demands one of each view: this one does by itself
+    return login_not_required(answered)  # the login middleware need not demand one: this view does so by itself
 
 
 def guarded(response: HttpResponse) -> HttpResponse:
-    """Tell the browser to run, load and keep nothing that is not meant; what the response says already, wins."""
+    """Tell the browser to run, load and keep only what is meant; headers that the response already has, win."""
     for name, value in (
         ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
         ("Referrer-Policy", "same-origin"),
@@ -78,7 +79,7 @@ def guarded(response: HttpResponse) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest) -> HttpResponse | None:
-    """Return what tells the visitor what is missing; None where nothing is."""
+    """Return the response that tells the visitor what is missing; None if nothing is."""
     if not request.user.is_authenticated:
         if answers.LIVE in request.headers:
             return HttpResponse("You are signed out.", status=401, content_type="text/plain")
@@ -89,10 +90,10 @@ def forbidden(request: HttpRequest) -> HttpResponse | None:
 
 
 def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -> str:
-    """Return what the template makes of these. Numbers are written as browsers and commands read them.
+    """Return the rendered template. Numbers are written as browsers and commands read them.
 
-    A team's language may have a decimal comma, and its settings set thousands apart: in a drawing, or an id, that is
-    another number, or none.
+    A team's language may have a decimal comma, and its settings a thousands separator: in a drawing, or an id, that is
+    another number, or not a number.
     """
     made: Any = get_template(template)
     text: str = made.template.render(RequestContext(request, dict(shows), use_l10n=False))
@@ -122,7 +123,7 @@ def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpRes
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
-    """Return what stands around each page: the pages, and which one, or a part of which, this is."""
+    """Return what the frame shows around a page: all pages, which of them it is, and whether it is a part of that."""
     pages = [(reverse(name), label) for name, label in PAGES]
     here = max((path for path, _ in pages if request.path.startswith(path)), key=len, default="")
     return {"pages": pages, "here": here, "is_part": request.path != here}

@@ -1,8 +1,8 @@
 """Snapshots: what many viewers look at is asked for once, by one of them, and given to all.
 
-A snapshot is good for two seconds at least, and for twenty times what it cost: however many look, and however large the
-tables are, a web process spends a twentieth of one connection's time on it, at most. But none is good for longer than a
-minute: what took long because a server stood still is soon looked at again.
+A snapshot is good for at least two seconds, and for twenty times as long as it took: however many viewers there are,
+and however large the tables are, a web process spends at most a twentieth of one connection's time on it. But none is
+good for longer than a minute: a look that took long because a server stood still is soon repeated.
 """
 
 import threading
@@ -26,8 +26,8 @@ LEAST_LIFE_S: Final = 2.0
 COSTS_A_LIFE: Final = 20.0  # a snapshot lives so many times as long as it took
 LONGEST_LIFE_S: Final = 60.0
 STATEMENT_S: Final = 1.0  # no statement of a page takes longer
-FIRST_WITHIN_S: Final = 5.0  # for which viewers wait where another one takes the first snapshot
-MOST_KEPT: Final = 200  # snapshots of one kind, such as one a site
+FIRST_WITHIN_S: Final = 5.0  # for so long viewers wait while another one takes the first snapshot
+MOST_KEPT: Final = 200  # snapshots of one kind, such as one for each site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +69,8 @@ class OverviewSnapshot(Generic[T]):
     def get(self, ask: Callable[[], T]) -> SeenOverview[T]:
         """Return the last look while it is fresh, or while another thread looks; else look now: `ask`.
 
-        Never raises a database's error: what failed, or took too long, is said in `failure`. All else that `ask` raises
-        is raised, and is no look.
+        Never raises a database's error: `failure` says what failed, or took too long. Any other error of `ask` is
+        raised, and is not kept as a look.
         """
         last = self._last
         if last is not None and last.is_fresh:
@@ -88,7 +88,7 @@ class OverviewSnapshot(Generic[T]):
 
 
 class Snapshots(Generic[T]):
-    """A snapshot for each key, such as a site's name; of the keys, those asked for last are kept."""
+    """A snapshot for each key, such as a site's name. The keys that were asked for last are kept."""
 
     def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
@@ -98,7 +98,7 @@ class Snapshots(Generic[T]):
     def get(self, key: Hashable, ask: Callable[[], T]) -> SeenOverview[T]:
         """Return the snapshot of the key, as `OverviewSnapshot.get` does.
 
-        Whoever has the same key must ask for the same.
+        All callers with the same key must ask for the same.
         """
         with self._lock:
             snapshot = self._by_key.setdefault(key, OverviewSnapshot(least_life_s=self._least_life_s))
@@ -126,6 +126,6 @@ def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOvervi
 
 def _sentence(error: Error) -> str:
     """Say what went wrong without the driver's words, which may name hosts and users."""
-    if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.QueryCanceled.sqlstate:  # its words have languages
+    if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.QueryCanceled.sqlstate:  # its text is translated
         return f"PostgreSQL needs longer than {STATEMENT_S:g} s for this: look again when it has less to do."
     return "PostgreSQL does not answer."

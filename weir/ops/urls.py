@@ -1,4 +1,4 @@
-"""The operators' pages, and what machines read of the same numbers.
+"""The operators' pages, and /metrics, by which machines read the same numbers.
 
 Include them where you like: `path("weir/", include("weir.ops.urls"))`. They are behind the project's login (LOGIN_URL).
 """

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 else:
 
     class TypedAdmin(admin.ModelAdmin, Generic[Row]):
-        """Django's ModelAdmin, which takes its model as a type parameter in django-stubs only, and here at run time."""
+        """Django's ModelAdmin, which takes a type parameter only in django-stubs; this takes one at run time, too."""
 
 
 class TableAdmin(TypedAdmin[Row]):
     """The pages of a table that may have millions of rows: no page counts them all.
 
-    Actions commit by themselves, and so no page gets a transaction of Django's; its forms have their own.
+    Actions commit by themselves. So Django begins no transaction for a page; the admin's forms begin their own.
     """
 
     paginator: ClassVar["type[Paginator[Any]]"] = ShortPaginator
@@ -39,7 +39,7 @@ class TableAdmin(TypedAdmin[Row]):
     delete_more_by = ""  # a command
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return Django's, of which the one that deletes is bounded: it loads all rows, and its page lists them."""
+        """Return Django's actions. The one that deletes is bounded: it loads all rows, and its page lists them."""
         found: dict[str, Any] = super().get_actions(request)
         if DELETE in found:
             found[DELETE] = (_delete_selected, *found[DELETE][1:])
@@ -63,7 +63,7 @@ def _delete_selected(shown: TableAdmin[Row], request: HttpRequest, queryset: Que
 class ReadOnlyAdmin(TableAdmin[Row]):
     """The pages of rows that only code writes: none is added, edited or deleted, and there are no actions.
 
-    To see them takes the permission to view: the one to change, which Django takes for enough, gives nothing here.
+    A user sees them with the permission to view. Unlike in Django, the permission to change is not enough.
     """
 
     def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  Django's signature

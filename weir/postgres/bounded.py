@@ -1,4 +1,4 @@
-"""How long statements may take, where that is not WEIR_STATEMENT_TIMEOUT."""
+"""Other time limits of statements than WEIR_STATEMENT_TIMEOUT."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ def reading(seconds: float) -> Iterator[None]:
     """Run the block in a transaction that only reads, and in which no statement takes longer than `seconds`.
 
     Each statement sees what was committed when it began. Raises Django's OperationalError for one that took longer, and
-    InternalError for one that writes. Not inside another transaction, whose limits it would change.
+    InternalError for one that writes. Must not be called in another transaction, whose limits it would change.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
@@ -25,8 +25,8 @@ def reading(seconds: float) -> Iterator[None]:
 def not_waiting_for_locks(seconds: float) -> Iterator[None]:
     """Run the block in a transaction in which no statement waits for a lock for longer than `seconds`.
 
-    Raises Django's OperationalError for one that did, whose cause is psycopg's LockNotAvailable. Not inside another
-    transaction.
+    Raises Django's OperationalError, whose cause is psycopg's LockNotAvailable, for a statement that did. Must not be
+    called in another transaction.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
@@ -36,7 +36,7 @@ def not_waiting_for_locks(seconds: float) -> Iterator[None]:
 def without_limit() -> None:
     """Remove the time limit of the statements in the rest of the caller's transaction; without one, do nothing.
 
-    For work that cannot be divided: too much of it for the limit could never be done.
+    For work that cannot be divided: if it took longer than the limit, it could never be done.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('statement_timeout', '0', true)")

@@ -8,11 +8,11 @@ from django.db import connections, models
 
 
 class GeneratedField(models.GeneratedField):
-    """Django's, which is checked without a server, and described where a project has all fields say less of themselves.
+    """Django's field, but its checks need no server, and its description may lack options.
 
-    From 6.1 on, Django's asks PostgreSQL for its version, so that `manage.py check` fails where there is no database.
-    Some projects have a `makemigrations` of their own that leaves out what no database sees, such as `blank` (pretix,
-    pretalx). Django's own field is a KeyError then, as it takes that out itself.
+    From 6.1 on, Django's field asks PostgreSQL for its version, so that `manage.py check` fails without a database.
+    Some projects have a `makemigrations` of their own that leaves out options that no database sees, such as `blank`
+    (pretix, pretalx). Django's field then raises KeyError, because it takes `blank` out itself.
     """
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
@@ -24,7 +24,7 @@ class GeneratedField(models.GeneratedField):
         return name, path, arguments, {**options, **computed}
 
     def _check_supported(self, databases: Sequence[str]) -> list[CheckMessage]:
-        """Return what Django's returns of others than PostgreSQL: each version of that has stored columns."""
+        """Return what Django's returns for other databases: each version of PostgreSQL has stored columns."""
         others = [alias for alias in databases if connections[alias].vendor != "postgresql"]
         django: Any = super()
         found: list[CheckMessage] = django._check_supported(others)  # noqa: SLF001  Django has no other place for it

@@ -10,7 +10,7 @@ from django.db.models import UniqueConstraint
 
 
 class AddUniqueConstraintConcurrently(NotInTransactionMixin, AddConstraint):
-    """Add a UniqueConstraint with a condition, which PostgreSQL keeps as an index, while the table is written."""
+    """Add a UniqueConstraint with a condition, which PostgreSQL keeps as an index, while others write to the table."""
 
     atomic = False
     constraint: UniqueConstraint

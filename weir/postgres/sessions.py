@@ -1,10 +1,10 @@
-"""What holds for each session with PostgreSQL, whatever the server, the role or a pooler says otherwise.
+"""The settings of each session with PostgreSQL, whatever the server, the role or a pooler says otherwise.
 
-Set by a statement after connecting, never by the start-up parameter `options`: PgBouncer refuses that, or drops it in
-silence. `DATABASE_URL?options=...` is the user's own, and is handed on.
+They are set by a statement after connecting, never by the start-up parameter `options`: PgBouncer refuses that, or
+drops it in silence. `DATABASE_URL?options=...` is the user's own, and is handed on.
 
-Behind a pooler that gives each transaction another session, nothing is kept: there the role has these settings
-(docs/how-to/use-a-pooler.md), and `doctor` looks whether it does.
+Behind a pooler that gives each transaction another session, settings are not kept: there the role must have them
+(docs/how-to/use-a-pooler.md), and `doctor` checks whether it does.
 """
 
 import time
@@ -17,13 +17,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from weir.conf import settings
 
-# A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
-# was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.
-# A process that is silent for 8 s is lost to the others (weir.workers.processes): it notices before, and connects anew.
+# A host that dies sends nothing. Both sides give a connection up after this time without a sign of life; if something
+# was sent, after the same time without its receipt. TCP takes whole seconds; Unix sockets need none of it.
+# Others may count a process as lost that is silent for 8 s (weir.workers.processes): so it must notice that its
+# connection is dead, and connect anew, before that.
 SILENCE_S: Final = 5
 PROBE_AFTER_S, PROBE_EVERY_S = 3, 1
 PROBES: Final = (SILENCE_S - PROBE_AFTER_S) // PROBE_EVERY_S
-LONGEST_MS: Final = 2**31 - 1  # that PostgreSQL knows
+LONGEST_MS: Final = 2**31 - 1  # the longest time limit that PostgreSQL takes
 PLANNED_FOR_S: Final = 30.0  # a session that stays open plans its statements anew, after this time
 
 # For libpq, on this side.
@@ -54,7 +55,7 @@ _SHOW: Final = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _N
 
 
 def configure(session: psycopg.Connection[Any]) -> None:
-    """Set what the session keeps: time limits, READ COMMITTED, the forms of values, and when the server gives it up.
+    """Set the session's time limits, READ COMMITTED, the forms of values, and when the server gives it up.
 
     For a new connection in autocommit mode; one round trip. Does nothing behind a pooler of transactions. Raises
     psycopg.Error.
@@ -66,9 +67,9 @@ def configure(session: psycopg.Connection[Any]) -> None:
         # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
         "statement_timeout": limit,
         "idle_in_transaction_session_timeout": limit,
-        # Reservations lock first and look again then; under REPEATABLE READ the second of two would fail.
+        # A reservation locks first, and then looks again; under REPEATABLE READ the second of two would fail.
         "default_transaction_isolation": "read committed",
-        # To compile a statement of ours takes seconds, to run it milliseconds; Debian's PostgreSQL does so by itself.
+        # Compiling a statement of ours takes seconds, running it milliseconds; Debian's PostgreSQL compiles by default.
         "jit": "off",
         # Values travel as texts: in these forms drivers read times, and nothing is rounded. The order of a date's parts
         # stays the role's.
@@ -85,23 +86,23 @@ def configure(session: psycopg.Connection[Any]) -> None:
 
 
 def values_of(session: psycopg.Connection[Any]) -> Mapping[str, str]:
-    """Return what the session has now of all that `configure` sets. Raises psycopg.Error."""
+    """Return the values that the session has now, of all settings that `configure` sets. Raises psycopg.Error."""
     with psycopg.Cursor(session) as cursor:
         [values] = cursor.execute(_SHOW, prepare=False).fetchall()
     return dict(zip(_NAMES, values, strict=True))
 
 
 def set_values(session: psycopg.Connection[Any], values: Mapping[str, str]) -> None:
-    """Have the session keep these values of all that `configure` sets. Raises psycopg.Error."""
+    """Set these values, one for each setting that `configure` sets, for the session. Raises psycopg.Error."""
     with psycopg.Cursor(session) as cursor:
         cursor.execute(_SET, values, prepare=False)
 
 
 def plan_anew(session: psycopg.Connection[Any]) -> None:
-    """Have each prepared statement of the session be planned anew, if they were not for PLANNED_FOR_S.
+    """Let PostgreSQL plan the session's prepared statements anew, if it did not do so for PLANNED_FOR_S.
 
-    PostgreSQL keeps a plan until statistics are gathered, whatever the table has grown to since. For who is about to
-    execute such a statement; one round trip, now and then. Raises psycopg.Error.
+    PostgreSQL keeps a plan until statistics are gathered, however much the table has grown since. To be called before
+    such a statement is executed; takes one round trip now and then. Raises psycopg.Error.
     """
     now = time.monotonic()
     if now >= _planned_at.setdefault(session, now) + PLANNED_FOR_S:
@@ -111,10 +112,10 @@ def plan_anew(session: psycopg.Connection[Any]) -> None:
 
 
 def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
-    """Return a second connection to the same database, for who has one already; the caller closes it.
+    """Return a second connection to the same database, for a caller that has one already; the caller closes it.
 
-    Never one of a pool: where all who have its last connections wait there for a second, none comes. And a session that
-    goes back to a pool keeps its locks.
+    It is never taken from a pool: if all callers that hold the pool's last connections wait for a second one, none
+    becomes free. And a session that goes back to a pool keeps its locks.
     """
     copy = database.copy()
     copy.settings_dict["OPTIONS"].pop("pool", None)
@@ -122,14 +123,14 @@ def another(database: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
 
 
 def leave(database: BaseDatabaseWrapper) -> None:
-    """Close this thread's session, which may be broken, or lead to a server that only reads.
+    """Close this thread's session, which may be broken, or connected to a server that only reads.
 
-    The next use opens another. A pool would hand out again a session that only goes back to it, or another one as old:
-    it opens all of them anew, from psycopg_pool 3.3 on.
+    The next use opens another. If the session only went back to a pool, the pool would hand it out again, or another
+    one as old. So from psycopg_pool 3.3 on the pool opens all of them anew.
     """
     session: Any = database.connection
     if session is not None:
-        session.pgconn.finish()  # `close` may give it back, as the pool is told to
+        session.pgconn.finish()  # `close` alone may only give it back to the pool
         if drain := getattr(getattr(session, "_pool", None), "drain", None):
             drain()
     database.close()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     AnyPaginator = Paginator[Any]
 else:
-    AnyPaginator = Paginator  # takes no parameter when it runs
+    AnyPaginator = Paginator  # takes no type parameter at run time
 
 
 class ShortPaginator(AnyPaginator):

@@ -29,34 +29,34 @@ from weir.postgres import own_commits, sessions
 Row = TypeVar("Row")
 Returned = TypeVar("Returned")
 
-# The parameters that a statement has which asks the gate.
+# The parameters of a statement that asks the gate.
 _KNOWN_GENERATION: Final = "%(known_generation)s"
 _CLOCK: Final = "%(clock)s"
-# A text in quotes, or what says nothing to PostgreSQL: comments, line breaks, indents.
+# A text in quotes, or what PostgreSQL ignores: comments, line breaks, indents.
 _QUOTED_OR_BLANK: Final = re.compile(r"""('[^']*'|"[^"]*")|\s*(?:--[^\n]*\s*|\n\s*)+""")
-_LATE: Final = "57W02"  # the state of the gate's error where PostgreSQL's clock does not say what was expected
+_LATE: Final = "57W02"  # the SQLSTATE of the gate's error if PostgreSQL's clock does not say what was expected
 
 _named_types: dict[str, Callable[[], str]] = {}
 _thread = threading.local()
 
 
 class WrongColumns(TypeError):
-    """A statement does not return the columns that its declaration says."""
+    """A statement does not return the columns that its declaration names."""
 
 
 class Statement(Generic[Returned]):
     """A statement: the file `<name>.sql` in the folder `sql/` of the caller's package, or of the nearest one above it.
 
     `row` is a NamedTuple: the names of all columns, in their order. `returns` is the type of the values of the only
-    column. Where neither is given, rows are tuples of objects, which can only be counted: mypy refuses to read them.
+    column. If neither is given, rows are tuples of objects, which can only be counted: mypy refuses to read them.
 
-    What `commits` runs in a transaction of its own, and is committed when the call returns; a call inside another
-    transaction raises TransactionManagementError: what is reserved or claimed must be committed before it is used, and
-    must not be rolled back afterwards. Everything else runs in the caller's transaction, where one is open.
+    A statement that `commits` runs in a transaction of its own, and is committed when the call returns; a call inside
+    another transaction raises TransactionManagementError: what is reserved or claimed must be committed before it is
+    used, and must not be rolled back afterwards. Other statements run in the caller's transaction, if one is open.
 
-    `prepare` is for what touches a few rows very often ("prepared plan" in docs/explanation/sql.md).
+    `prepare` is for statements that touch a few rows very often ("prepared plan" in docs/explanation/sql.md).
 
-    The file is read where the statement is declared. So a process that has run out of file descriptors can go on to
+    The file is read when the statement is declared. So a process that has run out of file descriptors can still
     execute what its modules declare.
     """
 
@@ -79,7 +79,7 @@ class Statement(Generic[Returned]):
         commits: bool,
         prepare: bool = False,
     ) -> None:
-        """Read the statement; raises OSError where there is none of this name."""
+        """Read the statement; raises OSError if there is none of this name."""
         self.room, folder = folder_of(sys._getframe(1).f_globals, "sql")  # noqa: SLF001  as typing.NamedTuple does
         self.name = name
         self.commits = commits
@@ -103,13 +103,13 @@ class Statement(Generic[Returned]):
     def __call__(self, /, **parameters: object) -> list[Returned]:
         """Execute it; returns its rows.
 
-        One that commits, and that the gate has refused, perhaps as it was on its way for too long, is tried once more.
-        Database errors are Django's (`django.db.Error`). WrongColumns comes after the commit.
+        If it commits, and the gate has refused it for what the clock says, it is tried once more: it may have been on
+        its way for too long. Database errors are Django's (`django.db.Error`). WrongColumns is raised after the commit.
         """
         if not self.commits:
             return execute(self, parameters)
         own_commits.refuse_transaction(str(self))
-        alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # a TestCase's
+        alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # in a TestCase's
         try:
             with alone():
                 return execute(self, parameters)
@@ -142,15 +142,15 @@ def _difference(row: type[Any], columns: Sequence[bytes | None]) -> str:
 
 
 def name_type(name: str, column: Callable[[], str]) -> None:
-    """Have `::name` in all statements stand for the type that `column` returns when a statement is first executed."""
+    """Let `::name` in all statements stand for the type that `column` returns when a statement is first executed."""
     _named_types[name] = column
 
 
 def executed(source: str) -> str:
-    """Return what is executed of a file: all of it, below the first line of its comment, which names it in logs.
+    """Return what is executed of a file: its SQL, below the first line of its comment, which names it in logs.
 
     The other comments are left out, and the indents: psycopg remembers how it has read a statement of up to 4,096
-    characters. Reading a longer one takes it as long as a tenth of a reservation, each time.
+    characters. It reads a longer one again each time, which takes a tenth as long as a reservation.
     """
     first, _, rest = source.partition("\n")
     short = _QUOTED_OR_BLANK.sub(lambda found: found[1] or "\n", rest)
@@ -164,14 +164,14 @@ def executed(source: str) -> str:
 def execute(
     statement: Statement[Returned], parameters: Mapping[str, object], database: BaseDatabaseWrapper | None = None
 ) -> list[Returned]:
-    """Execute the statement in the transaction that is open, if one is: what all calls of all statements come to."""
+    """Execute the statement in the open transaction, if there is one. All calls of all statements end here."""
     database = database or connections[DEFAULT_DB_ALIAS]
     getattr(_thread, "before_each", _nothing)()
     if statement.prepare:
-        _plan_anew(database)  # before the clock is read, as it may take a round trip
+        _plan_anew(database)  # before the clock is read, because it may take a round trip
     clock = _gate[0].clock() if statement.asks_clock else None
     database.ensure_connection()
-    # Django's own cursors write the values into the text, and cannot prepare it.
+    # Django's own cursors write the values into the text, and cannot prepare statements.
     with (
         _closed_if_interrupted(database),
         database.wrap_database_errors,
@@ -193,11 +193,11 @@ class Execute(Protocol):
 
 @contextmanager
 def own_transaction() -> Iterator[Execute]:
-    """Execute statements in a transaction that is not the caller's, and commits at the end of the block.
+    """Execute statements in a transaction that is not the caller's, and that commits at the end of the block.
 
-    Yields a function that executes one. What it changes stays, also where the caller rolls back; and no other process
-    waits for the caller's transaction. While a transaction is open, this takes a second connection for the time of the
-    block; but for a Django TestCase, of which nothing may stay. Database errors are Django's.
+    Yields a function that executes a statement. What it changes stays, even if the caller rolls back; and no other
+    process waits for the caller's transaction. If the caller has a transaction open, this takes a second connection for
+    the time of the block, except in a Django TestCase, which must leave nothing behind. Database errors are Django's.
     """
     callers = connections[DEFAULT_DB_ALIAS]
     is_open = not own_commits.is_in_test_case() and bool(callers.in_atomic_block or not callers.get_autocommit())
@@ -216,7 +216,7 @@ def own_transaction() -> Iterator[Execute]:
 
 
 class GateParameters(NamedTuple):
-    """What gives statements that ask the gate (weir/postgres/timeline/gate.py) their parameters."""
+    """The functions that give statements which ask the gate (weir/postgres/timeline/gate.py) their parameters."""
 
     known_generation: Callable[[], int]
     clock: Callable[[], object]  # what PostgreSQL's clock may say; asks PostgreSQL now and then
@@ -227,12 +227,12 @@ _gate: list[GateParameters] = []
 
 
 def guard(gate: GateParameters) -> None:
-    """Have each statement that asks the gate get its parameters from this."""
+    """Give each statement that asks the gate its parameters from this."""
     _gate[:] = [gate]
 
 
 def before_each(call: Callable[[], None]) -> None:
-    """Have this called before each statement that this thread executes."""
+    """Call this before each statement that this thread executes."""
     _thread.before_each = call
 
 
@@ -243,7 +243,7 @@ def _plan_anew(database: BaseDatabaseWrapper) -> None:
 
 
 def _came_late(error: OperationalError) -> bool:
-    """Tell whether the gate has refused the statement for what PostgreSQL's clock says."""
+    """Return whether the gate has refused the statement for what PostgreSQL's clock says."""
     return getattr(error.__cause__, "sqlstate", None) == _LATE
 
 
@@ -253,9 +253,9 @@ def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
 
 @contextmanager
 def _closed_if_interrupted(database: BaseDatabaseWrapper) -> Iterator[None]:
-    """Close the connection where the wait for the answer was interrupted, as by Celery's soft time limit.
+    """Close the connection if the wait for the answer was interrupted, as by Celery's soft time limit.
 
-    It would take no other statement. In a transaction that is left to Django, which ends the transaction.
+    It could execute no other statement. In a transaction, closing is left to Django, which ends the transaction.
     """
     try:
         yield

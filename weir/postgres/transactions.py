@@ -1,7 +1,7 @@
 """PostgreSQL's ids of transactions, and snapshots, as columns.
 
-Both go on for ever (64 bits). They mean nothing in another cluster: rows that `pg_restore` brings there keep the ids
-that they had.
+Neither ever wraps around (64 bits). They mean nothing in another cluster: rows that `pg_restore` brings there keep the
+ids that they had.
 """
 
 from django.db import models

@@ -14,7 +14,7 @@ from weir.conf import checks  # noqa: F401  registers the check of all settings,
 
 # Beat's tables are another package's. Beat and `sync_schedule` write them, and read what they wrote.
 OF_BEAT: Final = "django_celery_beat"
-# What a connection has that has such schemas, as those of django-tenants and django-tenant-schemas.
+# The attribute of a connection with a schema for each tenant: that of django-tenants and django-tenant-schemas.
 _OF_TENANTS: Final = "schema_name"
 
 
@@ -22,16 +22,16 @@ class WeirApp(AppConfig):
     """An app of Weir's: its tables are in the database `default`, and have the keys that its migrations made."""
 
     default_auto_field = "django.db.models.BigAutoField"
-    watched_queues: tuple[str, ...] = ()  # of tasks that are not Weir's, to which a heartbeat goes as well
-    own_settings: tuple[str, ...] = ()  # that begin with WEIR_ and are not declared in weir.conf: only it reads them
-    has_own_release = False  # which writes the schedule when all workers know its tasks, and not with `migrate`
+    watched_queues: tuple[str, ...] = ()  # of tasks that are not Weir's: heartbeats are sent to these queues, too
+    own_settings: tuple[str, ...] = ()  # begin with WEIR_, but are not declared in weir.conf: only the app reads them
+    has_own_release = False  # whether a release writes the schedule, once all workers know its tasks, and not `migrate`
 
 
 class WeirRouter:
-    """Has each query of Weir's tables go to `default`, where Weir's own statements go.
+    """Sends each query of Weir's tables to `default`, where Weir's own statements go.
 
-    A standby may be seconds behind, or stand still: what was just written there is not seen. A queue that is read there
-    is not the queue. Asked before all of DATABASE_ROUTERS, so that these decide about a project's own tables.
+    A standby may be seconds behind, or stand still: it does not show what was just written, and a queue that is read
+    there is not the present one. Asked before all of DATABASE_ROUTERS, which decide about a project's own tables.
     """
 
     def db_for_read(self, model: type[Model], **_hints: Any) -> str | None:
@@ -40,9 +40,9 @@ class WeirRouter:
     db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool | None:
-        """Have them made there, and once: a project with a schema for each tenant says in which of its schemas.
+        """Let Weir's tables be made there, and once: a project with a schema for each tenant says in which schema.
 
-        Of two tables of the same name, workers would see one, and what is in the other would wait for nobody.
+        If there were two tables of the same name, workers would see one, and rows in the other would wait for ever.
         """
         if not is_weirs(app_label):
             return None
@@ -62,25 +62,25 @@ def installed() -> tuple[WeirApp, ...]:
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether the app of Weir's with this name, such as `weir.workers.mail`, is installed."""
+    """Return whether the app of Weir's with this name, such as `weir.workers.mail`, is installed."""
     return any(config.name == name for config in installed())
 
 
 @cache
 def labels() -> frozenset[str]:
-    """Return the labels of Weir's apps, and of the one that has the schedule's tables: of all that are installed."""
+    """Return the labels of Weir's installed apps, and of the app that has the schedule's tables."""
     return frozenset([*(config.label for config in installed()), OF_BEAT])
 
 
 def is_weirs(label: str) -> bool:
-    """Tell whether the app with this label is one of Weir's, or has the schedule's tables."""
+    """Return whether the app with this label is one of Weir's, or has the schedule's tables."""
     return label in labels()
 
 
 def holders(model: type[Model]) -> list[str]:
     """Return the fields of other apps, such as `shop.Page.fetch`, whose foreign keys keep this model's rows.
 
-    Weir deletes old rows by statements of its own, so that Django does not do what `on_delete` says.
+    Weir deletes old rows by statements of its own, in which Django does not do what `on_delete` says.
     """
     relations: Any = model._meta.get_fields(include_hidden=True)  # noqa: SLF001  documented
     return sorted(
@@ -92,7 +92,10 @@ def holders(model: type[Model]) -> list[str]:
 
 
 def warn_of_holders(model: type[Model], *, rows: str, others: str, retention: str, id: str) -> list[CheckMessage]:  # noqa: A002  Django's name
-    """Return a warning for each of the model's holders: no purge deletes what it refers to, nor `others` as old."""
+    """Return a warning for each of the model's holders: no purge deletes the rows that it refers to.
+
+    Nor does a purge delete other rows that are as old, which `others` describes.
+    """
     return [
         Warning(
             f"{holder} has a foreign key to {rows}. While it refers to an old one, no purge deletes that, nor what "
@@ -106,9 +109,9 @@ def warn_of_holders(model: type[Model], *, rows: str, others: str, retention: st
 
 
 def ask_first() -> None:
-    """Have WeirRouter asked before all of DATABASE_ROUTERS: no setting can leave it out, also not one of a single test.
+    """Put WeirRouter before all of DATABASE_ROUTERS: no setting can leave it out, not even that of a single test.
 
-    Django makes the list of routers anew where a test overrides that setting. Called when all apps are known.
+    Django makes the list of routers anew if a test overrides that setting. Called when all apps are known.
     """
     labels()
     django: Any = ConnectionRouter

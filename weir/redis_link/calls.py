@@ -3,9 +3,9 @@
 redis-py's own client takes as long for a call as Redis and the network together, most of it for its pool. So this
 module sends and reads on connections of its own.
 
-No call is repeated, because one that was done would be done twice. Functions raise RedisUnreachable where Redis
-refuses, or does not answer in time; in the second case it may have done what it was asked. What must not be done late
-is called by `run_in_time`.
+No call is repeated, because Redis may have done it already, and would do it twice. Functions raise RedisUnreachable if
+Redis refuses, or does not answer in time; in the second case it may have done what it was asked. A call that must not
+be done late is made by `run_in_time`.
 """
 
 import math
@@ -27,12 +27,12 @@ from weir.conf.rooms import folder_of
 from weir.redis_link import places
 
 LEFT_ALONE_S: Final = 1.0  # after an error this process does not ask Redis again for so long
-# A deadline is later than the time-out of the answer by this. What is known of Redis' clock is early by up to a round
-# trip, so a shorter one would refuse what comes in time.
+# By so much a deadline is later than the time-out of the answer. What is known of Redis' clock is early by up to a
+# round trip, so a shorter time would refuse calls that come in time.
 SLACK_S: Final = 0.25
-KNOWN_FOR_S: Final = 60.0  # in which two clocks that are kept in step part by 0.03 s
+KNOWN_FOR_S: Final = 60.0  # in this time, two clocks that are kept in step drift apart by 0.03 s
 REDIRECTS: Final = 2  # of a cluster: to the node that has our keys, and to the one that got them meanwhile
-# What redis-py packs with, too; around it redis-py takes twice the time. Its type says that a command is one word.
+# redis-py packs with this, too, but takes twice the time around it. Its type says that a command is one word.
 _pack: Any = hiredis.pack_command
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent yet
 
@@ -64,7 +64,7 @@ class RedisLink:
     """A connection, and what is known of the clock of the server at its other end."""
 
     connection: Any  # redis-py's, whose methods are not typed
-    ahead_s: float = 0.0  # that clock less time.monotonic(); it may be more, by a round trip
+    ahead_s: float = 0.0  # that clock minus time.monotonic(); it may be more, by a round trip
     known_until: float = -math.inf  # of time.monotonic()
     name: str = field(default_factory=lambda: os.urandom(8).hex())
     latest_us: int = 0  # the last deadline that was sent under this name
@@ -75,16 +75,16 @@ class RedisLink:
         return self.connection.read_response(disconnect_on_error=False)
 
     def run(self, script: Script, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401
-        """Run a script, which is sent where Redis does not know it."""
+        """Run a script; its text is sent only if Redis does not know it."""
         try:
             return self.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:
             return self.call("EVAL", script.text, len(keys), *keys, *arguments)
 
     def deadline_us(self) -> int:
-        """Return the time, by Redis' clock, after which nobody waits any more for what is sent now.
+        """Return the time, by Redis' clock, after which no caller waits any more for a call that is sent now.
 
-        Under one name, each is later than the one before.
+        Under one name, each deadline is later than the one before.
         """
         if time.monotonic() > self.known_until:
             seconds, microseconds = self.call("TIME")
@@ -96,12 +96,12 @@ class RedisLink:
         return deadline
 
     def note_time(self, microseconds: int) -> None:
-        """Note what Redis' clock showed shortly before now."""
+        """Record what Redis' clock showed shortly before now."""
         now = time.monotonic()
         self.ahead_s, self.known_until = microseconds / 1_000_000 - now, now + KNOWN_FOR_S
 
     def is_usable(self) -> bool:
-        """Tell whether nothing has come since the last answer, as the end of the connection."""
+        """Return whether nothing has come since the last answer, such as the end of the connection."""
         try:
             return not self.connection.can_read()
         except (redis.RedisError, OSError):
@@ -115,7 +115,7 @@ class RedisLink:
 
 
 class _AskingLink(RedisLink):
-    """A connection to the node of a cluster that our keys have moved to, while they do not belong to it yet."""
+    """A connection to the node of a cluster that our keys are being moved to, and that does not own them yet."""
 
     def call(self, *command: str | int) -> Any:  # noqa: ANN401  what Redis answers
         super().call("ASKING")  # lets in the next command only
@@ -133,7 +133,7 @@ def run(script: Script, keys: Collection[str], arguments: Collection[str | int])
 
 
 def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> None:
-    """Run a script that does nothing after a deadline, as nobody waits for it then, and nothing the second time.
+    """Run a script that does nothing after a deadline, when no caller waits for it, and nothing the second time.
 
     Its first arguments are the deadline and the connection's name: a network that repeats a call repeats both.
     The script returns Redis' time in microseconds, negative where that was past the deadline. Then this raises
@@ -150,10 +150,10 @@ def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str
 
 
 def ask(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it returns
-    """Return what the question returns, which is handed a connection.
+    """Call the question with a connection, and return what it returns.
 
-    A node of a cluster that does not have our keys does nothing, and says which one has (MOVED, or ASK while they are
-    being moved); that one is asked then. While they are on two nodes, both refuse (TRYAGAIN).
+    A node of a cluster that does not have our keys does nothing, and says which node has them (MOVED, or ASK while they
+    are being moved); that node is asked then. While the keys are on two nodes, both refuse (TRYAGAIN).
     """
     if _stand_ins:
         return question(_stand_ins[-1])
@@ -174,7 +174,7 @@ def ask(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it r
 
 
 def forget() -> None:
-    """Know of no outage and no connection, as a process that begins."""
+    """Forget the outage and all connections, as in a process that begins."""
     _outage.over_at = 0.0
     _idle.clear()
     places.forget()
@@ -182,7 +182,7 @@ def forget() -> None:
 
 @contextmanager
 def answered_by(link: RedisLink) -> Iterator[None]:
-    """Have this asked in place of Redis, by this process: in tests."""
+    """Let this process ask the given link in place of Redis: in tests."""
     _stand_ins.append(link)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The names of the keys in Redis, which are those of one database, and of no other installation.
+"""The names of the keys in Redis, which belong to one database, and to no other installation.
 
 They carry one hash tag, so that a cluster has them all on one node: the prefix of the settings, and a name of the
 database. A copy of a database has keys of its own: a restored dump, or a database made with it as the template.
@@ -14,7 +14,7 @@ from weir.postgres import weir_apps
 from weir.postgres.statements import Statement
 from weir.redis_link.calls import RedisUnreachable
 
-PREFIX: Final = "weir"  # where the settings have none
+PREFIX: Final = "weir"  # if the settings have none
 
 
 class Keys(NamedTuple):
@@ -26,7 +26,7 @@ class Keys(NamedTuple):
     deltas: str  # the sealed epoch's deltas
     incarnation: str
     mark: str  # what was last seen of PostgreSQL's history (weir/postgres/timeline/gate.py)
-    calls: str  # the last that added deltas: a sorted set: member = connection, score = deadline
+    calls: str  # the last calls that added deltas: a sorted set: member = connection, score = deadline
     watch: str  # what was last seen of PostgreSQL's part of unread numbers (notifications/watching.py)
     past: str  # the beginning of eight names: the deltas of the last epochs that PostgreSQL has (lua/drop.lua)
 
@@ -54,12 +54,12 @@ def keys() -> Keys:
 
 
 def are_known() -> bool:
-    """Tell whether the database was asked: `keys` does not wait for it then."""
+    """Return whether the database was asked: `keys` does not wait for it then."""
     return bool(_known)
 
 
 def forget() -> None:
-    """Ask again, as a process that begins."""
+    """Ask the database again, as in a process that begins."""
     _known.clear()
 
 

@@ -23,7 +23,7 @@ def warn(event: str, error: Exception) -> None:
 
 @contextmanager
 def waited_out(event: str) -> Iterator[None]:
-    """For periodic work: where Redis is out of reach, log that once a minute, and leave the work to a later tick."""
+    """For periodic work: if Redis is out of reach, log that once a minute, and leave the work to a later tick."""
     try:
         yield
     except calls.RedisUnreachable as error:

@@ -13,14 +13,14 @@ from redis.sentinel import Sentinel
 from weir.conf import settings
 from weir.conf.texts import redis_urls
 
-_Sentinel: Any = Sentinel  # which is not typed, as
+_Sentinel: Any = Sentinel  # this and the next are not typed
 _parsed: Any = parse_url
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 0.5, 1.0  # web code waits for them
 
 
 @dataclass(kw_only=True, slots=True)
 class _Moved:
-    """The node of a cluster that has our keys, by what another node said last; None before that."""
+    """The node of a cluster that has our keys, as another node said last; None before that."""
 
     to: ConnectionPool | None = None
 
@@ -31,7 +31,7 @@ _moved = _Moved()
 def connect() -> Any:  # noqa: ANN401  redis-py's connections are not typed
     """Return a new connection. Raises redis.RedisError.
 
-    In a cluster that is to any node at first, which says where our keys are: MOVED, see `move`.
+    In a cluster, the first one is to any node, which says where our keys are: MOVED, see `move`.
     """
     moved, _moved.to = _moved.to, None
     if moved:
@@ -64,7 +64,7 @@ def forget() -> None:
 
 
 def pools(url: str, connect_within_s: float | None = None, answer_within_s: float | None = None) -> list[Any]:
-    """Return what knows how to connect to the server that the URL names; to each node of a cluster that it names.
+    """Return a pool that can connect to the server that the URL names; for a cluster, one for each node that it names.
 
     Time-outs are those of web code unless others are given.
     """
@@ -73,7 +73,7 @@ def pools(url: str, connect_within_s: float | None = None, answer_within_s: floa
         "socket_timeout": answer_within_s or ANSWER_TIMEOUT_S,
         "retry": Retry(NoBackoff(), 0),
         "decode_responses": True,
-        "encoding_errors": "surrogateescape",  # what is not UTF-8 is somebody else's, and has to be read all the same
+        "encoding_errors": "surrogateescape",  # a text that is not UTF-8 is not ours, but has to be read all the same
     }
     kind = redis_urls.kind_of(url)
     if not kind:
@@ -85,7 +85,7 @@ def pools(url: str, connect_within_s: float | None = None, answer_within_s: floa
 
 
 def _of_sentinels(servers: redis_urls.RedisServers, options: dict[str, Any]) -> ConnectionPool:
-    """Return what connects to the server that the first Sentinel which answers names as the primary."""
+    """Return a pool that connects to the server that the first Sentinel which answers names as the primary."""
     of_redis: dict[str, Any] = {**_parsed(servers.url_of("redis", 0)), **options}
     for name in ("host", "port", "connection_class"):
         of_redis.pop(name, None)
@@ -108,5 +108,5 @@ def _connected(pool: ConnectionPool) -> Any:  # noqa: ANN401  as above
 
 @cache
 def _pools() -> list[ConnectionPool]:
-    """Return what connects to the servers of the settings. They keep no connection."""
+    """Return pools that connect to the servers of the settings. They keep no connection."""
     return pools(settings.WEIR_REDIS_URL.get_secret_value())

@@ -1,4 +1,4 @@
-"""What names a run of the server, from one start to the next."""
+"""The name of a run of the server, from one start to the next."""
 
 from uuid import uuid4
 
@@ -10,10 +10,10 @@ MARKER = "script:"
 
 
 def server_run(link: RedisLink, known: str) -> str:
-    """Return the name of the server's run; `known` is the last that was returned.
+    """Return the name of the server's run; `known` is the last name that was returned.
 
-    That is its run_id, in INFO. Where this is refused (`-@dangerous`), it is that of a script that only this run of the
-    server has: scripts are not persisted, nor replicated, by Valkey, and Redis from 7.0 on.
+    The name is the run_id in INFO. If INFO is refused (`-@dangerous`), it is the name of a script that only this run of
+    the server has: Valkey, and Redis from 7.0 on, neither persist nor replicate scripts.
     """
     try:
         told: str = link.call("INFO", "server")

@@ -1,6 +1,6 @@
-"""For the tests of a project that uses Weir: nothing is sent, nobody is asked, nothing is waited for.
+"""For the tests of a project that uses Weir: nothing is sent, no site, broker or Redis is asked, no slot is waited for.
 
-By Django's `TestCase` and `TransactionTestCase`, as context managers:
+In Django's `TestCase` and `TransactionTestCase`, as context managers:
 
     class OrderTest(TestCase):
         def setUp(self) -> None:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CapturedFetches", "Runner", "captured_fetches", "sent_emails", "throttled_hosts", "without_servers"]
 
-# Imported when they are used: pytest loads the plugin before Django is set up, and where nobody uses Weir.
+# Imported when they are used: pytest loads the plugin before Django is set up, and in projects that do not use Weir.
 _MODULES: Final = {
     "CapturedFetches": "fetches",
     "Runner": "runner",

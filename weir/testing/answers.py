@@ -1,4 +1,4 @@
-"""Has a fetch end as a fetcher would have it: it gets a slot, is claimed, and what came is judged and stored.
+"""Ends a fetch as a fetcher does: the fetch gets a slot and is claimed, and what came is judged and stored.
 
 There is no dispatch and no waiting: the slot begins now, and takes none of the site's time.
 """
@@ -18,11 +18,11 @@ from weir.workers.fetches.fetcher.results.writer import outcome_of
 from weir.workers.fetches.jobs import Event, Job
 from weir.workers.fetches.models import Fetch, FetchState
 
-_HELD_FOR = timedelta(hours=1)  # also by a test that stands in a debugger
+_HELD_FOR = timedelta(hours=1)  # long enough for a test that is stopped in a debugger
 
 
 def end(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
-    """Have the attempt at this fetch end in the event; returns the fetch as it is then.
+    """End the attempt at this fetch with the event; returns the fetch as it is then.
 
     Raises ValueError for a fetch that has ended, and TransactionManagementError inside a transaction of the test's own.
     """

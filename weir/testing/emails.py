@@ -1,4 +1,4 @@
-"""sent_emails: what a commit has a mailer send goes into Django's `mail.outbox`."""
+"""sent_emails: what a mailer would send after a commit goes into Django's `mail.outbox`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ from weir.workers.mail.transports.relays import Relay
 
 @contextmanager
 def sent_emails() -> Iterator[list[EmailMessage]]:
-    """Have a commit send the e-mails that are due into `django.core.mail.outbox`, which is yielded.
+    """Send e-mails that are due into `django.core.mail.outbox` when a transaction commits; yields that list.
 
     They are claimed, rendered and recorded as by a mailer, whatever relay the settings name, in this thread and on its
-    connection: so their rows are `sent` at once, also in a TestCase, where `captureOnCommitCallbacks(execute=True)`
+    connection. So their rows are `sent` immediately, even in a TestCase, where `captureOnCommitCallbacks(execute=True)`
     stands for a commit. What is suppressed, paused or not due is not sent. Implies `without_servers`.
     """
     if not hasattr(mail, "outbox"):  # Django's test runner makes it

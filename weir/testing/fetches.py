@@ -38,14 +38,14 @@ class CapturedFetches(Sequence[Fetch]):
         *,
         headers: Headers = (),
     ) -> Fetch:
-        """Have the site answer this fetch, or the first unfinished one of this URL; returns the fetch as it is then.
+        """Answer this fetch as its site, or the first unfinished one of this URL; returns the fetch as it is then.
 
         It is judged and stored as by a fetcher, and the task of `on_done` is called before this returns. So an answer
-        is one attempt: at a 5xx or a 429 the fetch is queued again while it has attempts left; at a redirect it is
-        queued for the place that Location names, and is answered again by its first URL. `body` is sent as it is, a str
-        in UTF-8, and a dict or list as JSON; robots.txt is not asked.
+        is one attempt: after a 5xx or a 429 the fetch is queued again while it has attempts left; after a redirect it
+        is queued for the place that Location names, and is answered again by its first URL. `body` is sent as it is, a
+        str in UTF-8, and a dict or list as JSON; robots.txt is not asked for.
 
-        Raises LookupError where no such fetch was asked for, ValueError for one that has ended, and
+        Raises LookupError if no such fetch was asked for, ValueError for one that has ended, and
         TransactionManagementError inside a transaction of the test's own: a worker would not see the fetch.
         """
         pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -58,7 +58,7 @@ class CapturedFetches(Sequence[Fetch]):
         )
 
     def fail(self, fetch: Fetch | str, error: str = "no answer in time") -> Fetch:
-        """Have the fetch end `failed`, for this reason, whatever attempts it has left; all else as `answer`."""
+        """Let the fetch end `failed`, for this reason, whatever attempts it has left; all else as with `answer`."""
         return answers.end(
             self._found(fetch),
             lambda job: Failure(job=job, error=error, permanent=True, lateness_ms=0.0, elapsed_ms=0.0),
@@ -97,7 +97,7 @@ class CapturedFetches(Sequence[Fetch]):
 
 @contextmanager
 def captured_fetches() -> Iterator[CapturedFetches]:
-    """Have nothing fetched in the block; yields what is asked for, which the test may answer.
+    """Keep all fetches of the block from being sent; yields those that are asked for, which the test may answer.
 
     Implies `without_servers`.
     """

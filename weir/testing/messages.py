@@ -1,7 +1,7 @@
 """What becomes of messages in a test: those to Weir's own workers are dropped, and users' tasks are run.
 
-A task is run as by a worker: in this process, at once, and what it leaves to `on_commit` is done at its end. In a
-`TestCase` nothing is committed, so its callbacks would otherwise never be called.
+A task is run as by a worker, but in this process, and immediately. What it leaves to `on_commit` is done at its end: in
+a `TestCase` nothing is committed, so its callbacks would otherwise never be called.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from django.test import TestCase
 from weir.postgres import own_commits
 from weir.workers import publish, task_names
 
-_deliverers: list[Callable[[], None]] = []  # the last one is called where a mailer would be woken
+_deliverers: list[Callable[[], None]] = []  # the last one is called when a mailer would be woken
 
 
 def taken() -> AbstractContextManager[None]:
@@ -23,7 +23,7 @@ def taken() -> AbstractContextManager[None]:
 
 @contextmanager
 def emails_delivered_by(deliver: Callable[[], None]) -> Iterator[None]:
-    """Have this called, in the block, where a mailer would be woken."""
+    """Call this, in the block, when a mailer would be woken."""
     _deliverers.append(deliver)
     try:
         yield
@@ -41,7 +41,7 @@ def _take(task_name: str, arguments: Sequence[object], options: Mapping[str, obj
 
 @contextmanager
 def _committed_at_its_end() -> Iterator[None]:
-    """Call, at the end of the block, what it leaves to `on_commit`; a caller's own transaction does so itself."""
+    """Call, at the end of the block, what it leaves to `on_commit`, unless a caller's transaction will do so."""
     if own_commits.is_in_transaction():
         yield
         return
@@ -49,4 +49,4 @@ def _committed_at_its_end() -> Iterator[None]:
     before = len(callbacks)
     with TestCase.captureOnCommitCallbacks(execute=True):
         yield
-    del callbacks[before:]  # a block of the test's own would call them a second time
+    del callbacks[before:]  # else `captureOnCommitCallbacks` of the test's own would call them a second time

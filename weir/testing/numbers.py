@@ -1,4 +1,4 @@
-"""Unread numbers without Redis: as where it has lost its memory, so that each number is that of the rows."""
+"""Unread numbers without Redis: as after Redis has lost its memory, each number is counted from the rows."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from weir.redis_link import calls
 from weir.redis_link.calls import RedisLink, RedisUnreachable, Script
 
-# What the scripts answer of which nobody waits for a value: the delta is taken, and nobody knows more than we.
+# The scripts that are answered with 0: the delta is taken, and no process knows more than this one.
 _TAKEN: Final = frozenset({"add", "bump", "mark"})
 _UNKNOWN: Final = frozenset({"peek"})
 
@@ -33,5 +33,5 @@ class _Forgetful(RedisLink):
 
 
 def without_redis() -> AbstractContextManager[None]:
-    """Have no Redis asked while the block lasts."""
+    """Keep this process from asking Redis while the block lasts."""
     return calls.answered_by(_Forgetful(None))

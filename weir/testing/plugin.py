@@ -1,6 +1,6 @@
 """The pytest plugin `weir`: what `weir.testing` has, as fixtures.
 
-It imports nothing of Weir's, nor of Django, before a test runs in a project that has Weir's apps installed; in others
+It imports nothing of Weir or Django before a test runs in a project that has Weir's apps installed; in other projects
 it does nothing. `-p no:weir` leaves it out.
 """
 
@@ -21,13 +21,13 @@ MARK = "weir_servers"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the mark."""
+    """Tell pytest about the mark."""
     config.addinivalue_line("markers", f"{MARK}: Weir asks the broker and the Redis of the settings in this test")
 
 
 @pytest.fixture(autouse=True)
 def _weir_without_servers(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have Weir ask neither a broker nor Redis, and wait for no slot, but in tests that are marked `weir_servers`."""
+    """Keep Weir from asking a broker or Redis, and from waiting for slots, except in tests marked `weir_servers`."""
     if request.node.get_closest_marker(MARK) or not _is_used():
         yield
         return
@@ -44,7 +44,7 @@ def captured_fetches(db: None) -> Iterator["CapturedFetches"]:  # noqa: ARG001  
 
 @pytest.fixture
 def sent_emails(db: None) -> Iterator[list["EmailMessage"]]:  # noqa: ARG001  as above
-    """Return `django.core.mail.outbox`, into which a commit has the e-mails that are due sent."""
+    """Return `django.core.mail.outbox`, into which e-mails that are due are sent when a transaction commits."""
     with testing.sent_emails() as outbox:
         yield outbox
 
@@ -57,7 +57,7 @@ def throttled_hosts(db: None) -> Iterator[list[str]]:  # noqa: ARG001  as above
 
 
 def _is_used() -> bool:
-    """Tell whether Django is set up, in this project, with an app of Weir's."""
+    """Return whether Django is set up, in this project, with an app of Weir's."""
     django: Any = sys.modules.get("django.apps")
     return bool(django and django.apps.ready) and any(
         config.name.partition(".")[0] == "weir" for config in django.apps.get_app_configs()

@@ -1,4 +1,4 @@
-"""What runs tests in parallel processes, each with a copy of the database: `manage.py test --parallel`."""
+"""Runs tests in parallel processes, each with a copy of the database: `manage.py test --parallel`."""
 
 from typing import Any, cast
 
@@ -11,9 +11,9 @@ from weir.testing.servers import without_servers
 
 
 class Runner(DiscoverRunner):
-    """Django's, whose `--parallel` copies the database for each process.
+    """Django's runner, whose `--parallel` copies the database for each process.
 
-    Weir grants nothing in a copy, as others may go on with what it is a copy of: here nobody does.
+    Weir grants nothing in a copy, because other processes may go on with the original: in tests none does.
     """
 
     def setup_databases(self, **options: Any) -> Any:  # noqa: ANN401  Django's signature
@@ -25,7 +25,7 @@ class Runner(DiscoverRunner):
         return made
 
     def run_checks(self, databases: Any) -> None:  # noqa: ANN401  as above
-        """Leave no connection open: processes that are forked would all speak on those of a pool."""
+        """Leave no connection open: forked processes would all use the same connections of a pool."""
         super().run_checks(databases)
         connection.close()
         cast("Any", connection).close_pool()

@@ -9,7 +9,7 @@ from django.apps import apps
 
 from weir.testing import messages
 
-# What stands in for what an app asks. The tables of one that is not installed cannot be imported.
+# What stands in for the servers that each app asks. The tables of an app that is not installed cannot be imported.
 _STAND_INS: Final = {
     "weir.ratelimit": ("weir.testing.throttling", "throttled_hosts"),
     "weir.notifications": ("weir.testing.numbers", "without_redis"),
@@ -18,10 +18,10 @@ _STAND_INS: Final = {
 
 @contextmanager
 def without_servers() -> Iterator[None]:
-    """Have this process ask neither a broker nor Redis while the block lasts, and wait for no slot.
+    """Keep this process from asking a broker or Redis while the block lasts, and from waiting for slots.
 
-    A message to Weir's own workers is dropped. A task that `on_done` names is run at once: what it raises, the test
-    gets to see. Unread numbers are those of the rows. `throttle` does not wait (`throttled_hosts`).
+    A message to Weir's own workers is dropped. A task that `on_done` names is run immediately, and the test sees what
+    it raises. Unread numbers are counted from the rows. `throttle` does not wait (`throttled_hosts`).
     """
     with ExitStack() as stack:
         stack.enter_context(messages.taken())

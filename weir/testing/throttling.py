@@ -13,11 +13,11 @@ from weir.ratelimit.throttle import waited_by
 
 @contextmanager
 def throttled_hosts() -> Iterator[list[str]]:
-    """Have `throttle`, `athrottle` and throttled tasks wait for nothing in the block; yields the hosts that they name.
+    """Let `throttle`, `athrottle` and throttled tasks go on without waiting; yields the hosts that they name.
 
-    No slot is reserved: the rate of a site counts for nothing, and the slot's id is 0. What code gets to see is as
-    before: TransactionManagementError in a transaction, and SlotTooFar where the site is paused, or backed off, for
-    longer than `max_wait`.
+    No slot is reserved: the rate of a site has no effect, and the slot's id is 0. Code sees the same errors as before:
+    TransactionManagementError in a transaction, and SlotTooFar if the site is paused, or backed off, for longer than
+    `max_wait`.
     """
     hosts: list[str] = []
     with waited_by(partial(_Instant, hosts.append)):

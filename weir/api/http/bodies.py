@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON in UTF-8, of texts that PostgreSQL can store."""
+"""Bodies of requests: JSON in UTF-8, whose texts PostgreSQL can store."""
 
 import json
 from typing import Any, Final, NoReturn
@@ -15,7 +15,7 @@ UNSTORABLE: Final = "Texts must be Unicode, without NUL and without halves of su
 
 
 class StrictParser(Parser):
-    """Reads JSON as RFC 8259 has it: each name once, and no numbers that are none."""
+    """Reads JSON as RFC 8259 defines it: each name once, no NaN, and no infinite numbers."""
 
     def parse_body(self, request: HttpRequest) -> Any:  # noqa: ANN401  ninja's signature
         """Return what the body says. Raises Problem."""
@@ -32,7 +32,7 @@ class StrictParser(Parser):
 
 
 def refuse_unstorable(value: object) -> None:
-    """Raise Problem where a text in the value cannot be stored; RecursionError where it is nested too deeply."""
+    """Raise Problem if a text in the value cannot be stored, and RecursionError if the value is nested too deeply."""
     match value:
         case str():
             if not is_text(value):
@@ -47,7 +47,7 @@ def refuse_unstorable(value: object) -> None:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    if len(pairs) > MOST_NAMES:  # each that is not known would become an entry of the answer
+    if len(pairs) > MOST_NAMES:  # each unknown name would become an entry of the answer
         raise Problem(INVALID, f"An object has more than {MOST_NAMES} names.")
     found = dict(pairs)
     if len(found) < len(pairs):

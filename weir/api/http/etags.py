@@ -1,4 +1,4 @@
-"""ETags: who changes something says which version they have seen, so that no change is lost."""
+"""ETags: a program that changes something names the version that it has seen, so that no change is lost."""
 
 import re
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ def etag(state: Mapping[str, object]) -> str:
 
 
 def require(if_match: str, state: Mapping[str, object] | None) -> str | None:
-    """Return the version that is to be changed, which the change itself compares once more, under its lock.
+    """Return the version that is to be changed. The change itself compares it once more, under its lock.
 
-    None where any will do: `If-Match: *`. What is not there (`state` is None) needs no header, and must not be there
-    when it is created. Raises Problem: 428 without the header, 412 where another version is there.
+    None if any version may be changed: `If-Match: *`. Something that does not exist (`state` is None) needs no header,
+    and must not exist when it is created. Raises Problem: 428 without the header, 412 if the version is another one.
     """
     current = version(state)
     if not if_match:

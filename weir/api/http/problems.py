@@ -16,17 +16,17 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """What a program can tell problems apart by, and what it means."""
+    """A kind of problem: how a program recognises it, and what it means."""
 
     name: str
     status: int
     title: str
     meaning: str  # with what to do next
-    retry_after_s: int = 0  # what Retry-After says, unless the problem knows better; 0: waiting helps nobody
+    retry_after_s: int = 0  # the value of Retry-After, unless the problem has another; 0: waiting does not help
 
     @property
     def type(self) -> str:
-        """Return the path of its page, where the project has included the API."""
+        """Return the path of its page, below the place where the project includes the API."""
         return reverse("weir_api:problem", args=[self.name])
 
 
@@ -135,7 +135,7 @@ class Problem(Exception):
         return json.dumps({**shown, **({"errors": list(self.errors)} if self.errors else {})}).encode()
 
     def response(self) -> HttpResponse:
-        """Return the answer that says so."""
+        """Return the answer to the refused request."""
         headers = {"Retry-After": str(self.kind.retry_after_s)} if self.kind.retry_after_s else {}
         headers |= self.headers
         return HttpResponse(self.body(), status=self.kind.status, content_type=MEDIA_TYPE, headers=headers)

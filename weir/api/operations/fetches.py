@@ -156,7 +156,7 @@ def cancel_fetch(request: HttpRequest, fetch_id: Id) -> HttpResponse:
 
 
 def filters_of(query: FetchQuery) -> fetch_filters.Filters:
-    """Return what is meant. Raises Problem."""
+    """Return the filters that the query names. Raises Problem."""
     texts = {name: _texts(getattr(query, name)) for name in fetch_filters.NAMES}
     with refused(INVALID, ValueError, InvalidSiteName, UnknownSite):
         return fetch_filters.read(texts, timezone.now())
@@ -175,13 +175,13 @@ def _accepted(fetch: Fetch) -> AcceptedFetch:
 
 
 def _pairs(stored: object) -> list[tuple[str, str]]:
-    """Return the first headers, as far as they are what fetchers store."""
+    """Return the first headers, but only pairs of texts, which are what fetchers store."""
     pairs = islice(stored, MOST_HEADERS) if isinstance(stored, list) else ()
     return [(pair[0], pair[1]) for pair in pairs if isinstance(pair, list) and [*map(type, pair)] == [str, str]]
 
 
 def _retry_after_s(row: FetchOnItsWay) -> int:
-    """Return in how many seconds it may have ended: when a new request of its site would start, by the forecast."""
+    """Return in how many seconds to ask again: at its slot or, without one, when it may start by the forecast."""
     if row.slot_at is not None:
         wait_s = (row.slot_at - row.now).total_seconds()
     else:

@@ -1,4 +1,4 @@
-"""Looks: what a program asks for is bounded in time, as what a page shows is."""
+"""Looks: what a program reads is bounded in time, like what a page shows."""
 
 import math
 from collections.abc import Callable
@@ -11,17 +11,17 @@ T = TypeVar("T")
 
 
 def looked(ask: Callable[[], T]) -> T:
-    """Return what `ask` finds, which reads only. Raises Problem where PostgreSQL takes longer than a second."""
+    """Return what `ask` returns, which only reads. Raises Problem if PostgreSQL takes longer than a second."""
     return seen(look(ask))
 
 
 def seen(of: SeenOverview[T]) -> T:
-    """Return the value of a look. Raises Problem where there is none."""
+    """Return the value of a look. Raises Problem if there is none."""
     if of.value is None:
         raise Problem(UNAVAILABLE, of.failure)
     return of.value
 
 
 def finite(seconds: float) -> float | None:
-    """Return the seconds, or None where they are infinite, which JSON does not have."""
+    """Return the seconds, or None if they are infinite: JSON has no infinite numbers."""
     return None if math.isinf(seconds) else seconds

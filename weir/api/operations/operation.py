@@ -1,4 +1,4 @@
-"""Operation: one way in. Each says which scope it takes, what it answers, and how it may be refused.
+"""An operation of the API: it declares which scope it requires, what it answers, and how it may be refused.
 
 @operation(router, "GET", "/fetches/{fetch_id}", scope=scopes.SEE_FETCHES, answers={200: FetchDetails})
 def get_fetch(request: HttpRequest, fetch_id: Id) -> FetchDetails: ...
@@ -21,7 +21,7 @@ from weir.api.models import LONGEST_KEY
 from weir.workers.audit import acting
 
 View = TypeVar("View", bound=Callable[..., Any])
-# The values that views have for headers: `if_match: str = IF_MATCH`.
+# The defaults by which views declare headers: `if_match: str = IF_MATCH`.
 IF_MATCH: Final[Any] = Header("", alias="If-Match", max_length=200, description="the ETag of what is to be changed")
 IDEMPOTENCY_KEY: Final[Any] = Header(
     "",
@@ -52,10 +52,10 @@ def operation(
     refusals: Iterable[ProblemKind] = (),
     media_type: str = "",
 ) -> Callable[[View], View]:
-    """Have the view answer this method of this path, for tokens with the scope.
+    """Register the view for this method of this path, and for tokens with the scope.
 
-    `answers` has the schema of each status; `refusals` are the problems that only this operation has, beside ALWAYS.
-    `media_type` is that of a 200 that is no JSON.
+    `answers` has the schema of each status; `refusals` are the problems that this operation has in addition to ALWAYS.
+    `media_type` is the type of a 200 that is not JSON.
     """
 
     def register(view: View) -> View:
@@ -84,17 +84,17 @@ def operation(
 
 @contextmanager
 def refused(kind: ProblemKind, *errors: type[Exception]) -> Iterator[None]:
-    """Refuse the request with this problem where the block raises one of the errors, whose text says why."""
+    """Refuse the request with this problem if the block raises one of the errors, whose text says why."""
     try:
         yield
-    except acting.ActRefused:  # which each is a problem of its own
+    except acting.ActRefused:  # each of these has a problem of its own
         raise
     except errors as error:
         raise Problem(kind, str(error)) from error
 
 
 def _checked(view: View, names: Collection[str]) -> View:
-    """Return the view with a check of what ninja does not judge: names in the query, and texts in the URL."""
+    """Return the view with a check of what ninja does not check: names in the query, and texts in the URL."""
 
     @wraps(view)
     def checked(request: HttpRequest, **values: Any) -> Any:  # noqa: ANN401  what the view returns
@@ -108,7 +108,7 @@ def _checked(view: View, names: Collection[str]) -> View:
 
 
 def _refused(kinds: Iterable[ProblemKind]) -> dict[int, Any]:
-    """Return the OpenAPI document's answers of these problems."""
+    """Return the answers with these problems, for the OpenAPI document."""
     by_status: dict[int, list[ProblemKind]] = {}
     for kind in kinds:
         by_status.setdefault(kind.status, []).append(kind)

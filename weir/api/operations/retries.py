@@ -1,4 +1,4 @@
-"""Retries of failed fetches: counted first, and then done, unless there have come to be more."""
+"""Retries of failed fetches: first counted, and then done, unless there are more by then."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def retry_fetches(request: HttpRequest, wanted: Retry) -> Retried:
 
 
 def _meant(wanted: RetryFilter) -> tuple[dict[str, Any], QuerySet[Fetch]]:
-    """Return the filter in words, and the fetches that it names. Raises Problem for one that names all there are."""
+    """Return the filter in words, and the fetches that it names. Raises Problem for a filter that names all fetches."""
     given = {name: value for name, value in wanted.model_dump().items() if value not in ("", None)}
     if not given:
         raise Problem(INVALID, "`filter` must say which fetches are meant.")

@@ -1,4 +1,4 @@
-"""What the values of requests and answers are made of: strict, so that a mistake is refused and not guessed at."""
+"""The types of the values in requests and answers: strict, so that a mistake is refused and not guessed at."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -24,7 +24,7 @@ LONGEST_HOST: Final = 300
 
 
 class Body(BaseModel):
-    """What a request says: nothing beside the fields that there are."""
+    """What a request says: nothing but the declared fields."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
--- Answers that are not kept any longer, the oldest first.
+-- Delete answers that are not kept any longer, the oldest first. Returns how many.
 WITH old AS MATERIALIZED (
     SELECT id
     FROM weir_api_keptanswer

@@ -1,4 +1,4 @@
-"""What operators do with tokens, each with an entry in the audit trail. Raises acting.Refused where they may not."""
+"""What operators do with tokens, each with an entry in the audit trail. Raises acting.ActRefused if they may not."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -32,7 +32,7 @@ class UnknownToken(LookupError):
 
 
 class Created(NamedTuple):
-    """A new token, and its secret, which is not to be had again."""
+    """A new token, and its secret, which cannot be read again."""
 
     token: Token
     secret: str
@@ -48,10 +48,10 @@ def create(
     burst: int = DEFAULT_BURST,
     why: str = "",
 ) -> Created:
-    """Create a token that expires after `life`, and the site whose rate its requests have.
+    """Create a token that expires after `life`, and the site that gives its requests their rate.
 
-    The actor must have all that the token may. Commits by itself. Raises ValueError for a name that is taken, for an
-    unknown scope, a life beyond 366 days, and for what is no rate.
+    The actor must have every permission that the token gets. Commits by itself. Raises ValueError for a name that is
+    taken, an unknown scope, a life beyond 366 days, and a text that is not a rate.
     """
     CREATE.allow(actor, why)
     wanted = known.checked(scopes)
@@ -72,12 +72,12 @@ def create(
             CREATE.record(actor, token.name, why, before=None, after=_shown(token))
     except IntegrityError as error:
         raise ValueError(f"There is a token {token.name!r} already, or was: names are not given again.") from error
-    site_settings.set_rate(token.site, rate, burst=burst)  # a token without one was never shown to anybody
+    site_settings.set_rate(token.site, rate, burst=burst)  # if this fails, the secret is never shown
     return Created(token, secret)
 
 
 def revoke(actor: Actor, name: str, *, why: str = "") -> bool:
-    """Have a token open nothing any more, from the next request on; False if it was revoked. Raises UnknownToken."""
+    """Revoke a token, from its next request on; returns False if it was revoked before. Raises UnknownToken."""
     REVOKE.allow(actor, why)
     with transaction.atomic():
         token = Token.objects.select_for_update().filter(name=name).first()
@@ -94,7 +94,7 @@ def revoke(actor: Actor, name: str, *, why: str = "") -> bool:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for what is no name of a token."""
+    """Raise ValueError for a text that cannot be the name of a token."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not is_text(name) or not name.isprintable():
         raise ValueError(f"A token needs a name of 1 to {LONGEST_NAME} characters that can be printed.")

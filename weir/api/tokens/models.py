@@ -8,12 +8,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 LONGEST_NAME: Final = 100
-SITE_PREFIX: Final = "token~"  # which no host of a URL has
+SITE_PREFIX: Final = "token~"  # no host of a URL begins so
 HASH_LENGTH: Final = 64  # hexadecimal digits of SHA-256
 
 
 class Token(models.Model):
-    """A program's way in, with what it may do there. Of the secret itself only the hash is stored."""
+    """A program's access to the API, with what it may do there. Of the secret, only the hash is stored."""
 
     name = models.CharField(max_length=LONGEST_NAME, unique=True, help_text="as the audit trail names the program")
     secret_hash = models.CharField(max_length=HASH_LENGTH, unique=True, editable=False)
@@ -33,5 +33,5 @@ class Token(models.Model):
 
     @property
     def site(self) -> str:
-        """The name of the site at whose rate its requests are taken."""
+        """The name of the site whose rate holds for its requests."""
         return f"{SITE_PREFIX}{self.pk}"

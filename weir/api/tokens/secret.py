@@ -1,12 +1,12 @@
-"""The secret of a token: made once, shown once, and known by its hash afterwards. Pure, but for chance."""
+"""The secret of a token: made once, shown once, and known by its hash afterwards. Pure, except for randomness."""
 
 import hashlib
 import re
 import secrets
 from typing import Final
 
-PREFIX: Final = "weir_"  # by which scanners for leaked secrets find it
-BYTES: Final = 32  # of chance: nobody guesses it, so a plain hash of it is as good as a slow one
+PREFIX: Final = "weir_"  # scanners for leaked secrets find it by this
+BYTES: Final = 32  # of randomness: it cannot be guessed, so a plain hash of it is as good as a slow one
 _SECRET: Final = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}", re.ASCII)
 
 
@@ -16,7 +16,7 @@ def new() -> str:
 
 
 def is_secret(text: str) -> bool:
-    """Tell whether the text can be a secret."""
+    """Return whether the text can be a secret."""
     return _SECRET.fullmatch(text) is not None
 
 

@@ -1,16 +1,16 @@
 """Routes of kinds: which relays the e-mails of a kind go by. Pure functions, which settings call, too.
 
-A route has a pattern of kinds: a kind (`password.reset`), all that begin so (`newsletter.*`), or all others (`*`). The
-longest pattern counts.
+A route has a pattern of kinds: one kind (`password.reset`), all kinds that begin so (`newsletter.*`), or all others
+(`*`). The longest pattern counts.
 
-No sentence quotes what is not known to be a pattern or a name: it may be a part of a URL, with a password.
+A sentence quotes only what is known to be a pattern or a name: another text may be a part of a URL, with a password.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 EXAMPLE = "newsletter.*=bulk; *=main, bulk"
-OTHERS = "*"  # the pattern of all kinds that no other one has
+OTHERS = "*"  # the pattern of all kinds that no other pattern covers
 
 _PATTERN = re.compile(r"\*|\w+(\.\w+)*(\.\*)?", re.ASCII)
 _RELAY = re.compile(r"(\w[\w-]*=)?(django:|resend:)?[\w.-]+(:[0-9]+)?|(\w[\w-]*=)?(resend:)?\[[0-9a-f:.]+\](:[0-9]+)?")
@@ -19,7 +19,7 @@ _LONGEST = 100  # characters of a pattern: kinds have no more
 
 
 def read(text: str) -> dict[str, list[str]]:
-    """Return the relays by pattern, in a text as the environment has it. Raises ValueError, with a clause."""
+    """Return the relays by pattern, from the text of an environment variable. Raises ValueError, with a clause."""
     routes: dict[str, list[str]] = {}
     for part in text.split(";"):
         if not part.strip():
@@ -36,7 +36,7 @@ def read(text: str) -> dict[str, list[str]]:
 
 
 def malformed(routes: Mapping[str, Sequence[str]]) -> str:
-    """Return what is wrong with routes, whatever relays there are, as a clause; empty where nothing is."""
+    """Return what is wrong with routes, whatever relays there are, as a clause; empty if nothing is."""
     for pattern, relays in routes.items():
         if not _PATTERN.fullmatch(pattern) or len(pattern) > _LONGEST:
             return "before a = there must be a kind, PREFIX.* or *"
@@ -52,7 +52,7 @@ def malformed(routes: Mapping[str, Sequence[str]]) -> str:
 
 
 def of_kind(kind: str, patterns: Iterable[str]) -> str:
-    """Return the pattern of these that counts for the kind; `*` where no other does. `claim.sql` says the same."""
+    """Return which of these patterns counts for the kind; `*` if no other does. `claim.sql` says the same."""
     fitting = [it for it in patterns if kind == it or (is_open(it) and kind.startswith(start(it)))]
     return max(fitting, key=lambda pattern: len(start(pattern)), default=OTHERS)
 
@@ -63,5 +63,5 @@ def start(pattern: str) -> str:
 
 
 def is_open(pattern: str) -> bool:
-    """Tell whether it is one for all kinds that begin so."""
+    """Return whether the pattern stands for all kinds that begin so."""
     return pattern.endswith(OTHERS)

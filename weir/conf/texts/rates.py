@@ -61,7 +61,7 @@ def format_rate(interval: timedelta) -> str:
 
 
 def rate_text(interval: timedelta, written: str = "") -> str:
-    """Return the rate as it was written, where that stands for this interval; else as `format_rate` spells it."""
+    """Return the rate as it was written, if that stands for this interval; else as `format_rate` spells it."""
     with suppress(InvalidRate):
         if parse_rate(written) == interval:
             return written
@@ -69,7 +69,7 @@ def rate_text(interval: timedelta, written: str = "") -> str:
 
 
 def spelled(text: str) -> str:
-    """Return what somebody wrote as a rate, in small letters and without blanks."""
+    """Return the text that a person wrote as a rate, in small letters and without blanks."""
     return "".join(text.lower().split())
 
 
@@ -86,10 +86,10 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _duration(text: str) -> timedelta | None:
-    """Return the duration, or one that is as much too long; None for what is none."""
+    """Return the duration, or None if the text is not one; for a text beyond the limit, one that is also beyond it."""
     if match := _DURATION.fullmatch(text.lower()):
         return int(match["periods"]) * _UNITS_US.get(match["unit"], 0) * MICROSECOND or None
     with suppress(ValueError):
-        if 0 < (length_s := float(text)) < math.inf:  # which NaN is not
+        if 0 < (length_s := float(text)) < math.inf:  # false for NaN
             return timedelta(seconds=min(length_s, 2 * SLOWEST.total_seconds())) or None
     return None

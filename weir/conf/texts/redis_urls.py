@@ -1,10 +1,10 @@
-"""REDIS_URL where it names several servers: Sentinels, which know the primary, or nodes of a cluster.
+"""REDIS_URL if it names several servers: Sentinels, which know the primary, or nodes of a cluster.
 
     redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/0
     redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT
 
-`rediss+...` is TLS, to all of them. The password is the one of Redis; those of the Sentinels are parameters:
-`?sentinel_username=` and `?sentinel_password=`.
+`rediss+...` is TLS, to all of them. The user and the password are those of Redis; those of the Sentinels are
+parameters: `?sentinel_username=` and `?sentinel_password=`.
 """
 
 import re
@@ -45,7 +45,7 @@ class RedisServers(NamedTuple):
 
 
 def kind_of(url: str) -> str:
-    """Return SENTINEL, CLUSTER, or nothing, where the URL names one server."""
+    """Return SENTINEL or CLUSTER; "" if the URL names one server."""
     scheme = url.partition("://")[0]
     return scheme.partition("+")[2] if scheme in SCHEMES else ""
 
@@ -53,7 +53,7 @@ def kind_of(url: str) -> str:
 def split(url: str) -> SplitResult:
     """Return the parts of a URL that may name several hosts, as urlsplit does.
 
-    Newer Pythons refuse `a.example,[::1]:5432`, as no host. Raises ValueError for what is wrong elsewhere.
+    Newer Pythons refuse `a.example,[::1]:5432`, because it is not a host. Raises ValueError for a mistake elsewhere.
     """
     scheme, separator, rest = url.partition("://")
     end = min((rest.find(sign) for sign in "/?#" if sign in rest), default=len(rest))
@@ -61,12 +61,12 @@ def split(url: str) -> SplitResult:
 
 
 def parse(url: str) -> RedisServers:
-    """Return what such a URL names. Raises ValueError, which says what is wrong without a word of the URL."""
+    """Return what such a URL names. Raises ValueError, which says what is wrong without quoting the URL."""
     kind, parts = kind_of(url), split(url)
     login, at, hosts = parts.netloc.rpartition("@")
     if at and ":" not in login:
         raise ValueError("its password must stand behind a colon")
-    if "@" in parts.path:  # the / stands in a password, and the host is the rest of that
+    if "@" in parts.path:  # the / belongs to the password, and what was read as hosts is a part of it
         raise ValueError(_UNREADABLE)
     service, database = _path(kind, parts)
     query = dict(parse_qsl(parts.query))
@@ -84,7 +84,7 @@ def parse(url: str) -> RedisServers:
 
 
 def fault(url: str) -> str:
-    """Return what is wrong with the URL of one server or several, without a word of it; empty where nothing is."""
+    """Return what is wrong with the URL of one server or several, without quoting it; empty if nothing is."""
     try:
         if kind_of(url):
             parse(url)
@@ -95,7 +95,7 @@ def fault(url: str) -> str:
         return str(error) if kind_of(url) else _UNREADABLE_ONE
     if parts.scheme not in _ONE or "://" not in url:
         return "it must begin with redis://"
-    if parts.username and parts.password is None:  # what stands there is a password, and would be shown
+    if parts.username and parts.password is None:  # the text there is a password, and would be shown as a user name
         return "its password must stand behind a colon"
     if parts.scheme != "unix" and not parts.path.strip("/").isdecimal() and parts.path.strip("/"):
         return "what follows the last / must be a number"
@@ -103,7 +103,7 @@ def fault(url: str) -> str:
 
 
 def is_one(url: str) -> bool:
-    """Tell whether the URL names one server of Redis, as redis-py and Kombu both write it."""
+    """Return whether the URL names one server of Redis, as redis-py and Kombu both write it."""
     return url.partition("://")[0] in _ONE - {"unix"} and ";" not in url and not fault(url)
 
 

@@ -1,9 +1,9 @@
 """The URLs of relays: what each names, and what is wrong with one. Pure functions, which settings call, too.
 
-A URL may have a name of the project's own before it, so that two accounts at one host can be told apart:
+A URL may have a name before it that the project has chosen, so that two accounts at one host can be told apart:
 `bulk=smtp://HOST:25`.
 
-No sentence quotes anything of a URL, because a URL that cannot be taken apart may show a password anywhere.
+No sentence quotes any part of a URL, because a URL that cannot be taken apart may show a password anywhere.
 """
 
 import re
@@ -19,7 +19,7 @@ EXAMPLES = (
     "smtp://HOST:25, smtp+starttls://USER:PASSWORD@HOST:587, smtps://USER:PASSWORD@HOST:465, "
     "resend://KEY@api.resend.com or django://dotted.path.EmailBackend"
 )
-PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465, "resend": 443, "resend+http": 80}  # where a URL names none
+PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465, "resend": 443, "resend+http": 80}  # if a URL names none
 SMTP, RESEND, DJANGO = "smtp", "resend", "django"
 
 _ESCAPE = (
@@ -34,7 +34,7 @@ _LAST_PORT = 65_535
 
 
 class InvalidRelay(ValueError):
-    """A URL names no relay; the message is a clause that says why, without anything of the URL."""
+    """A URL names no relay; the message is a clause that says why, without quoting the URL."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +59,7 @@ def split(text: str) -> list[str]:
 
 def fault(urls: Iterable[str]) -> str | None:
     """Return the sentence about the first URL that names no relay, and the remedy; None if there is none."""
-    names: set[str] = set()  # also those of the project's own alone, by which a route names relays
+    names: set[str] = set()  # by which routes name relays: the project's own name alone, if there is one
     for number, url in enumerate(urls, 1):
         try:
             found = parse(url)
@@ -87,12 +87,12 @@ def parse(url: str) -> RelayURL:
 
 
 def own_name(name: str) -> str:
-    """Return the project's own part of a relay's name, or all of it, where there is none."""
+    """Return the project's own part of a relay's name, or all of it if there is no such part."""
     return name.partition("=")[0]
 
 
 def _without_own_name(url: str) -> tuple[str | None, str]:
-    """Return the name of the project's own, if there is one, and the URL behind it; a password may have a =, too."""
+    """Return the project's own name, if there is one, and the URL behind it; a = in a password is not taken for it."""
     before, separator, rest = url.partition("://")
     own, equals, scheme = before.partition("=")
     return (own, scheme + separator + rest) if equals else (None, url)
@@ -184,7 +184,7 @@ def _resend(scheme: str, host: str, port: int, key: str, password: str) -> Relay
 
 
 def bracketed(host: str) -> str:
-    """Return the host as it stands before a port."""
+    """Return the host as it is written before a port."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -1,10 +1,11 @@
-"""One scrape: all parts, each by itself, so that one that fails or hangs takes no other with it.
+"""One scrape: each part is read by itself, so that a part that fails or hangs does not affect the others.
 
-1. The database is reached once. Where it is away, its parts fail at once.
+1. The database is reached once. If it is away, its parts fail immediately.
 2. Each part reads in a transaction of its own, whose statements PostgreSQL ends after STATEMENT_S.
-3. What fails is left out, and told by `weir_scrape_errors{part=}`. So is what has not begun after BUDGET_S.
+3. A part that fails is left out, and `weir_scrape_errors{part=}` shows it. So is one that has not begun after BUDGET_S.
 
-One thread of a process asks at a time; what it got is given to all others for FRESH_S, and while the next one asks.
+One thread of a process asks at a time. All others get its scrape for FRESH_S, and for up to HOLDS_S while the next
+thread asks.
 """
 
 import threading
@@ -27,8 +28,8 @@ from weir.workers import broker_link
 
 log = get_logger(__name__)
 
-FRESH_S: Final = 5.0  # for so long a scrape is given again
-HOLDS_S: Final = 15.0  # for so long while another request asks
+FRESH_S: Final = 5.0  # a scrape is given again for so long
+HOLDS_S: Final = 15.0  # and for so long while another request asks
 STATEMENT_S: Final = 1.0  # after which PostgreSQL ends a statement
 BUDGET_S: Final = 5.0  # after which no other part begins: Prometheus gives up after ten seconds
 DATABASE_ERRORS: Final = (DatabaseError, InterfaceError)
@@ -97,7 +98,7 @@ class Scraper:
 
 
 def scrape() -> Scrape:
-    """Read all parts now. Raises nothing that a server which is away causes."""
+    """Read all parts now. Raises nothing if a server is away."""
     families: list[Metric] = [build.family()]
     errors: dict[str, float] = {}
     is_reachable = _is_reachable()
@@ -122,7 +123,7 @@ def _is_reachable() -> bool:
 
 
 def _read(part: ScrapedPart) -> list[Metric] | None:
-    """Return the families of a part; None where it cannot be read."""
+    """Return the families of a part; None if it cannot be read."""
     try:
         if not part.of_database:
             return list(part.ask())

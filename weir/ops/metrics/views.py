@@ -1,8 +1,8 @@
 """GET /metrics: the numbers of all rooms, in Prometheus' text format or in OpenMetrics'.
 
-Who asks has to show WEIR_METRICS_TOKEN. Where none is set there is no such page, but on the embedded servers: there
-clients of the same host may ask, as nobody else does. With a database of its own Weir may stand behind a proxy, whose
-requests all come from this host.
+A client must send WEIR_METRICS_TOKEN. If none is set, there is no such page, except on the embedded servers: there
+clients of the same host may ask, because there are no others. With a database of its own, Weir may stand behind a
+proxy, whose requests all come from this host.
 """
 
 from hmac import compare_digest
@@ -23,7 +23,7 @@ _scraper = Scraper()
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer 200 with what could be read; 401 without the token; 404 where none is set; 503 while it takes too long."""
+    """Answer 200 with what could be read; 401 without the token; 404 if none is set; 503 while it takes too long."""
     answer = _refusal(request) or _answer(request.headers.get("Accept", ""))
     answer.headers["Cache-Control"] = "no-store"
     return answer

@@ -1,6 +1,6 @@
--- Read the age of the oldest transaction of another session, or of a prepared one, that keeps dead rows; how many sessions
--- there are, and how many there may be. Reads only. A transaction that has written keeps them by its own id, also between
--- two statements, when it has no snapshot. Sessions of others show as such to a role that may see them
+-- Read the age of the oldest transaction of another session, or of a prepared one, that keeps dead rows; how many
+-- sessions there are, and how many there may be. Reads only. A transaction that has written keeps dead rows by its own
+-- id, even between two statements, when it has no snapshot. Only a role that may see the sessions of others counts them
 -- (pg_read_all_stats).
 SELECT
     coalesce(

@@ -1,5 +1,6 @@
--- How the named sites do: their queued fetches, up to `most` + 1 each, how long the first of the queue has been due, and
--- whether nothing may start there now (row look-up, index order). Reads only. A name without a site returns no row.
+-- Return, for each named site, how many fetches are queued, up to `most` + 1, how long the first of the queue has been
+-- due, and whether nothing may start there now (row look-up, index order). Reads only. A name without a site returns no
+-- row.
 SELECT
     site.name,
     (

@@ -1,5 +1,5 @@
--- Count the robots.txt files that could not be had, among the `most` that expire next: of what cannot be had Weir does not
--- stop to ask (few expected, index order). Reads only.
+-- Count the robots.txt files that could not be fetched, among the `most` that expire next: Weir goes on asking for
+-- these (few expected, index order). Reads only.
 SELECT count(*) FILTER (WHERE state = 'unreachable') AS unreachable
 FROM (
     SELECT state

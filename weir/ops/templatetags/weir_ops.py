@@ -27,20 +27,20 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @register.simple_tag
 def logout_url() -> str:
-    """Return where a visitor signs out: WEIR_LOGOUT_URL, a path or the name of a URL. "" where it is not set."""
+    """Return where a visitor signs out: WEIR_LOGOUT_URL, a path or the name of a URL. "" if it is not set."""
     to = settings.WEIR_LOGOUT_URL
     return resolve_url(to) if to else ""
 
 
 @register.filter
 def span(seconds: float | None) -> str:
-    """Return a duration in its two largest units; a dash where there is none."""
+    """Return a duration in its two largest units; a dash if there is none."""
     return NOTHING if seconds is None else terminal.span(max(0.0, seconds))
 
 
 @register.filter
 def counted(number: int) -> str:
-    """Return a number that was counted up to 10,000: "10,000+" where there is more."""
+    """Return a number that was counted up to 10,000: "10,000+" if there are more."""
     return problems.shown(number)
 
 
@@ -77,7 +77,7 @@ def held(site: SiteStatus) -> str:
 
 @register.filter
 def is_endless(seconds: float) -> bool:
-    """Tell whether nothing but a person ends it."""
+    """Return whether only a person ends it."""
     return seconds == math.inf
 
 
@@ -114,7 +114,7 @@ def foreign(text: str | None) -> str:
 
 @register.filter
 def sentence(text: str) -> SafeString:
-    """Return a sentence of Weir's, which may quote a stranger, as one line; what stands in backticks is code."""
+    """Return a sentence of Weir's, which may quote a stranger, as one line; text in backticks is code."""
     return mark_safe(_CODE.sub(r"<code>\1</code>", escape(foreign(text))))  # noqa: S308  escaped
 
 

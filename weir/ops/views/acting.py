@@ -1,4 +1,4 @@
-"""Forms by which operators change something, one thing a page. What is done is in weir.ops.actions."""
+"""Forms by which operators change something, one on each page. What they do is in weir.ops.actions."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

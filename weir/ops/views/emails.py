@@ -80,7 +80,7 @@ def show(_request: HttpRequest, email_id: int) -> OpsPage:
 
 
 def _in_admin(email_id: int) -> str:
-    """Return the path of the e-mail in the admin; "" where the project has none, or not for e-mails."""
+    """Return the path of the e-mail in the admin; "" if the project has no admin, or none of e-mails."""
     meta = Email._meta  # noqa: SLF001  documented
     with suppress(NoReverseMatch):
         return reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[email_id])

@@ -1,4 +1,4 @@
-"""Fetches: lists of them by what an index serves, and all about one: its way, and why it waits."""
+"""Fetches: lists of them by filters that an index serves, and all about one: its way, and why it waits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ def show(_request: HttpRequest, fetch_id: int) -> OpsPage:
 
 
 def _pairs(stored: object) -> Iterator[tuple[str, str]]:
-    """Yield the first headers, as far as they are what fetchers store."""
+    """Yield the first headers, but only pairs of texts, which are what fetchers store."""
     for pair in islice(stored, MOST_HEADERS) if isinstance(stored, list) else ():
         match pair:
             case [str(name), str(value)]:

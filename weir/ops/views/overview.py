@@ -20,12 +20,12 @@ ORDER: Final = ("silent", "stopping", "gone", "alive")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Now:
-    """What the page shows: of the processes, as many as a screen has room for, and what the others are."""
+    """What the page shows: as many processes as a screen has room for, and how many others of each kind there are."""
 
     seen: Overview
     problems: list[PersonNeeded]
     processes: list[ProcessStatus]
-    others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" where each has a row
+    others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" if each has a row
 
 
 def _now() -> _Now:
@@ -50,7 +50,7 @@ _snapshot: OverviewSnapshot[_Now] = OverviewSnapshot()
 
 @page
 def show(request: HttpRequest) -> OpsPage:
-    """Show how everything does."""
+    """Show the state of everything."""
     now = _snapshot.get(_now)
     span, charts = histories.of_all(request.GET.get("over"))
     shows = {"now": now, "span": span, "spans": histories.SPANS.values(), "charts": charts}

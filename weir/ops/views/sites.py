@@ -1,4 +1,4 @@
-"""Sites: a list of them, and all about one: its slots, when its backlog clears, and what if."""
+"""Sites: a list of them, and all about one: its slots, when its backlog clears, and a forecast of "what if"."""
 
 import math
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ LONGEST = 20  # characters of what the visitor supposes
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _WhatIf:
-    """What the visitor supposes, and what would come of it; or why nothing can be said."""
+    """What the visitor supposes, and what would come of it; or why that cannot be forecast."""
 
     add: str = ""
     rate: str = ""

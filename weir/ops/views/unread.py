@@ -11,7 +11,7 @@ _snapshot: OverviewSnapshot[UnreadStatus] = OverviewSnapshot()
 
 @page
 def show(_request: HttpRequest) -> OpsPage:
-    """Show how unread numbers do."""
+    """Show the state of unread numbers."""
     seen = _snapshot.get(unread_status)
     shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
     return OpsPage(template="weir/ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)

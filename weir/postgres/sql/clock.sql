@@ -1,2 +1,2 @@
--- PostgreSQL's clock, in one short round trip. Reads only.
+-- Return PostgreSQL's clock, in one short round trip. Reads only.
 SELECT clock_timestamp() AS now

@@ -16,9 +16,9 @@ class TimelineConfig(weir_apps.WeirApp):
     verbose_name = "Weir: timeline"
 
     def ready(self) -> None:
-        """Have Weir's tables be in `default`, check that it is PostgreSQL, and give statements what they ask the gate.
+        """Keep Weir's tables in `default`, register the checks, and give statements what they ask the gate.
 
-        Have the row written after `migrate`; `flush` does so, too, as after a test of Django's that empties all tables.
+        The row is written after `migrate`, and after `flush`, as when a test of Django's has emptied all tables.
         """
         from weir.postgres.timeline import checks, gate  # noqa: F401, PLC0415  registers by being imported; needs loaded apps
 
@@ -28,7 +28,7 @@ class TimelineConfig(weir_apps.WeirApp):
 
 
 def begin(*, using: str, **_signal: Any) -> None:
-    """Write the row where Weir's table is there, and empty."""
+    """Write the row if Weir's table is there, and empty."""
     from weir.postgres.timeline import gate  # noqa: PLC0415  as above, and the next
     from weir.postgres.timeline.models import KnownTimeline  # noqa: PLC0415
 

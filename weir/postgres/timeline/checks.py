@@ -17,12 +17,12 @@ from weir.postgres.weir_apps import OF_BEAT, WeirApp, WeirRouter
 
 OLDEST: Final = 150_000  # PostgreSQL 15, as the server tells its version
 NEEDS: Final = "Weir needs PostgreSQL 15 or newer"
-LABELS: Final = "weir_"  # what those of its apps begin with
+LABELS: Final = "weir_"  # how the labels of its apps begin
 
 
 @register()
 def database_is_postgresql(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E032: Weir's tables and statements are PostgreSQL's. Said before a statement is executed."""
+    """weir.E032: Weir's tables and statements need PostgreSQL. Reported before a statement is executed."""
     database = connections[DEFAULT_DB_ALIAS]
     if database.vendor == "postgresql":
         return []
@@ -59,7 +59,7 @@ def tables_are_in_default(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def schedule_is_in_default(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E034: beat reads its schedule in `default`. Of one that is elsewhere it would send nothing."""
+    """weir.E034: beat reads its schedule in `default`. It would send nothing of a schedule that is elsewhere."""
     elsewhere = _elsewhere(config for config in apps.get_app_configs() if config.label == OF_BEAT)
     if not elsewhere:
         return []
@@ -72,7 +72,7 @@ def schedule_is_in_default(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _elsewhere(configs: Iterable[AppConfig]) -> list[str]:
-    """Return the databases, but for `default`, in which a project's own routers would have tables of apps written."""
+    """Return the databases other than `default` in which a project's own routers would write the apps' tables."""
     ask = [
         each.db_for_write
         for each in router.routers
@@ -95,7 +95,7 @@ def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
 def transactions_see_what_was_committed(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W012: Django begins each transaction with `isolation_level`, in which a second writer is refused."""
     level = connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"].get("isolation_level")
-    if not isinstance(level, int) or level <= IsolationLevel.READ_COMMITTED:  # Django refuses what is no number
+    if not isinstance(level, int) or level <= IsolationLevel.READ_COMMITTED:  # Django refuses other types
         return []
     message = (
         f"DATABASES['default']['OPTIONS']['isolation_level'] is {IsolationLevel(level).name}: what two ask at once, "

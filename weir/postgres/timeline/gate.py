@@ -1,8 +1,8 @@
-"""The gate: PostgreSQL grants nothing where it may have forgotten what it granted before.
+"""The gate: PostgreSQL grants nothing while it may have forgotten what it granted before.
 
 A database forgets when a backup is restored, or a standby is promoted that lacks the last commits. Then it would grant
 a second time what it granted in the time that is lost. So each statement that grants something asks
-`weir_timeline_is_known(%(known_generation)s, %(clock)s)`, which raises where
+`weir_timeline_is_known(%(known_generation)s, %(clock)s)`, which raises an error if
 
 - the timeline of the write-ahead log is another one than Weir has seen: PostgreSQL was promoted, or restored; or
 - the database is in another cluster, or was created anew: it is a copy; or
@@ -13,8 +13,8 @@ a second time what it granted in the time that is lost. So each statement that g
   statement came late.
 
 The generation, a number, grows every second or two while processes run. Each process remembers the highest that it has
-seen, and so does Redis, the witness, which it asks once a second (workers/recovery). To callers the error is that of a
-database that is away: they wait, and try again.
+seen, and so does Redis, the witness, which each process asks once a second (workers/recovery). For callers the error is
+that of a database that is away: they wait, and try again.
 """
 
 import os
@@ -36,8 +36,8 @@ from weir.postgres.timeline import steps
 from weir.postgres.timeline.seen import Seen
 from weir.postgres.timeline.steps import ClockReading
 
-EVERY_S: Final = 1.0  # in which the generation grows, and in which the witness is asked
-IDLE_S: Final = 5.0  # after which a process asks before it goes on: it may have missed more than PostgreSQL forgot
+EVERY_S: Final = 1.0  # how often the generation grows, and how often the witness is asked
+IDLE_S: Final = 5.0  # after so long a process asks before it goes on: it may have missed more than PostgreSQL forgot
 LEASE_S: Final = 30.0  # of a recovery, renewed with each batch
 # More than any process can have seen beyond the generation that a recovery knows of.
 JUMP: Final = 10**9
@@ -49,15 +49,15 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 @dataclass(kw_only=True, slots=True)
 class _Memory:
-    """What this process has seen, and what it calls to learn of others and to have a step settled."""
+    """What this process has seen, and what it calls to learn what others have seen, and to have a step settled."""
 
     generation: int = 0
     witness: Witness | None = None
     asked_at: float = float("-inf")  # of time.monotonic()
-    reading: ClockReading | None = None  # of PostgreSQL's clock: the last one before a step that is not settled
-    step_s: float = 0.0  # that is not settled
+    reading: ClockReading | None = None  # of PostgreSQL's clock: the last one, or the last before an unsettled step
+    step_s: float = 0.0  # the step that is not settled
     settle: Callable[[], None] | None = None
-    lease: UUID | None = None  # of the recovery that this process makes
+    lease: UUID | None = None  # of the recovery that this process carries out
     lock: threading.Lock = field(default_factory=threading.Lock)  # of the reading
     asking: threading.Lock = field(default_factory=threading.Lock)  # the witness, after this process was idle
 
@@ -69,15 +69,15 @@ def _have_own_locks() -> None:
     _memory.lock, _memory.asking = threading.Lock(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_have_own_locks)  # a thread of the parent may hold one, which a child has not
+os.register_at_fork(after_in_child=_have_own_locks)  # a thread of the parent may hold one, and a child lacks the thread
 
 
 class LeaseLost(OperationalError):
-    """Another process has taken the lease since this one took it: it does the same, or has found something else."""
+    """Another process has taken the lease since this one took it. It does the same, or has found something else."""
 
 
 class Closed(NamedTuple):
-    """Why the gate is closed, empty where it is not; and by how much PostgreSQL's clock was stepped, if that is why."""
+    """Why the gate is closed, empty if it is open; and by how much PostgreSQL's clock was stepped, if that is why."""
 
     closed_because: str
     step_s: float | None
@@ -104,30 +104,31 @@ TAKE_TIME = Statement("take_time", commits=False)
 
 
 def set_witness(witness: Witness) -> None:
-    """Have this told what this process has seen; it returns the highest generation that any process has told it.
+    """Register the witness: told the generation that this process has seen, it returns the highest it was ever told.
 
-    0 where it does not know. It is called in a thread, and by a process that was idle for long before its statement.
+    It returns 0 if it knows none. It is called in a thread, or, in a process that was idle for long, before its
+    statement.
     """
     _memory.witness = witness
 
 
 def set_settler(settle: Callable[[], None]) -> None:
-    """Have this called where a statement finds that PostgreSQL's clock was stepped. It must not wait."""
+    """Register what is called when a reading shows that PostgreSQL's clock was stepped. It must not wait."""
     _memory.settle = settle
 
 
 def remember(generation: int) -> None:
-    """Note that this process has seen the generation; a lower one than before changes nothing."""
+    """Record that this process has seen the generation; a lower one than before changes nothing."""
     _memory.generation = max(_memory.generation, generation)
 
 
 def require() -> None:
-    """Raise what a statement raises that grants something, where none would: before leases that ran out are judged."""
+    """Ask the gate alone, and raise what a statement that grants something would: before run-out leases are judged."""
     REQUIRE()
 
 
 def known_generation() -> int:
-    """Return the highest generation that this process has seen or, some seconds ago, the witness.
+    """Return the highest generation that this process has seen, or that the witness had seen some seconds ago.
 
     A process that is busy does not wait for the witness, which may be away.
     """
@@ -151,7 +152,7 @@ def _ask_after_idleness() -> None:
 
 
 def _started(thread: threading.Thread) -> bool:
-    """Start a thread; returns False where the process can have no more."""
+    """Start a thread; returns False if the process can have no more."""
     try:
         thread.start()
     except RuntimeError:
@@ -160,19 +161,19 @@ def _started(thread: threading.Thread) -> bool:
 
 
 def exchange() -> None:
-    """Tell the witness what this process has seen, and learn what others have."""
+    """Tell the witness what this process has seen, and learn what others have seen."""
     if _memory.witness:
         remember(_memory.witness(_memory.generation))
 
 
 def forget() -> None:
-    """Know nothing, as a process that begins."""
+    """Forget everything, as in a process that begins."""
     _memory.generation, _memory.asked_at = 0, float("-inf")
     _memory.reading, _memory.step_s = None, 0.0
 
 
 def look() -> Seen:
-    """Have the generation grow, if a second has passed, and return what is seen. Raises database errors."""
+    """Let the generation grow, if a second has passed, and return what is seen. Raises database errors."""
     asked_at = steps.now()
     seen = _only(LOOK(known=known_generation(), every=EVERY_S))
     _note(ClockReading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.generation))
@@ -182,9 +183,9 @@ def look() -> Seen:
 
 
 def begin(database: BaseDatabaseWrapper | None = None) -> None:
-    """Write the row where it is missing, with a generation beyond all that any process may remember.
+    """Write the row if it is missing, with a generation beyond all that any process may remember.
 
-    Asks the witness where this process was idle, and never beside: between two tests of a project, it is Redis.
+    Asks the witness if this process was idle, but never in a thread: between two tests of a project, that asks Redis.
     """
     was_idle = time.monotonic() > _memory.asked_at + IDLE_S
     generation = known_generation() if was_idle else _memory.generation
@@ -199,7 +200,7 @@ def _only(rows: list[Row]) -> Row:
 
 
 def step_s() -> float:
-    """Return by how many seconds PostgreSQL's clock was stepped, by what this process has seen, and not settled yet."""
+    """Return by how many seconds PostgreSQL's clock was stepped, as this process has seen it; 0 once it is settled."""
     return _memory.step_s
 
 
@@ -215,12 +216,12 @@ def clock() -> TimestamptzRange | None:
 
 
 def latest_expected() -> datetime | None:
-    """Return the latest that PostgreSQL's clock may say now if nobody has stepped it; None: it was not read yet."""
+    """Return the latest that PostgreSQL's clock may say now unless it was stepped; None: it was not read yet."""
     return steps.expected(_memory.reading, steps.now()).upper if _memory.reading else None
 
 
 def read_clock() -> None:
-    """Read PostgreSQL's clock, and have a step of it settled. Raises database errors."""
+    """Read PostgreSQL's clock; if it was stepped, call what settles that. Raises database errors."""
     asked_at = steps.now()
     read = _only(CLOCK())
     _note(ClockReading(asked_at, steps.now(), read.clock_s, read.steps, read.generation))
@@ -240,10 +241,10 @@ def _note(reading: ClockReading) -> None:
 
 
 def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | None:
-    """Take the lease of a recovery and, where there is a reason, close the gate; return the reason that holds.
+    """Take the lease of a recovery and, if there is a reason, close the gate; return the reason that holds.
 
-    `step_s` is by how much PostgreSQL's clock was stepped, where that is the reason. None where another process has the
-    lease, or has settled what was `seen`.
+    `step_s` is by how much PostgreSQL's clock was stepped, if that is the reason. Returns None if another process has
+    the lease, or has settled what was `seen`.
     """
     parameters = {"because": because, "lease": LEASE_S, "step": step_s}
     parameters |= {"steps": seen.steps, "generation": seen.generation, "jump": JUMP}
@@ -253,25 +254,25 @@ def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | Non
 
 
 def settle_step() -> float | None:
-    """Open the gate, in the caller's transaction, in which all times are put right; returns the step.
+    """Open the gate, in the caller's transaction, which also puts all times right; returns the step.
 
-    None where another process has settled it. No other process settles anything until that transaction ends.
+    Returns None if another process has settled it. No other process settles anything until that transaction ends.
     """
     steps_s = SETTLE_STEP()
     if not steps_s:
         return None
-    # With millions of rows it takes longer than any other statement may, and would begin anew for ever.
+    # With millions of rows, putting times right takes longer than a statement may, and would begin anew for ever.
     TAKE_TIME()
     return steps_s[0]
 
 
 def renew() -> bool:
-    """Go on with the recovery; returns False where another process has taken the lease since `close`."""
+    """Renew the lease of the recovery; returns False if another process has taken it since `close`."""
     return bool(RENEW(lease=LEASE_S, token=_memory.lease))
 
 
 def open_gate(seen: Seen, *, went_back: bool) -> int:
-    """Take the history that was `seen` for the known one, in the transaction that is open, if one is.
+    """Make the history that was `seen` the known one, in the open transaction, if there is one.
 
     Returns the generation. Raises LeaseLost.
     """

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 
 class Seen(NamedTuple):
-    """The row, and what PostgreSQL says of itself. `numbered_at` is older than a generation that has just grown.
+    """The row, and what PostgreSQL says about itself. `numbered_at` is older than a generation that has just grown.
 
-    `known` is what this process knew when it asked. What it learns meanwhile of others is of a later row than this.
+    `known` is what this process knew when it asked. What it learns from others meanwhile belongs to a later row.
     """
 
     timeline: str
@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     actual_cluster: str
     clock_s: float  # PostgreSQL's, since 1970
     steps: int  # of that clock, that were settled
-    known: int  # the highest generation that a process has seen: 0 where none is known
+    known: int  # the highest generation that a process has seen: 0 if none is known
 
     @property
     def is_copy(self) -> bool:

@@ -1,4 +1,4 @@
-"""Whether PostgreSQL tells its history at all: services that have another storage below it do not."""
+"""Whether PostgreSQL tells its history at all: services with another storage below it do not."""
 
 import psycopg
 from django.db import DatabaseError
@@ -7,13 +7,13 @@ from weir.postgres.statements import Statement
 
 HISTORY = Statement("history", commits=False)
 
-_OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other troubles begin
+_OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other errors begin
 
 
 def refusal() -> str:
-    """Return why Weir cannot run on this server, and what to do, in two sentences; empty where it can.
+    """Return why Weir cannot run on this server, and what to do, in two sentences; empty if it can.
 
-    Raises database errors that say nothing of that: PostgreSQL is away, or full.
+    Raises database errors that say nothing about that: PostgreSQL is away, or full.
     """
     try:
         HISTORY()

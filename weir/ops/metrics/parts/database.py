@@ -24,7 +24,7 @@ DATABASE_SESSIONS = Statement("database_sessions", row=Sessions, commits=False)
 
 
 def families() -> Iterator[Metric]:
-    """Yield what slows PostgreSQL down, or shuts others out."""
+    """Yield what slows PostgreSQL down, or keeps other clients out."""
     [seen] = DATABASE_SESSIONS()
     meaning = "Age of the oldest snapshot of another session: dead rows pile up behind it."
     yield gauge("weir_database_oldest_snapshot_seconds", meaning, seen.oldest_snapshot_s)

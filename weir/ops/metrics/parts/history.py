@@ -17,6 +17,6 @@ def families() -> Iterator[Metric]:
     """Yield the totals of all minutes that were rolled up, and the age of the newest of these."""
     yield from totals.families(reports.totals(), kinds.names())
     for age in Watermark.objects.annotate(age=Now() - F("rolled_until")).values_list("age", flat=True):
-        # Where the clock was set back, the rollup waits for the time that is in the future: that is no age of 0.
+        # If the clock was set back, the rollup waits for a time that is in the future now: its age is not 0.
         meaning = "Age of the last minute whose fetches, slots and e-mails are in the totals; some minutes are normal."
         yield gauge("weir_history_age_seconds", meaning, abs(age.total_seconds()))

@@ -1,4 +1,4 @@
-"""The sites that WEIR_METRICS_SITES names: three series each, beside the hundred of all others."""
+"""The sites that WEIR_METRICS_SITES names: three series each, beside the hundred series of all other metrics."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +16,7 @@ MOST: Final = 1_000  # queued fetches of one site that are counted
 
 
 class MeasuredSite(NamedTuple):
-    """How a site does."""
+    """The state of a site."""
 
     name: str
     queued: int
@@ -28,7 +28,7 @@ SITES_NOW = Statement("sites_now", row=MeasuredSite, commits=False)
 
 
 def names() -> list[str]:
-    """Return the names of the sites, as they are stored; what is no name is left to the system check."""
+    """Return the names of the sites, as they are stored. The system check reports a text that is not a name."""
     found = []
     for name in settings.WEIR_METRICS_SITES[:MOST_SITES]:
         with suppress(site_names.InvalidSiteName):

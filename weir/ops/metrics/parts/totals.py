@@ -13,7 +13,7 @@ Totals = Mapping[tuple[str, str], int]  # by series and label
 
 EMAILS_SENT: Final = "emails_sent"  # by kind
 LONGEST_LABEL: Final = 40  # characters, as rollup.sql has it
-LABELLED: Final = {  # series: the metric, what it means, its label, and the values that are told before they occur
+LABELLED: Final = {  # series: the metric, what it means, its label, and the values that are shown before they occur
     "fetches_ended": ("weir_fetches_ended", "Fetches that ended.", "outcome", ("done", "failed", "cancelled")),
     "fetch_failures": ("weir_fetch_failures", "Fetches that failed.", "reason", ()),
     "slots": ("weir_slots", "Slots that are past.", "fate", ("used", "given back", "missed", "void", "unreported")),
@@ -24,7 +24,7 @@ SINGLE: Final = {
     "slots_allowed": ("weir_slots_allowed", "Slots that the rates of sites with work allowed."),
     "unread_flushed": ("weir_unread_flushed_users", "Unread numbers that flushes wrote."),
 }
-CLOSED: Final = {"emails_ended"}  # series whose other values are told together
+CLOSED: Final = {"emails_ended"}  # series whose other values are shown together
 LATENESS: Final = "fetch_lateness"  # its labels are upper bounds in milliseconds
 BOUNDS_MS: Final = (
     1.0,
@@ -41,8 +41,8 @@ BOUNDS_MS: Final = (
 def families(totals: Totals, kinds: Iterable[str] = ()) -> Iterator[Metric]:
     """Yield a counter for each series that is known here, and the histogram of lateness.
 
-    What can be expected to occur is told as 0 before it does: Prometheus sees no increase from nothing to something. So
-    are e-mails of these kinds.
+    A value that can be expected is shown as 0 before it occurs, because Prometheus sees no increase when a series
+    begins. So are e-mails of these kinds.
     """
     by_series: dict[str, dict[str, int]] = defaultdict(dict)
     by_series[EMAILS_SENT].update({kind: 0 for kind in kinds if len(kind) <= LONGEST_LABEL})

@@ -10,7 +10,7 @@ from weir.ops.metrics.families import BOUNDED, counter, gauge
 
 
 def families() -> Iterator[Metric]:
-    """Yield what PostgreSQL knows; what has never been is left out."""
+    """Yield what PostgreSQL knows; what has never happened is left out."""
     seen = unread_status()
     yield gauge("weir_unread_trusted", "1 where Redis' deltas are complete; 0: readers count rows.", bool(seen.trusted))
     yield gauge("weir_unread_doubts", f"Users whose rows are counted, as a delta may be lost. {BOUNDED}", seen.doubts)

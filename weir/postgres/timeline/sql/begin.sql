@@ -1,5 +1,5 @@
--- Write the row, which is missing: the history that PostgreSQL has is the known one, with this generation. Nothing is missing
--- in it that anybody could miss, as all tables were emptied.
+-- Write the row, which is missing: the history that PostgreSQL has becomes the known one, with this generation. All
+-- tables were emptied, so this history lacks nothing that a process could rely on.
 INSERT INTO weir_timeline_knowntimeline (id, timeline, cluster, number, numbered_at, is_synchronous, closed_because)
 SELECT
     1, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),

@@ -1,8 +1,9 @@
--- Close the gate, `because` PostgreSQL has forgotten or its clock was stepped by `step` seconds, and take the lease of the
--- recovery; without a reason only the lease. Returns the reason that holds: that of an earlier recovery that did not end,
--- if there is one. No row: another process has the lease, or has settled what the caller has seen, by its `steps` and
--- `generation`, between that look and now. What is settled twice is put right twice, and times are wrong then. The lease has a
--- token of its own: who comes back after another has taken it renews nothing, and opens nothing (fenced write).
+-- Close the gate, `because` PostgreSQL has forgotten or its clock was stepped by `step` seconds, and take the lease of
+-- the recovery; without a reason take only the lease. Returns the reason that holds: that of an earlier recovery that
+-- did not end, if there is one. No row: another process has the lease, or has settled what the caller has seen, by its
+-- `steps` and `generation`, between that look and now. A step that is settled twice moves all times twice, and they are
+-- wrong then. Each lease has a token: a process that comes back after another has taken the lease renews nothing, and
+-- opens nothing (fenced write).
 UPDATE weir_timeline_knowntimeline
 SET closed_because = CASE WHEN closed_because = '' THEN %(because)s ELSE closed_because END,
     step_s = CASE WHEN closed_because = '' THEN %(step)s::float8 ELSE step_s END,

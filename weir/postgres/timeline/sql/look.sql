@@ -1,6 +1,6 @@
--- Have the generation grow, where it is older than `every` seconds and the history is known; return the row, and what
--- PostgreSQL itself says of its history. `known` is the highest generation that the caller has seen.
--- The second condition on time lets it grow where the clock was set back.
+-- Let the generation grow, if it is older than `every` seconds and the history is known; return the row, and what
+-- PostgreSQL itself says about its history. `known` is the highest generation that the caller has seen.
+-- The second condition on time lets it grow after the clock was set back.
 --
 -- actual  what PostgreSQL says
 -- grown   the generation, if it grew

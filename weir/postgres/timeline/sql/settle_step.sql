@@ -1,6 +1,6 @@
 -- Open the gate that a step of PostgreSQL's clock has closed, in a transaction that puts all times right. Returns the
--- step. No row: it is settled. Two processes may both have the lease, as it is a time by that clock: the second one
--- waits here for the first one's commit, and finds no step.
+-- step. No row: it is settled. Two processes may both have the lease, because it ends at a time by that clock: the
+-- second one waits here for the first one's commit, and finds no step.
 UPDATE weir_timeline_knowntimeline AS seen
 SET steps = seen.steps + 1, step_s = NULL, closed_because = '', numbered_at = clock_timestamp(),
     lease_until = NULL, lease_token = NULL,
