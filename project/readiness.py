@@ -75,7 +75,7 @@ class Readiness:
             reason = self._look()
         except (DatabaseError, InterfaceError):
             reason = AWAY
-        except Exception:  # such as a limit of open files: the error would be the answer forever
+        except Exception:  # such as no file to open for a migration: the error would be the answer forever
             log.exception("readiness_check_failed")
             reason = FAILED
         finally:

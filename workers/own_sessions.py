@@ -3,7 +3,7 @@
 In `project` all are (`project.apps`). Elsewhere a worker that serves queues of Weir's may run the project's own tasks
 as well, and their time limits are the project's to choose. So there
 
-1. a session that is opened in such a worker, or in beat, is configured, and what it had before is noted;
+1. a session that is opened in such a worker, or in beat, is configured, and what it had before is recorded;
 2. when a task of the project's own begins in the session's thread, the session gets back what it had; and so does a
    session that a pool hands to that thread;
 3. when a task of Weir's begins there, the session is configured again.

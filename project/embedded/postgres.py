@@ -30,7 +30,7 @@ from project.embedded.places import (
 DATABASE_NAME = "weir"
 DATABASE_USER = "postgres"
 
-_SHARED = Path("/var/lib/weir")  # which `nobody` can reach when the home is private to root
+_SHARED = Path("/var/lib/weir")  # `nobody` can reach it when the home is private to root
 _SOCKET = ".s.PGSQL.5432"
 
 

@@ -1,6 +1,6 @@
 """For uvicorn: `--http project.front.server:Protocol`. A head has MOST_S, and MOST_WAITING connections may wait.
 
-uvicorn itself waits for a head for ever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
+uvicorn itself waits for a head forever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
 connection open as well, even one that uvicorn has closed: the close waits until all is read. If too many connections
 have no request, the one that has waited longest is closed.
 """

@@ -14,7 +14,7 @@ TOLD = "UP_HAS_TOLD"  # the variable in which `manage.py up` names events, with 
 REQUESTS = "django_structlog.middlewares.request"
 HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
 
-# The part of a path that signs in whoever requests it (project.logins.urls).
+# The part of a path that signs in the client which requests it (project.logins.urls).
 _TOKEN = re.compile(r"(/sign-in/with/)[^/\s]+")
 
 _CLIENTS_FAULTS = range(400, 500)  # statuses of answers, as Django's lines have them

@@ -95,7 +95,7 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
         PeriodicTask.objects.filter(pk=self.model.pk).exclude(**later).update(**sent)
 
     def begins_later(self) -> bool:
-        """Return whether the time from which it is sent has not come."""
+        """Return whether the time from which it is sent is still to come."""
         return self.model.start_time is not None and self.model.start_time > clock.now()
 
     def ran_at(self, moment: datetime) -> None:

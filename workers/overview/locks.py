@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from weir.postgres.statements import Statement
 
-MOST: Final = 3  # as many are named
+MOST: Final = 3  # at most this many are named
 LONG_S: Final = 10.0  # how long a session waits before a person should look
 
 

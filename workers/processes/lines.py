@@ -1,4 +1,4 @@
-"""The command lines of Weir's workers and its beat, for the apps that are installed: pure, but for the modules' names.
+"""The command lines of Weir's workers and its beat, for the apps that are installed: pure, except for modules' names.
 
 The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. Tasks of
 `weir.maintenance` may take long. A mail server that hangs holds up mailers only. A fetcher is one event loop, so it

@@ -1,7 +1,7 @@
 """The correlation id: it names the web request, or the task of a user, that asked for a piece of work.
 
 It is in log lines (the key `correlation_id`), in the rows of the fetches and e-mails that were asked for, and in
-messages of tasks. Work that serves many at once, such as a batch of fetches, has none; what is done in it for a
+messages of tasks. Work that serves many together, such as a batch of fetches, has none; what is done in it for a
 single row has that row's.
 """
 
