@@ -1,9 +1,9 @@
-"""Install Weir into the virtual environment whose Python runs this: `python install.py standalone,dev` (what extras).
+"""Install Weir into the virtual environment whose Python runs this: `python install.py standalone,dev` (the extras).
 
-Requirements that follow, such as `Django==6.0.*`, hold instead of what constraints.txt says of the same packages.
+Requirements that follow, such as `Django==6.0.*`, replace what constraints.txt says about the same packages.
 
-uv does in seconds what takes pip a minute. uv does not read pip's configuration, so this program hands that on: the
-index, the certificate, the constraints. Where uv is not available, cannot do what the configuration says, or fails, pip
+uv does in seconds what takes pip a minute. uv does not read pip's configuration, so this program passes that on: the
+index, the certificate, the constraints. If uv is not available, cannot do what the configuration says, or fails, pip
 installs the same, and one sentence says why.
 """
 
@@ -22,7 +22,7 @@ OF_YOUR_APPS = ("-r", "local/requirements.txt")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 UV = (sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, "--compile-bytecode")
 PIP_SECTIONS = ("global", "install", ":env:")  # a later one wins
-# Options of pip, and the variables that tell uv the same. What the user has set of these stays.
+# Options of pip, and the variables that tell uv the same. Variables that the user has set stay.
 VARIABLES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -44,7 +44,7 @@ class NotWithUv(Exception):
 
 
 def configuration(listing: str) -> dict[str, str]:
-    """Return what `pip config list` says, with the value that counts of each option."""
+    """Return what `pip config list` says, with the value of each option that takes effect."""
     found: dict[str, dict[str, str]] = {section: {} for section in PIP_SECTIONS}
     for line in listing.splitlines():
         if match := re.fullmatch(r"(global|install|:env:)\.([\w-]+)=(['\"].*)", line):
@@ -54,7 +54,7 @@ def configuration(listing: str) -> dict[str, str]:
 
 
 def told(options: dict[str, str]) -> dict[str, str]:
-    """Return the variables that tell uv what these options tell pip; raises NotWithUv for one that has no such."""
+    """Return the variables that tell uv what these options tell pip; raises NotWithUv for an option without one."""
     options = {option: value.strip() for option, value in options.items() if value.strip()}
     if untold := sorted(UNTOLD & options.keys()):
         raise NotWithUv(f"pip's configuration sets {untold[0]}, which uv is not told")
@@ -67,7 +67,7 @@ def told(options: dict[str, str]) -> dict[str, str]:
 
 
 def limits(options: dict[str, str]) -> tuple[str, ...]:
-    """Return the options that name the constraints of pip's configuration: uv reads files of them as pip does."""
+    """Return the options that name the constraints of pip's configuration: uv reads such files as pip does."""
     return tuple(word for file in options.get("constraint", "").split() for word in (CONSTRAINTS[0], file))
 
 
@@ -82,7 +82,7 @@ def install_with_uv(wanted: tuple[str, ...], quiet: tuple[str, ...]) -> None:
 
 
 def _pip_says(*arguments: str) -> str:
-    """Return what pip writes; raises NotWithUv with its last words where it fails."""
+    """Return what pip writes; raises NotWithUv with its last words if it fails."""
     result = subprocess.run([*PIP, *arguments], cwd=CHECKOUT, check=False, capture_output=True, text=True)
     if result.returncode:
         words = result.stderr.strip().rpartition("\n")[2]
@@ -107,7 +107,7 @@ def _package(requirement: str) -> str:
 
 
 def main(extras: str, *instead: str) -> int:
-    """Install, and say what with and how long it took; returns pip's exit status where pip had to do it."""
+    """Install, and say with which tool and how long it took; returns pip's exit status if pip had to do it."""
     began_at = time.monotonic()
     wanted = (*constraints(instead), *OF_YOUR_APPS, "-e", f".[{extras}]", *instead)
     quiet = () if sys.stderr.isatty() else ("--quiet",)

@@ -30,7 +30,7 @@ class Inboxes:
     _state: Path
 
     def have_begun(self) -> bool:
-        """Tell whether the users have written their state. RuntimeError if their process has ended by itself."""
+        """Return whether the users have written their state. RuntimeError if their process has ended by itself."""
         self.program.check()
         return self._state.exists()
 

@@ -15,7 +15,7 @@ from demo.shipments import Shipments
 from demo.workload import Site
 from weir.postgres.statements import Statement
 
-RECENT_S = 5.0  # over which the sites' own rates are shown
+RECENT_S = 5.0  # the time over which the sites' own rates are shown
 
 
 class SiteBacklog(NamedTuple):
@@ -45,7 +45,7 @@ class SiteView:
     """The state of one site."""
 
     site: Site
-    rate_seen: float | None  # requests a second, by the site's log; None where it got no two requests lately
+    rate_seen: float | None  # requests a second, by the site's log; None if it got fewer than two lately
     shortest_gap_s: float | None
     waiting: int  # fetches
 
@@ -88,7 +88,7 @@ class _Watched:
         self.shortest_gap_ns = min(found, default=None)
 
     def early_starts(self) -> int:
-        """Count them only where there is one: the whole list is gone through."""
+        """Count the early starts, but only if there is one: the whole list is gone through."""
         interval_ns = self.site.interval_s * judge.NANOSECONDS
         if self.shortest_gap_ns is None or self.shortest_gap_ns >= interval_ns:
             return 0
@@ -185,7 +185,7 @@ class Observer:
             self._first_ns = min(firsts, default=None)
 
     def _read_backlogs(self, now_ns: int) -> dict[str, int]:
-        """Note which hosts have a backlog now; return how many fetches wait for each host."""
+        """Record which hosts have a backlog now; return how many fetches wait for each host."""
         rows = {row.name.rpartition(":")[0]: row for row in BACKLOG()}
         due = frozenset(host for host, row in rows.items() if row.due)
         self._backlogs.append(Backlog(at_ns=now_ns, hosts=due))

@@ -41,7 +41,7 @@ class Program:
             raise RuntimeError(f"The demo's {self.name} ended: the last words are in {self._log}.")
 
     def stop(self) -> None:
-        """Have it finish its current action, and end."""
+        """Let it finish its current action, and end it."""
         end(self._process)
 
 

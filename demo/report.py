@@ -48,7 +48,7 @@ def verdict(figures: Figures, requests: int) -> Text:
 
 
 def _failed(figures: Figures) -> Iterator[str | tuple[str, str]]:
-    """Yield why fetches failed, where some did."""
+    """Yield why fetches failed, if some did."""
     others = figures.failed - figures.failed_on_purpose
     if figures.failed:
         yield (f"{figures.failed_on_purpose:,}", FIGURE)

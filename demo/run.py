@@ -69,7 +69,7 @@ class Run:
                 interrupts.ignore()
                 self._show_the_end()
                 self._screen.note("Stopping…")
-                for running in self._running:  # all are asked before the first is waited for
+                for running in self._running:  # all are asked to end before the first is waited for
                     running.end()
 
     def _start_and_watch(self, stack: ExitStack) -> None:
@@ -121,7 +121,7 @@ class Run:
         return running
 
     def _wait_until(self, running: procfile.Processes, ready: Callable[[], bool], what: str) -> None:
-        """Wait, and raise ProcessesEnded as soon as any process ends, the fetchers too."""
+        """Wait, and raise ProcessesEnded as soon as any process ends, including a fetcher."""
 
         def all_run_and_it_is_ready() -> bool:
             self._check()
@@ -151,7 +151,7 @@ class Run:
             running.check()
 
     def _show_the_end(self) -> None:
-        """Stop users and warehouse, and show the final unread numbers and e-mails, also after Ctrl-C."""
+        """Stop users and warehouse, and show the final unread numbers and e-mails, even after Ctrl-C."""
         if self.observer is not None:
             connection.close()  # a query may have been cut off
             view = self.observer.look_at_the_end()
@@ -162,12 +162,12 @@ class Run:
 def _make_tables() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     call_command("sync_schedule", stdout=StringIO())
-    links.operator()  # is the first user, one of those who are notified: see USER_IDS
+    links.operator()  # makes the first user, who is one of those notified: see USER_IDS
     reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
 
 
 def _beat_ticks() -> bool:
-    """Tell whether a beat process holds the lease with which it ticks."""
+    """Return whether a beat process holds the lease without which no beat ticks."""
     return BeatLease.objects.filter(lease_until__gt=Now()).exists()
 
 

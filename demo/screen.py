@@ -18,7 +18,7 @@ GOOD, BAD, FIGURE, QUIET = "green", "bold red", "cyan", "bright_black"
 COLUMNS_AFTER_THE_BAR = ("shortest gap", "of interval", "backlog", "clears in")
 WIDE = 98  # columns: a terminal of this width has room for bars
 BAR_WIDTH = 14
-LINES_AROUND_ROWS = 11  # title, head and totals with the gaps between them, and what is left free below
+LINES_AROUND_ROWS = 11  # title, head and totals with the gaps between them, and the lines left free below
 LINE_EVERY_S = 2.0
 
 
@@ -205,7 +205,7 @@ class Lines:
         self._console.print(text, soft_wrap=True)
 
     def invite(self, link: str, bell: str | None) -> None:
-        """Write the link, which works once, within a minute, and one that needs it."""
+        """Write the sign-in link, which works once, within a minute, and the bell's address, which needs it."""
         self.note(f"See it in a browser: {link}{f' and then its bell: {bell}' if bell else ''}")
 
     def show(self, view: View) -> None:

@@ -38,7 +38,7 @@ class Shipments:
     _received: Counter[str] = field(default_factory=Counter)  # Message-IDs
 
     def have_begun(self) -> bool:
-        """Tell whether an order was shipped. RuntimeError if the warehouse's process has ended by itself."""
+        """Return whether an order was shipped. RuntimeError if the warehouse's process has ended by itself."""
         self.program.check()
         return self.look().shipped > 0
 

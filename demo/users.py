@@ -29,7 +29,7 @@ SEED = 1
 
 
 class UnreadRows(NamedTuple):
-    """How many unread rows a user has, who has one at least."""
+    """How many unread rows a user has: at least one."""
 
     user_id: int
     unread: int
@@ -78,7 +78,7 @@ class Users:
         self.marked_read += inbox.mark_all_read(self._one())
 
     def roll_back(self) -> None:
-        """Notify and read in a transaction that is rolled back, which may change no number."""
+        """Notify and read in a transaction that is rolled back, which must change no number."""
         with transaction.atomic():
             inbox.notify_many(self._some(), "news", "We are closed on Sunday")
             inbox.mark_all_read(self._one())
@@ -127,7 +127,7 @@ def drifted(user_ids: Collection[int]) -> set[int]:
 
 def main() -> None:
     """Act at a steady rate until SIGTERM, and keep the file that the command line names up to date."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # waited for between two actions: it interrupts none
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # waited for between two actions, it interrupts none
     state = Path(sys.argv[1])
     users = Users(Random(SEED))  # noqa: S311  no secret
     act_at = time.monotonic()

@@ -16,7 +16,7 @@ from weir.workers.orders.models import Order
 ORDERS_PER_S = 10
 CLERKS = 2
 CLERKS_LOOK_EVERY_S = 0.2
-ODD_ONE_IN = 10  # orders, one of which is odd; another is answered late, so that some e-mail is always in flight
+ODD_ONE_IN = 10  # one order of so many is odd; another is answered late, so that some e-mail is always in flight
 LATE = "late-700"
 ODD = (
     "cut-accepted",
@@ -56,7 +56,7 @@ def ship_until(over: Event) -> None:
 
 def main() -> None:
     """Place orders and run the clerks until SIGTERM."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # waited for between two orders: it interrupts none
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # waited for between two orders, it interrupts none
     number = 0
     over = Event()
     with ThreadPoolExecutor(CLERKS) as pool:

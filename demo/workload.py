@@ -15,7 +15,7 @@ MAX_ATTEMPTS = 2
 URLS_A_CALL = 10_000
 BACKLOG_AFTER_THE_END_S = 3.0  # dispatch reserves 2 s ahead, and must not run out of URLs before the end
 SHORT_SITE = 6  # every sixth site has half as many URLs, to show a site whose backlog ends
-ODD_ONE_IN = 10  # URLs, of which one is slow, fails or redirects
+ODD_ONE_IN = 10  # one URL of so many is slow, fails or redirects
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class Workload:
             site_settings.set_rate(site.name, site.rate)
 
     def enqueue(self, duration_s: float) -> int:
-        """Enqueue as many URLs as keep most sites busy that long; return how many."""
+        """Enqueue enough URLs to keep most sites busy that long; return how many."""
         urls = [
             self._fakes.url(index, path)
             for index, site in enumerate(self.sites)

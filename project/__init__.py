@@ -1,24 +1,24 @@
 """Wiring: settings, environment, Celery, URLs, sign-in, embedded servers, `up`, `doctor`. Nothing of the domain.
 
-To import it, or the reader of the environment, changes nothing in a process: no Celery application comes of it.
+Importing it, or the reader of the environment, changes nothing in a process: it makes no Celery application.
 """
 
 import gc
 from typing import Final
 
 _USUAL: Final = gc.get_threshold()
-_OBJECTS: Final = 200_000  # between two collections: some hundred thousand are made by the imports, and stay
+_OBJECTS: Final = 200_000  # made between two collections; the imports make some hundred thousand, which stay
 
 
 def collect_rarely() -> None:
-    """Have few collections of garbage until the apps are ready: they would be a third of each start."""
+    """Collect garbage rarely until the apps are ready: collections would take a third of each start."""
     gc.set_threshold(_OBJECTS, *_USUAL[1:])
 
 
 def collect_as_ever() -> None:
-    """Have collections as in any process, of what is made from now on: none looks at what was imported.
+    """Collect garbage as in any process, but only objects made from now on: none of what was imported.
 
-    Nor does one at the end of the process, and forks share it.
+    The collection at the end of the process skips that, too, and forks share its memory.
     """
     gc.freeze()
     gc.set_threshold(*_USUAL)

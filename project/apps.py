@@ -10,17 +10,17 @@ from weir.postgres import sessions, weir_apps
 
 
 class ProjectConfig(weir_apps.WeirApp):
-    """Configures sessions, has Weir's queries go to its database, and registers the system checks."""
+    """Configures sessions, sends Weir's queries to its database, and registers the system checks."""
 
     name = "project"
     label = "weir_project"
     verbose_name = "Weir: project"
-    watched_queues = ("default",)  # Celery's own, by its setting: the tasks of users are in it
+    watched_queues = ("default",)  # Celery's default queue, by its setting: it has the users' tasks
     own_settings = ("WEIR_DEMO_PAGE", "WEIR_TLS_PROXIES", "WEIR_WEB_MAX_BODY", "WEIR_WEB_REQUESTS")
     has_own_release = True  # `release` in the Procfile
 
     def ready(self) -> None:
-        from project import celery, checks  # noqa: F401, PLC0415  registering is the purpose; of tasks, too
+        from project import celery, checks  # noqa: F401, PLC0415  they register checks and tasks
         from project.logs.requests import name_requests  # noqa: PLC0415  django-structlog reads the settings
 
         name_requests()
@@ -29,7 +29,7 @@ class ProjectConfig(weir_apps.WeirApp):
 
 
 def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
-    """Configure a session with Weir's database; any other is the project's, and may be no PostgreSQL."""
-    if connection.alias == DEFAULT_DB_ALIAS and connection.vendor == "postgresql":  # a check refuses another
+    """Configure a session with Weir's database; any other is the project's, and may not be PostgreSQL."""
+    if connection.alias == DEFAULT_DB_ALIAS and connection.vendor == "postgresql":  # a check refuses any other
         with connection.wrap_database_errors:
             sessions.configure(connection.connection)

@@ -1,9 +1,9 @@
 """The ASGI entry point: `uvicorn project.asgi:application --http project.front.server:Protocol --no-proxy-headers`.
 
-What comes in is bounded in front of Django: `project.front`. The first option does so for heads, and has uvicorn read
-requests by h11: by itself it takes httptools, which fetchers need. Without the second, uvicorn believes whoever
-connects from 127.0.0.1, before `project.front.clients` is asked: anybody on the host, and the clients of any proxy
-there that hands their headers on, would choose the address whose logins are counted.
+`project.front` bounds what comes in, before Django sees it. The first option does so for heads, and makes uvicorn read
+requests with h11: by itself it takes httptools, which fetchers need. Without the second, uvicorn believes any client
+that connects from 127.0.0.1, before `project.front.clients` is asked: any user of the host, and the clients of any
+proxy there that passes their headers on, would choose the address whose logins are counted.
 """
 
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 _django = cast("Application", get_asgi_application())
-prefix()  # reads the URLs, which the loop would have to wait for
+prefix()  # reads the URLs now: later the event loop would have to wait for that
 _bounded = BoundedRequests(_django, at_once=settings.WEIR_WEB_REQUESTS, most_bytes=settings.WEIR_WEB_MAX_BODY)
 application = KnownClients(CheckedHeads(GivenAgain(_bounded)), settings.WEIR_TLS_PROXIES)
 log_unknown()

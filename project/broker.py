@@ -1,7 +1,7 @@
 """What Kombu and Celery do with the broker, corrected.
 
-In Kombu 5.7, a lost broker ends a worker, and `amqps` compares a wrong name. Celery takes the broker's URL from the
-environment, in which nothing has TLS verified, where the settings say another.
+In Kombu 5.7, a lost broker ends a worker, and `amqps` compares a wrong name. Celery prefers the broker's URL in the
+environment, in which nothing demands that TLS is verified, to the one in the settings.
 """
 
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ class QoS(redis.QoS):
 
 
 class VerifiedTLS(pyamqp.SSLTransport):
-    """AMQP by TLS, where each host's certificate must have that host's own name.
+    """AMQP over TLS: each host's certificate must have that host's own name.
 
-    py-amqp always verifies the signature. It compares the name only where `server_hostname` is set. Kombu sets it where
-    it is None, and does so in one dict that all connections share: the second host's certificate would be compared with
+    py-amqp always verifies the signature. It compares the name only if `server_hostname` is set. Kombu sets it if it is
+    None, and does so in one dict that all connections share: the second host's certificate would be compared with
     the first host's name. Here each connection has a dict of its own. What a user's own dict leaves out stays out.
     """
 
@@ -50,13 +50,13 @@ class VerifiedTLS(pyamqp.SSLTransport):
 
 
 def patch_kombu() -> None:
-    """Have Kombu use these classes for all connections that are opened from now on. May be called twice."""
+    """Make Kombu use these classes for all connections that are opened from now on. May be called twice."""
     redis.Channel.QoS = QoS
     TRANSPORT_ALIASES["amqps"] = f"{__name__}:{VerifiedTLS.__name__}"
 
 
 def take_url_from_settings() -> None:
-    """Have Celery's connections go where the settings say, also those of a team, with TLS verified."""
+    """Make Celery connect to the brokers that its settings name, several of them included, with TLS verified."""
     configuration: Any = Settings
     configuration.broker_url = property(lambda of: _verified(of.first("broker_url", "broker_host")))
     configuration.broker_read_url = property(lambda of: _verified(of.get("broker_read_url")) or of.broker_url)

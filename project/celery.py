@@ -13,7 +13,7 @@ from weir.celery import integrate
 from weir.workers import limits
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-# Celery would have each worker run Django's checks, tell nobody what they found, and import all URLs for them.
+# Celery would make each worker run Django's checks, import all URLs for them, and not report what they found.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 patch_kombu()
@@ -23,7 +23,7 @@ log_what_tasks_print()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
-integrate(app, configure_sessions=False)  # `project.apps` does, of all
+integrate(app, configure_sessions=False)  # `project.apps` configures all sessions
 limits.finish_each_task()
 
 

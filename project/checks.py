@@ -18,7 +18,7 @@ from project.environment.unknown import unknown
 
 UNKNOWN_VARIABLE = "weir.W003"
 WIDEST = {4: 24, 6: 64}  # the networks in which every host may be a proxy, by the version of IP
-_MAPPED = 96  # bits before an IPv4 address in one of IPv6 (RFC 4291)
+_MAPPED = 96  # bits before an IPv4 address in an IPv6 address (RFC 4291)
 
 
 @register
@@ -30,7 +30,7 @@ def variables_are_known(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def sessions_are_read_where_they_are_written(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W010: DATABASE_ROUTERS should not have a replica say who is signed in, and what they may do."""
+    """weir.W010: DATABASE_ROUTERS should not read from a replica who is signed in, and what each user may do."""
     models = [get_user_model(), apps.get_model("auth.Permission"), *_of_sessions()]
     read = {model: router.db_for_read(model) for model in models}
     late = [model for model in models if read[model] != router.db_for_write(model)]
@@ -60,7 +60,7 @@ def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def bounds_of_web_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E021: a web process that takes nothing answers nothing, also where a settings module sets it so."""
+    """weir.E021: a web process that takes nothing answers nothing, even if a settings module sets it so."""
     names = ("WEIR_WEB_REQUESTS", "WEIR_WEB_MAX_BODY")
     sentence = "{} must be greater than 0, but is {}."
     wrong = [(name, value) for name in names if (value := getattr(settings, name)) <= 0]
@@ -77,7 +77,7 @@ def proxies_are_few(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _of_sessions() -> Iterator[type[Model]]:
-    """Yield the model of the sessions, where they are in a table and their engine, as Django's do, tells in which."""
+    """Yield the model of the sessions, if they are in a table and their engine, as Django's do, says in which."""
     store = import_module(settings.SESSION_ENGINE).SessionStore
     if ask := getattr(store, "get_model_class", None):
         yield ask()

@@ -1,7 +1,7 @@
 """An error from outside (a server, a setting) ends a command with one sentence, without a password.
 
-The sentence says what does not work, in the driver's own words, and what to do. Where a server does not work, it points
-to `manage.py doctor`, which looks at all of them. `DJANGO_DEBUG=1` or `--traceback` keep the traceback.
+The sentence says what does not work, in the driver's own words, and what to do. If a server does not work, it points
+to `manage.py doctor`, which checks all servers. `DJANGO_DEBUG=1` or `--traceback` keep the traceback.
 """
 
 import os
@@ -36,15 +36,15 @@ _CONNECTION_STATES = ("08", "57P", "28", "3D", "53300")
 
 @contextmanager
 def in_one_sentence(arguments: Sequence[str]) -> Iterator[None]:
-    """End the process with exit status 1 and the sentence of `explain` on stderr; raise what has none.
+    """End the process with exit status 1 and the sentence of `explain` on stderr; re-raise an error that has none.
 
     Variables that cannot be read have a sentence each, on a line of its own.
     """
     try:
         yield
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads it has enough, as `head` has
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would say so at its end
+    except BrokenPipeError:  # the reader has read enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would report it at its end
         sys.exit(128 + signal.SIGPIPE)
     except Exception as error:
         sentence = None if _wants_traceback(arguments) else explain(error, rest=DOCTOR)
@@ -137,7 +137,7 @@ def _place_of(configured: Mapping[str, Any]) -> str:
 
 
 def _takes_no_connections(path: Path) -> bool:
-    """Tell whether no process listens on this socket: drivers say that in words that change."""
+    """Return whether no process listens on this socket: drivers say that in words that change."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:
@@ -155,7 +155,7 @@ def _shown(place: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the driver's own words, without the guesses at a cause that libpq adds behind a tab."""
+    """Return the driver's own words, without the guesses at a cause that libpq adds after a tab."""
     lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
     return without_secrets(" ".join(lines)).rstrip(".") or type(error).__name__
 

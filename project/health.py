@@ -1,6 +1,6 @@
 """/livez and /healthz: whether this process answers, and whether PostgreSQL answers it; both without a login.
 
-Anybody may ask them, as often as they like: /livez asks nobody, and for /healthz one request at a time asks the
+Any client may ask them, as often as it likes: /livez asks no server, and for /healthz one request at a time asks the
 database. All others get the answer of the last one that did.
 """
 
@@ -15,8 +15,8 @@ from project.front.heads import ALIVE
 from weir.postgres.own_commits import commits_itself
 from weir.workers.heartbeats import silent_queues
 
-FRESH_S = 1.0  # for so long an answer is given again
-HOLDS_S = 3.0  # for so long it is given while another request asks the database
+FRESH_S = 1.0  # how long an answer is given again
+HOLDS_S = 3.0  # how long it is given while another request asks the database
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ _health = _Health()
 
 @commits_itself
 def livez(_request: HttpRequest) -> JsonResponse:
-    """Answer 200: this process takes requests. For whatever restarts it; a database that is away is no reason to."""
-    return JsonResponse(ALIVE)  # as `project.front.heads` says before Django is asked
+    """Answer 200: this process takes requests. For what restarts it; a database that is away is not a reason to."""
+    return JsonResponse(ALIVE)  # `project.front.heads` answers the same before Django is asked
 
 
 @commits_itself

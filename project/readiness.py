@@ -1,7 +1,7 @@
 """/readyz: whether this process can do its work now; without a login, as /livez and /healthz.
 
-A thread of its own asks the database, once at a time, whoever asks: a request waits a second for it, and says then that
-the database does not answer. An answer is given again for a second.
+A thread of its own asks the database, once at a time for all requests: a request waits a second for it, and then says
+that the database does not answer. An answer is given again for a second.
 """
 
 import threading
@@ -40,7 +40,7 @@ WRITES = Statement("writes", row=Writes, commits=False)
 
 @dataclass(frozen=True, kw_only=True)
 class ReadinessAnswer:
-    """Why this process cannot work; "" where it can."""
+    """Why this process cannot work; "" if it can."""
 
     at: float  # of time.monotonic()
     reason: str
@@ -56,7 +56,7 @@ class Readiness:
         self._is_migrated = False  # once it is, it stays so
 
     def reason(self) -> str:
-        """Return why this process cannot work, within a second; "" where it can."""
+        """Return why this process cannot work, within a second; "" if it can."""
         try:
             return self._asked().result(WITHIN_S).reason
         except NotInTime:
@@ -75,7 +75,7 @@ class Readiness:
             reason = self._look()
         except (DatabaseError, InterfaceError):
             reason = AWAY
-        except Exception:  # such as no file to open for a migration: an error would be the answer for ever
+        except Exception:  # such as no file to open for a migration: the error would be the answer forever
             log.exception("readiness_check_failed")
             reason = FAILED
         finally:
@@ -104,6 +104,6 @@ _readiness = Readiness()
 
 @commits_itself
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Answer 200 while this process can do its work, else 503 with a sentence: for what sends it requests."""
+    """Answer 200 while this process can do its work, else 503 with a sentence: for a proxy that sends it requests."""
     reason = _readiness.reason()
     return JsonResponse({"ready": not reason, "reason": reason}, status=503 if reason else 200)

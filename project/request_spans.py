@@ -1,4 +1,4 @@
-"""The span of a web request, where spans are on: a child of the caller's, if it sends a `traceparent`."""
+"""The span of a web request, if spans are on: a child of the caller's, if it sends a `traceparent`."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 def request_spans(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Answer]:
     """Record each request by its method and route: paths may hold secrets, such as a link that resets a password.
 
-    Raises MiddlewareNotUsed where spans are off, so that a request costs nothing.
+    Raises MiddlewareNotUsed if spans are off, so that a request costs nothing.
     """
     if not spans.is_on():
         raise MiddlewareNotUsed

@@ -1,13 +1,13 @@
-"""Every setting of Django, Celery and Weir, made of environment variables (`project.environment` reads them).
+"""Every setting of Django, Celery and Weir, made from environment variables (`project.environment` reads them).
 
-Reading this module starts nothing and connects to nothing: where `DATABASE_URL` or `REDIS_URL` is unset it only
-computes where the embedded servers' sockets are (`project.embedded`). What the `manage.py up` of this folder has
-decided holds for all commands beside it (`project.processes.folder`).
+Importing this module starts nothing and connects to nothing: if `DATABASE_URL` or `REDIS_URL` is unset, it only
+computes where the embedded servers' sockets are (`project.embedded`). The decisions of the `manage.py up` of this
+folder hold for all commands beside it (`project.processes.folder`).
 """
 
 from project import collect_rarely
 
-collect_rarely()  # until `project.apps` has seen to what is imported now
+collect_rarely()  # until `project.apps` has frozen what is imported now
 
 import sys
 from typing import Any
@@ -46,7 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "weir.notifications.web.polls.unchanged_polls",  # in front of all that looks at sessions
+    "weir.notifications.web.polls.unchanged_polls",  # in front of all middleware that looks at sessions
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -86,13 +86,13 @@ STATIC_ROOT = CHECKOUT / "staticfiles"
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 
 # --- TLS: done by a proxy, if at all --------------------------------------------------------------------------------
-WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # whose word on a request's scheme and client `project.asgi` takes
+WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # `project.asgi` believes them about a request's scheme and client
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = bool(WEIR_TLS_PROXIES)
 SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$", "^healthz$", "^metrics$"]  # asked from beside it, without TLS
 WEIR_WEB_REQUESTS = env.WEIR_WEB_REQUESTS
 WEIR_WEB_MAX_BODY = env.WEIR_WEB_MAX_BODY
 SECURE_HSTS_SECONDS = int(env.WEIR_HSTS_MAX_AGE)
-# Subdomains, and the lists that browsers come with, are for the domain's owner to decide, and not for this host.
+# The domain's owner, not this host, decides about subdomains, and about the lists that browsers come with.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 # --- PostgreSQL: decides everything -----------------------------------------------------------------------------
@@ -114,10 +114,10 @@ DATABASES = {"default": _database()}
 DATABASES["default"]["OPTIONS"] = {
     **sessions.CLIENT,
     "connect_timeout": 5,
-    # Django turns prepared statements off; ours are prepared (weir.postgres.statements), where a session is one.
+    # Django turns prepared statements off; ours are prepared (weir.postgres.statements), unless sessions are pooled.
     "prepare_threshold": None if env.WEIR_TRANSACTION_POOLING else 5,
     "application_name": "weir",
-    **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL says wins
+    **DATABASES["default"].get("OPTIONS", {}),  # an option in DATABASE_URL wins
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = env.WEIR_TRANSACTION_POOLING
@@ -134,24 +134,24 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_BROKER_HEARTBEAT = transports.HEARTBEAT_S
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
-# What Redis refuses (READONLY after a fail-over, OOM where it is full) is waited out like a lost connection.
+# A refusal by Redis (READONLY after a fail-over, OOM if it is full) is waited out like a lost connection.
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child, and a worker that is to stop must not
+CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child, nor must a worker that is to stop
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
-# Of users' tasks, which are in `default` otherwise. Those of Weir's have queues of their own (weir.celery): what keeps
-# Weir going waits for none of these.
+# Routes of users' tasks, which are in `default` otherwise. Weir's tasks have queues of their own (weir.celery): what
+# keeps Weir going waits for no user's task.
 CELERY_TASK_ROUTES: dict[str, dict[str, str]] = {}
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False  # `project.logs.printed` does that, by the line and with the task's name
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
-# After a lost connection Celery would raise a lowered prefetch count again by a question to the broker from the thread
-# whose task has ended: a fetcher's, beside the main loop. By AMQP one of the two reads the other's answer.
+# After a lost connection Celery would raise a lowered prefetch count again, and ask the broker for that from the thread
+# whose task has ended: in a fetcher, beside the main loop. With AMQP one of the two reads the other's answer.
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 
 # --- E-mail: Django's own settings ----------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ WEIR_METRICS_FOR_LOOPBACK = not env.DATABASE_URL.get_secret_value()  # without a
 
 # --- Logs -----------------------------------------------------------------------------------------------------------
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)
-DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the one that is believed
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the address that is believed
 
 # --- Yours: the apps in the folder `local`, and what its settings.py adds or changes ----------------------------------
 sys.path.append(str(LOCAL))

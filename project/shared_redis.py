@@ -20,12 +20,12 @@ class Shared(NamedTuple):
     """A cache that shares its database."""
 
     alias: str
-    variable: str  # that names the database, too
-    what: str  # is lost where the cache is cleared
+    variable: str  # which names the database, too
+    what: str  # is lost if the cache is cleared
 
 
 def caches() -> Iterator[Shared]:
-    """Yield those that share a database: with the queues, or else with the counters."""
+    """Yield the caches that share a database: with the queues, or else with the counters."""
     queues, counters = _places(joined(settings.CELERY_BROKER_URL)), _places(settings.REDIS_URL)
     for alias, cache in settings.CACHES.items():
         places = _of_cache(cache)
@@ -38,14 +38,14 @@ def caches() -> Iterator[Shared]:
 
 def _of_cache(cache: Mapping[str, Any]) -> set[Place]:
     location = cache.get("LOCATION") or ""
-    # Of other backends it may be a Path, or what they like.
+    # With other backends it may be a Path, or anything.
     urls = location if isinstance(location, list | tuple) else re.split("[;,]", str(location))
     options = cache.get("OPTIONS") or {}
     return {place for url in urls for place in _places(str(url), str(options.get("db", 0)))}
 
 
 def _places(urls: str, database: str = "0") -> set[Place]:
-    """Return the places that the URLs name, in Redis' spelling or in Kombu's, all others left out."""
+    """Return the places that the URLs name, in Redis' spelling or in Kombu's; other URLs are left out."""
     if several.kind_of(urls):
         try:
             servers = several.parse(urls)
@@ -56,7 +56,7 @@ def _places(urls: str, database: str = "0") -> set[Place]:
 
 
 def _place(url: str, database: str) -> Place | None:
-    """Return the place of one URL; None where that is no server of Redis, or cannot be read."""
+    """Return the place of one URL; None if that is not a server of Redis, or cannot be read."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 6379

@@ -1,15 +1,15 @@
 """A worker that is asked to stop does not wait for a broker that says nothing.
 
-Celery asks the broker several things before a worker ends; and where it just waits for an answer, it learns only
-afterwards that it is to end. Each question takes the time-out of a socket. So while a worker stops, a thread asks the
-broker, too, over a connection of its own. Where that says nothing three times, the thread cuts all of the process'
-connections to the broker, again and again: what waits there gets an error at once, and the worker goes on to its end.
+Celery asks the broker several things before a worker ends; and if it waits for an answer when it is asked to stop, it
+learns that only afterwards. Each question takes the time-out of a socket. So while a worker stops, a thread asks the
+broker, too, over a connection of its own. If the broker says nothing three times, the thread cuts all of the process'
+connections to it, again and again: code that waits there gets an error immediately, and the worker goes on to its end.
 
-Nor does it wait for its children for long. Where the broker refuses to note that a task has ended, the worker may read
-no more of what they say, and each would wait for half a minute to be heard: here, for five seconds.
+Nor does it wait for its children for long. If the broker refuses to record that a task has ended, the worker may no
+longer read what they say, and each would wait for half a minute to be heard: here, for five seconds.
 
-Messages that it had not begun stay unacknowledged then. The broker delivers them again after their visibility time-out,
-and sweep finds what Weir sent long before that.
+Messages that the worker had not begun stay unacknowledged then. The broker delivers them again after their visibility
+time-out, and sweep finds what Weir sent long before that.
 """
 
 import socket
@@ -32,16 +32,16 @@ log = structlog.get_logger(__name__)
 ASK_EVERY_S = 1.0
 ASK_TIMES = 3  # a second or so each
 CUT_EVERY_S = 0.1
-HEARD_WITHIN_S = 5.0  # what a child says, else it ends unheard: its message is delivered again
+HEARD_WITHIN_S = 5.0  # how long a child waits to be heard: after that it ends, and its message is delivered again
 
 _pools: WeakSet[Any] = WeakSet()  # of redis-py's connections
 _lock = threading.Lock()
 _channel: Any = redis.Channel  # Kombu ships no types
-_make_pool = _channel._get_pool  # noqa: SLF001  Kombu tells nobody of its connections
+_make_pool = _channel._get_pool  # noqa: SLF001  Kombu does not publish its connections
 
 
 def leave_when_silent() -> None:
-    """Have workers of this process leave a silent broker when they stop. May be called twice."""
+    """Make workers of this process leave a silent broker when they stop. May be called twice."""
     _channel._get_pool = _noted_pool  # noqa: SLF001  as above
     heard: Any = billiard_pool  # billiard ships no types
     heard.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = int(
@@ -69,7 +69,7 @@ def _leave_where_silent() -> None:
     while True:
         for connection in _connections():
             with suppress(AttributeError, OSError):  # it is not open
-                connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001  redis-py has nothing for another thread
+                connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001  redis-py has no way for another thread
         time.sleep(CUT_EVERY_S)
 
 

@@ -1,4 +1,4 @@
-"""URLs: the operators' pages, the API, the admin, the bell, and the pages that tell whether this process can work."""
+"""URLs: the operators' pages, the API, the admin, the bell, and the pages that say whether this process can work."""
 
 from django.conf import settings
 from django.contrib import admin

@@ -6,7 +6,7 @@ from weir.postgres import weir_apps
 
 
 class WorkersConfig(weir_apps.WeirApp):
-    """Owns the heartbeat, and has the schedule written after `migrate`."""
+    """Owns the heartbeat, and writes the schedule after `migrate`."""
 
     name = "weir.workers"
     label = "weir_workers"

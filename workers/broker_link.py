@@ -2,7 +2,7 @@
 
 Web code publishes after its commit, and beat must know soon that it cannot send. So their connections to the broker
 have shorter time-outs than those of workers, which wait for messages. After a failure this process leaves the broker
-alone for `LEFT_ALONE_S`, and is told `BrokerUnreachable` at once: no caller waits for one time-out after the other.
+alone for `LEFT_ALONE_S`, and raises `BrokerUnreachable` immediately: no caller waits for one time-out after the other.
 """
 
 import time
@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 CONNECT_TIMEOUT_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 0.9
 LEFT_ALONE_S: Final = 3.0
-# As Kombu takes them, for Redis and for AMQP: each ignores the other's.
+# In Kombu's names, for Redis and for AMQP: each transport ignores the other's.
 OPTIONS: Final[dict[str, Any]] = {
     "socket_connect_timeout": CONNECT_TIMEOUT_S,
     "socket_timeout": ANSWER_TIMEOUT_S,
@@ -32,7 +32,7 @@ NAMELESS: Final = (
     "sentinel:// needs the name of the group: in your settings module (in a clone local/settings.py), "
     "set CELERY_BROKER_TRANSPORT_OPTIONS['master_name']"
 )
-SILENT: Final = "it does not answer in time"  # where the driver has no words for that
+SILENT: Final = "it does not answer in time"  # used if the driver has no words for that
 
 
 # Replies of a Redis that refuses, and what a person does then: the first class that fits.
@@ -48,9 +48,9 @@ _DISK_FULL: Final = "make room on its disk, or give it one that it may write to:
 
 
 class BrokerUnreachable(Exception):
-    """The broker did not answer, or refused; what was sent may have arrived in the first case.
+    """The broker did not answer, or refused; in the first case, a message that was sent may have arrived.
 
-    `remedy` says what to do about a refusal; it is empty where nobody answered.
+    `remedy` says what to do about a refusal; it is empty if there was no answer.
     """
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -77,15 +77,15 @@ _outage = _Outage()
 
 @contextmanager
 def producer() -> Iterator[Any]:
-    """Provide a producer of messages, open and from a pool; raise BrokerUnreachable, also for what the block meets.
+    """Provide a producer of messages, open and from a pool; raise BrokerUnreachable, also for errors in the block.
 
-    Waits at most 1.5 seconds for a broker that is away: also where other threads have all producers of the pool, as
-    these wait no longer. One that answers each command, but slowly, is waited for: some 14 round trips for the first
-    message of a connection, one or two for each other. Where another Sentinel answers, each silent one that is asked
+    Waits at most 1.5 seconds for a broker that is away, even if other threads have all producers of the pool, because
+    these wait no longer. A broker that answers each command, but slowly, is waited for: some 14 round trips for the
+    first message of a connection, one or two for each other. If another Sentinel answers, each silent one that is asked
     before it costs the first message of a connection a second: Kombu asks twice, and waits half a second each time.
     """
     with _noting_outages(), pools.producers[_connection()].acquire(block=True) as made:
-        _outage.check()  # while it was waited for, another thread may have learnt more
+        _outage.check()  # while this one waited, another thread may have found an outage
         try:
             yield made
         except errors():
@@ -112,18 +112,18 @@ def waiting_in(queue: str) -> int:
 
 
 def errors() -> tuple[type[BaseException], ...]:
-    """Return what the broker's driver raises where it does not answer, or refuses."""
+    """Return what the broker's driver raises if the broker does not answer, or refuses."""
     like = _connection()
     return OperationalError, OSError, *like.connection_errors, *like.channel_errors
 
 
 def forget_outage() -> None:
-    """Have the broker tried again at once."""
+    """Let the broker be tried again immediately."""
     _outage.over_at = 0.0
 
 
 def _drop(producer: Any) -> None:  # noqa: ANN401  as below
-    """Have the next one connect anew by AMQP: it would take a late answer for that to another question.
+    """Make the next producer connect anew by AMQP: it would take a late answer for the answer to another question.
 
     redis-py does so by itself.
     """
@@ -135,7 +135,7 @@ def app() -> Any:  # noqa: ANN401  Celery's own have no types
     """Return the Celery app whose broker has Weir's messages: one that runs Weir, the current one if that does.
 
     Celery's `current_app` is, in each thread, the app that was made last there: a project may have several. In a thread
-    that has made none it may be an app that nobody has configured.
+    that has made none it may be an app that is not configured.
     """
     current: Any = current_app
     current = current._get_current_object()  # noqa: SLF001  what it stands for
@@ -148,7 +148,7 @@ def _connection() -> Any:  # noqa: ANN401  as below
 
 @cache
 def _connection_of(app: Any) -> Any:  # noqa: ANN401  Kombu ships no types
-    """Return what a pool opens its connections like; it is never opened itself.
+    """Return the connection of which a pool opens copies; it is never opened itself.
 
     Each of several brokers (`;` in the URL) is tried once: a second attempt would double the wait. Several Sentinels
     are one broker, and one attempt asks them all. redis-py notices by itself that a server was restarted.
@@ -176,7 +176,7 @@ def _noting_outages() -> Iterator[None]:
 
 
 def _remedy(error: BaseException | None) -> str:
-    """Return what to do about a reply that refuses, which Kombu may have wrapped; empty where there was no reply."""
+    """Return what to do about a reply that refuses, which Kombu may have wrapped; empty if there was no reply."""
     while error:
         if str(error).startswith("MISCONF"):
             return _DISK_FULL

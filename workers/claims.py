@@ -22,16 +22,16 @@ Row = TypeVar("Row", bound=Model)
 def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
     """Take rows that no other worker takes: up to `limit`, in the queryset's order, and mark them.
 
-    1. Lock the first rows of the queryset that are not locked. PostgreSQL looks again at those that were changed
-       since the statement began: what no longer matches is left out.
+    1. Lock the first rows of the queryset that are not locked. PostgreSQL checks those again that were changed since
+       the statement began: rows that no longer match are left out.
     2. Write the marks (as `QuerySet.update` takes them) into all of them, and commit.
 
-    However many workers call it at once, no row is handed to two of them, provided that a marked row is outside the
-    queryset. A worker that is killed holds its rows for ever, so a mark should have an end (see
+    However many workers call it at the same time, no row is handed to two of them, provided that a marked row is
+    outside the queryset. A worker that is killed holds its rows forever, so a mark should have an end (see
     `weir.workers.mail.sending.leases`).
 
     Returns the rows, with those marks that are plain values; the marks are committed. Related rows that the queryset
-    selects along are not locked. Raises RuntimeError inside a transaction, which could roll the claim back after the
+    also selects are not locked. Raises RuntimeError inside a transaction, which could roll the claim back after the
     work was done; ValueError without marks, and for a limit below 1.
     """
     if not marks:
@@ -57,13 +57,13 @@ def each_locked(queryset: QuerySet[Row], work: Callable[[Row], object], limit: i
 
     Double-checked locking:
 
-    1. Look, without a lock, which rows there are.
-    2. Lock each of them in turn and look again. A row that is gone, matches no longer, or is locked, is left alone.
+    1. Find the rows, without a lock.
+    2. Lock each of them in turn and check it again. A row that is gone, no longer matches, or is locked, is left alone.
     3. Work. What `work` writes commits with the row.
 
-    However many workers call it at once, each row's work is done once, provided that it takes the row out of the
-    queryset. Returns how many rows were worked on. An error in `work` rolls back its row, and is raised; rows before it
-    are done. Raises RuntimeError inside a transaction, which would keep every lock to its end.
+    However many workers call it at the same time, each row's work is done once, provided that it takes the row out of
+    the queryset. Returns how many rows were worked on. An error in `work` rolls back its row, and is raised; rows
+    before it are done. Raises RuntimeError inside a transaction, which would keep every lock to its end.
     """
     locked = _locked(queryset)
     done = 0

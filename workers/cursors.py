@@ -43,5 +43,5 @@ def _is_value(value: object) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Tell whether PostgreSQL can store the text: a cursor comes from outside."""
+    """Return whether PostgreSQL can store the text: a cursor comes from outside."""
     return "\0" not in value and value.encode(errors="replace").decode() == value

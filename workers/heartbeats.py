@@ -16,7 +16,7 @@ FRESH = timedelta(minutes=3)
 
 
 def beat(queue: str) -> None:
-    """Note that a worker of this queue has just run a scheduled task."""
+    """Record that a worker of this queue has just run a scheduled task."""
     Heartbeat.objects.update_or_create(queue=queue, defaults={"beat_at": Now()})
 
 
@@ -29,8 +29,8 @@ def ages_s() -> dict[str, float]:
 def silent_queues() -> list[str]:
     """Return the queues whose last heartbeat is older than three minutes, or missing.
 
-    But not those whose beat or workers have been known for a shorter time. A killed process is known for an hour, so
-    that one which is started again and again is not taken for new.
+    Queues whose beat or workers have been known for a shorter time are left out. A killed process stays known for an
+    hour, so that a process that is started again and again is not taken for new.
     """
     fresh = set(Heartbeat.objects.filter(beat_at__gt=Now() - FRESH).values_list("queue", flat=True))
     if not (silent := [queue for queue in schedule.queues() if queue not in fresh]):

@@ -1,11 +1,11 @@
-"""Limits that a team has set hold for its own tasks: Weir's end by themselves, and one may be sending an e-mail.
+"""Limits that a project has set hold for its own tasks: Weir's end by themselves, and one may be sending an e-mail.
 
-Celery has each limit of time in two places. What sends a message writes its own limits of the task into it, and a
-worker obeys these; where there are none, it has its own. So Weir's messages say nothing, and its workers know better.
-Of a rate, Weir's tasks have none: a worker would keep their messages, and with dispatch delay what all sites wait for.
+Celery has each time limit in two places. The sender of a message writes its own limits of the task into it, and a
+worker obeys these; if there are none, the worker uses its own. So Weir's messages have none, and its workers set them.
+Weir's tasks have no rate limit: a worker would keep their messages, and a late dispatch would hold up all sites.
 
-A supervisor sends SIGTERM to the whole process group, which would cut off what the processes of a pool run. Weir's
-tasks are finished. A team's own are ended by it, as by `revoke(terminate=True)`, which sends the same.
+A supervisor sends SIGTERM to the whole process group, which would cut off the tasks that the processes of a pool run.
+Weir's tasks are finished. A project's own are ended by it, as by `revoke(terminate=True)`, which sends the same signal.
 """
 
 import os
@@ -26,13 +26,13 @@ from weir.workers import schedule, task_names
 
 _before: list[Any] = []  # what SIGTERM does to a process of a pool while it runs no task of Weir's
 _parent: list[int] = []  # the process id of a worker that serves queues of Weir's and others
-LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, but for the mail server's reply to an e-mail
+LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, except the mail server's reply to an e-mail
 
 
 def bring_own_limits() -> None:
-    """Have the messages of Weir's tasks that this process sends, and those tasks where it runs them, go by Weir's."""
+    """Give Weir's limits to the messages of its tasks that this process sends, and to those tasks if it runs them."""
     before_task_publish.connect(_say_nothing)
-    worker_init.connect(_know_better)  # before it has computed rates
+    worker_init.connect(_know_better)  # before the worker has computed rates
 
 
 def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> None:
@@ -41,7 +41,7 @@ def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> Non
 
 
 def _know_better(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    """Set limits of time only where the worker, or an annotation of all tasks, has some: each costs it a timer."""
+    """Set time limits only if the worker, or an annotation of all tasks, has some: each costs it a timer."""
     longest_s = LONGEST_S + settings.WEIR_MAIL_REPLY_TIMEOUT
     for task in (sender.app.tasks[name] for name in task_names.OF_WEIR if name in sender.app.tasks):
         task.rate_limit = None
@@ -52,15 +52,15 @@ def _know_better(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celer
 
 
 def finish_own_tasks() -> None:
-    """Have the processes of a pool finish a task of Weir's that they run when SIGTERM comes to them.
+    """Make the processes of a pool finish a task of Weir's that they run when SIGTERM comes to them.
 
-    Where a worker serves Weir's queues alone, they are deaf to it from the start.
+    If a worker serves only Weir's queues, they ignore SIGTERM from the start.
     """
     celeryd_after_setup.connect(_begin_worker)
 
 
 def finish_each_task() -> None:
-    """Have the processes of a pool finish any task that they run when SIGTERM comes to them."""
+    """Make the processes of a pool finish any task that they run when SIGTERM comes to them."""
     worker_process_init.connect(_ignore_sigterm)
 
 
@@ -89,5 +89,5 @@ def _hear_again(task: Any, **_signal: object) -> None:  # noqa: ANN401  as above
 
 
 def _is_own(task: Any) -> bool:  # noqa: ANN401  as above
-    """Tell whether the task is Weir's, and run by a process of a pool: a worker itself stops in order at SIGTERM."""
+    """Return whether the task is Weir's, and run by a process of a pool: a worker itself stops in order at SIGTERM."""
     return task.name in task_names.OF_WEIR and not task.request.is_eager and os.getpid() not in _parent

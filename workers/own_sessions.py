@@ -3,16 +3,16 @@
 In `project` all are (`project.apps`). Elsewhere a worker that serves queues of Weir's may run the project's own tasks
 as well, and their time limits are the project's to choose. So there
 
-1. a session that is opened in such a worker, or in beat, is configured, and what it had before is noted;
-2. when a task of the project's own begins in the thread that has it, it gets back what it had; and so does one that is
-   handed to that thread by a pool;
-3. when a task of Weir's begins there, it is configured again.
+1. a session that is opened in such a worker, or in beat, is configured, and what it had before is recorded;
+2. when a task of the project's own begins in the session's thread, the session gets back what it had; and so does a
+   session that a pool hands to that thread;
+3. when a task of Weir's begins there, the session is configured again.
 
-That a server is given up which says nothing holds for all sessions of such a process: libpq is told when it connects.
+All sessions of such a process give up a server that says nothing: libpq is told to when it connects.
 
-What rests on that: a statement that hangs, or a transaction that is left open, holds a worker and its locks for
+The effect: a statement that hangs, or a transaction that is left open, holds a worker and its locks for
 WEIR_STATEMENT_TIMEOUT at most; a server or a client that has vanished is noticed within seconds. Nothing that is
-counted, paced or sent once rests on it: leases and locks decide that. In web code, and in commands, Weir's statements
+counted, paced or sent once depends on it: leases and locks decide that. In web code, and in commands, Weir's statements
 have the limits of the project's session.
 """
 
@@ -38,7 +38,7 @@ _before: WeakKeyDictionary[psycopg.Connection[Any], Mapping[str, str]] = WeakKey
 
 
 def configure_own_sessions() -> None:
-    """Have sessions configured in this process, if it becomes a worker that serves a queue of Weir's."""
+    """Configure the sessions of this process, if it becomes a worker that serves a queue of Weir's."""
     celeryd_after_setup.connect(_begin_worker, dispatch_uid=_ID)
 
 
@@ -48,7 +48,7 @@ def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
 
 
 def begin(**_signal: object) -> None:
-    """Have the sessions that this process opens from now on configured. Called twice, it does no more."""
+    """Configure the sessions that this process opens from now on. A second call does nothing more."""
     _notice_silence(connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"])
     if not settings.WEIR_TRANSACTION_POOLING:
         connection_created.connect(_opened, dispatch_uid=_ID)
@@ -56,10 +56,10 @@ def begin(**_signal: object) -> None:
 
 
 def _notice_silence(options: dict[str, Any]) -> None:
-    """Have libpq give up a server that says nothing, unless the project's settings have limits of their own for that.
+    """Make libpq give up a server that says nothing, unless the project's settings have limits of their own for that.
 
-    A session that is kept from tick to tick, or by beat, outlives its server: each would wait for it a quarter of an
-    hour, as TCP does, and what waits for the same serial queue with it.
+    A session that is kept from tick to tick, or by beat, outlives its server: each would wait for the server a quarter
+    of an hour, as TCP does, and so would all that waits for the same serial queue.
     """
     if options.keys().isdisjoint(sessions.CLIENT):
         options.update(sessions.CLIENT)
@@ -80,7 +80,7 @@ def _change_hands(task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery
 
 
 def _fit(session: "psycopg.Connection[Any]") -> None:
-    """Have the session be as the work of this thread wants it."""
+    """Give the session the settings that the work of this thread needs."""
     if not getattr(_thread, "is_of_project", False):
         if session not in _before:
             _before[session] = sessions.values_of(session)

@@ -1,10 +1,10 @@
 """Sends Celery messages, and counts those that wait. A broker that cannot be reached is logged, and never raised.
 
-A message is a hint: the sweep finds the work of a message that was not sent or was lost, so that only costs time. All
-messages of Weir are sent by this module, but those of beat. No call waits for longer than 1.5 s (`broker_link`).
+A message is a hint: the sweep finds the work of a message that was not sent or was lost, so a lost one only costs time.
+This module sends all messages of Weir except those of beat. No call waits for longer than 1.5 s (`broker_link`).
 
-Where CELERY_TASK_ALWAYS_EAGER is set there is no broker, and nobody who would take a message: a task of a user's is run
-here and now, and a tick is not sent.
+If CELERY_TASK_ALWAYS_EAGER is set, there is no broker, and no worker that would take a message: a user's task is run
+in the call itself, and a tick is not sent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,15 +18,15 @@ log = get_logger(__name__)
 Taker = Callable[[str, Sequence[object], Mapping[str, object]], None]
 _takers: list[Taker] = []  # the last one takes what is sent
 
-# Of Weir's own messages, whatever a project has set for its own.
+# Options of Weir's own messages, whatever a project has set for its own.
 OF_OWN: Final[dict[str, Any]] = {"ignore_result": True, "serializer": "json"}
 
 
 def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | None = None) -> bool:
     """Send the task by its name; returns False (and logs why) when the broker cannot be reached.
 
-    A tick is not sent where enough others wait, which do its work (`ticks`). Nor is it where `unless` says that one
-    before it does: that is asked only where a message would be sent.
+    A tick is not sent if enough others wait, which do its work (`ticks`), nor if `unless` says that an earlier one
+    does: that is asked only if the broker would be.
     """
     if _takers:
         _takers[-1](task_name, arguments, {})
@@ -38,10 +38,10 @@ def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | Non
 
 
 def call(task_name: str, *arguments: object) -> bool:
-    """Have a user's task run: by a worker, as by `publish`, or here and now where CELERY_TASK_ALWAYS_EAGER is set.
+    """Run a user's task: by a worker, as `publish` does, or in this call if CELERY_TASK_ALWAYS_EAGER is set.
 
-    Here, what the task raises is raised where CELERY_TASK_EAGER_PROPAGATES is set, as by Celery; and NotRegistered
-    where no app has a task of this name.
+    In this call, the task's error is raised if CELERY_TASK_EAGER_PROPAGATES is set, as by Celery; and NotRegistered
+    if no app has a task of this name.
     """
     if _takers or not _is_eager():
         return publish(task_name, *arguments)
@@ -93,7 +93,7 @@ def waiting(task_name: str) -> int | None:
 
 @contextmanager
 def taken_by(taker: Taker) -> Iterator[None]:
-    """Have `taker` get the names and arguments of what this process sends, in place of the broker: in tests."""
+    """Give `taker` the names and arguments of what this process sends, in place of the broker: in tests."""
     _takers.append(taker)
     try:
         yield

@@ -7,12 +7,12 @@ from typing import Final
 from weir.postgres import weir_apps
 from weir.workers import task_names
 
-# None of them is for the tasks of users. What may take long is not in `weir.ticks`, which keeps Weir going, and a mail
-# server that hangs holds up nothing but `weir.mail`.
+# None of these queues is for users' tasks. Tasks that may take long are not in `weir.ticks`, which keeps Weir going,
+# and a mail server that hangs holds up nothing but `weir.mail`.
 FETCH: Final = "weir.fetch"
 QUEUES: Final = ("weir.ticks", "weir.maintenance", FETCH, "weir.mail")
 
-# What dispatch, and the publisher of postponed tasks beside it, look ahead.
+# How far dispatch, and the publisher of postponed tasks beside it, look ahead.
 # Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
 # than the look-ahead, because longer runs are handed over less often.
 REFILL: Final = 1.5
@@ -27,7 +27,7 @@ class ScheduleEntry:
     name: str
     task: str
     every: timedelta
-    app: str  # without which it is not sent
+    app: str  # without this app it is not sent
     queue: str = "weir.ticks"
     arguments: list[str] = field(default_factory=list)
 
@@ -135,11 +135,11 @@ def entries() -> tuple[ScheduleEntry, ...]:
 
 
 def queues() -> tuple[str, ...]:
-    """Return the queues that have workers of Weir's, as of the apps that are installed, and those that they watch."""
+    """Return the queues that have workers of Weir's, for the installed apps, and those that these apps watch."""
     watched = dict.fromkeys(queue for app in weir_apps.installed() for queue in app.watched_queues)
     used = {entry.queue for entry in SCHEDULE if weir_apps.is_installed(entry.app)}
     if weir_apps.is_installed("weir.workers.fetches"):
-        used.add(FETCH)  # which has no tick
+        used.add(FETCH)  # it has no tick
     return (*watched, *(queue for queue in QUEUES if queue in used))
 
 

@@ -46,8 +46,8 @@ TICKS = frozenset(
 )
 OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}
 
-# Of Weir's tasks, whatever a project has set for its own: nobody asks for a result, and what keeps results would fill.
-# Each run does all that is due, and a message that is lost is made up for: no message is to come twice.
+# Options of Weir's tasks, whatever a project has set for its own: no code asks for a result, and the store of results
+# would fill. Each run does all that is due, and a message that is lost is made up for: no message needs to come twice.
 OPTIONS: Final[dict[str, Any]] = {
     "ignore_result": True,
     "store_errors_even_if_ignored": False,

@@ -18,7 +18,7 @@ PURGING_S: Final = 5.0  # of every ten minutes
 
 @shared_task(name=task_names.HEARTBEAT, **task_names.OPTIONS)
 def heartbeat(queue: str) -> None:
-    """Note that a worker of this queue has run it: so beat, the broker, a worker and PostgreSQL work."""
+    """Record that a worker of this queue has run it: this proves that beat, broker, worker and PostgreSQL work."""
     heartbeats.beat(queue)
 
 

@@ -1,10 +1,10 @@
 """The queues of ticks: periodic tasks, and messages that wake one of them early. Each run does all that is due.
 
-So a tick is superfluous where others wait in its queue, as they do all that is due then. The processes of a queue may
-be away for hours, or slower than its ticks come: what waits for them stays short, and none of it holds up new ticks.
+So a tick is superfluous if others wait in its queue, because they do all that is due then. The processes of a queue may
+be away for hours, or slower than its ticks come: the queue stays short, and old ticks do not hold up new ones.
 
-Celery would have a message expire by the clocks of two hosts. Where these differ by more than a tick's period, every
-tick would expire, and the clock of no host decides anything in Weir.
+Celery would let a message expire by the clocks of two hosts. If these differ by more than a tick's period, every tick
+would expire; and no host's clock decides anything in Weir.
 """
 
 from typing import Final
@@ -18,5 +18,5 @@ MOST_WAKING: Final = 20  # less, so that messages for a few sites never keep out
 
 
 def is_superfluous(task_name: str, queue: str, most: int) -> bool:
-    """Tell whether the task is a tick, and so many messages wait in its queue. Raises broker_link.BrokerUnreachable."""
+    """Return whether it is a tick, and at least `most` messages wait in its queue. Raises BrokerUnreachable."""
     return task_name in task_names.TICKS and queue in QUEUES and broker_link.waiting_in(queue) >= most

@@ -1,4 +1,4 @@
-"""The demo's page of a web application: the bell of who is signed in, beside the count of that user's rows."""
+"""The demo's page of a web application: the signed-in user's bell, beside the count of that user's rows."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -30,6 +30,6 @@ def rows(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def notify(request: HttpRequest) -> HttpResponse:
-    """Notify who asks for it."""
+    """Notify the user who asks for it."""
     inbox.notify(request.user.pk, "demo", "You asked for it", body="By the button of the demo's page.", url="/demo/")
     return guarded(redirect("demo:bell"))

@@ -19,7 +19,7 @@ NO_LENGTH = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """An answer: `delay_s` later head and body, then the pieces of the stream, each after `pause_s`."""
+    """An answer: head and body after `delay_s`, then the pieces of the stream, each after `pause_s`."""
 
     head: bytes
     body: bytes = b""
@@ -77,7 +77,7 @@ def flaky(site: Answers, rest: bytes) -> Answer:
 
 
 def busy(site: Answers, rest: bytes) -> Answer:
-    """Answer the page, but from the n-th request on, for so many ms, a status: `n/ms/status/seconds/...`.
+    """Answer the page; from the n-th request on, answer this status for this many ms: `n/ms/status/seconds/...`.
 
     Requests with the same four values are counted together. `seconds` is the Retry-After, or `-` for none.
     """
@@ -105,7 +105,7 @@ def drip(site: Answers, _rest: bytes) -> Answer:
 
 
 def big(_site: Answers, rest: bytes) -> Answer:
-    """Answer so many bytes, which are generated while they are sent."""
+    """Answer as many bytes as the path says; they are generated while they are sent."""
     size = number(rest)
     pieces, last = divmod(size, len(PIECE))
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
@@ -114,20 +114,20 @@ def big(_site: Answers, rest: bytes) -> Answer:
 
 @cache
 def gzipped_zeros(megabytes: int) -> bytes:
-    """Return so many megabytes of zeros, gzipped to a thousandth: a member for each, made in a few milliseconds.
+    """Return this many megabytes of zeros, gzipped to a thousandth: a member for each, made in a few milliseconds.
 
-    While the sites' process computes, it reads nothing, and the kernel's time of a request that its client gives up
-    meanwhile becomes that of the end of the connection: it would look late, and the next one early.
+    While the sites' process computes, it reads nothing. If a client gives up its request meanwhile, the kernel's time
+    of that request becomes the time when the connection ended: the request would look late, and the next one early.
     """
     return gzip.compress(bytes(1_000_000), mtime=0) * megabytes
 
 
 def many_headers(_site: Answers, rest: bytes) -> Answer:
-    """Answer so many headers, of 60,000 bytes each."""
+    """Answer as many headers as the path says, of 60,000 bytes each."""
     return answer(200, b"many headers", *(b"X-%d: " % n + b"a" * 60_000 for n in range(number(rest))))
 
 
-BEHAVIOURS: dict[bytes, Callable[[Answers, bytes], Answer]] = {  # by a path's first part; others give the page
+BEHAVIOURS: dict[bytes, Callable[[Answers, bytes], Answer]] = {  # by a path's first part; any other gives the page
     b"once": lambda site, _: site.last_page,
     b"slow": lambda site, rest: replace(site.page, delay_s=number(rest) / 1_000),
     b"status": lambda _, rest: answer(number(rest), b"status"),

@@ -47,10 +47,10 @@ def child(
 
 
 def die_with_parent() -> None:
-    """Have the kernel send SIGTERM to this process when the thread that started it ends."""
+    """Ask the kernel to send SIGTERM to this process when the thread that started it ends."""
     parent = os.getppid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it ended before the kernel was told
+    if os.getppid() != parent:  # the parent ended before the kernel was asked
         sys.exit()
 
 

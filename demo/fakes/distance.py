@@ -1,8 +1,8 @@
 """A server that is far away: a TCP port whose connections lead to a Unix socket, each direction with a delay.
 
-Delays do not limit what is in flight, as on a long line. With jitter, each packet takes up to so much longer; packets
-keep their order. One that is lost is sent again, as TCP does, after a time-out and a further round trip, and all behind
-it wait. A line that hangs takes what is sent, hands over nothing, and tells neither side.
+Delays do not limit what is in flight, as on a long line. With jitter, each packet takes up to that much longer; packets
+keep their order. A lost packet is sent again, as TCP does, after a time-out and a further round trip, and all packets
+behind it wait. A line that hangs accepts data, delivers nothing, and tells neither side.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CHUNK = 65_536
-SENT_AGAIN_AFTER_S = 0.2  # Linux' shortest, to which it adds the round trip
+SENT_AGAIN_AFTER_S = 0.2  # Linux's shortest time-out, to which it adds the round trip
 LOOK_EVERY_S = 0.02
-Line = asyncio.Queue[tuple[float, bytes]]  # when each packet arrives; an empty one is the end
+Line = asyncio.Queue[tuple[float, bytes]]  # when each packet arrives, and its bytes; an empty packet is the end
 
 
 class Distance:
@@ -60,13 +60,13 @@ class Distance:
             line.put_nowait((asyncio.get_running_loop().time() + self._delay_s(), data))
 
     async def _write(self, line: Line, sink: asyncio.StreamWriter) -> None:
-        """Hand over what is on the line, in its order, each packet when it arrives."""
+        """Deliver the packets on the line in their order, each when it arrives."""
         loop, data = asyncio.get_running_loop(), b"-"
         try:
             while data:
                 arrives_at, data = await line.get()
                 await asyncio.sleep(arrives_at - loop.time())
-                while self.hangs:  # noqa: ASYNC110  set by another thread, which an Event is not for
+                while self.hangs:  # noqa: ASYNC110  another thread sets it; asyncio's Event allows one thread only
                     await asyncio.sleep(LOOK_EVERY_S)
                 sink.write(data)
         finally:

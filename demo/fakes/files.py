@@ -10,7 +10,7 @@ Entry = TypeVar("Entry")
 
 
 def write_whole(path: Path, state: dict[str, object]) -> None:
-    """Write JSON that replaces the file at once."""
+    """Write JSON that replaces the file in one step."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(json.dumps(state))
     partial.replace(path)
@@ -29,7 +29,7 @@ def read_whole_lines(path: Path, start_offset: int) -> tuple[bytes, int]:
 
 
 class Entries(Generic[Entry]):
-    """The entries of a list that grows, one JSON object a line: each line is parsed once, however often one looks."""
+    """The entries of a list that grows, one JSON object a line: each is parsed once, however often it is read."""
 
     def __init__(self, path: Path, make: Callable[..., Entry]) -> None:
         self._path, self._make = path, make

@@ -1,8 +1,8 @@
 """How the fake sites were paced: pure functions of the arrivals in their log.
 
 Times and gaps are whole nanoseconds, so that "too early" is never a matter of rounding. Intervals are in seconds, as
-rates are configured. A log is not in the order of arrival: what takes arrivals sorts them; what takes `times` expects
-those of one host, the earliest first.
+rates are configured. A log is not in the order of arrival: functions that take arrivals sort them; functions that take
+`times` expect those of one host, the earliest first.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """How one host was paced; a value is None where too few requests came to judge it.
+    """How one host was paced; a value is None if too few requests came to judge it.
 
     `used_share` is of the allowed rate; `recent_rate` is in requests a second.
     """
@@ -88,7 +88,7 @@ def used_share(
 
 
 def recent_rate(times: Iterable[int], *, until_ns: int, seconds: float) -> float:
-    """Return the arrivals a second over the last `seconds`, up to and at `until_ns`."""
+    """Return the arrivals a second over the last `seconds`, up to and including `until_ns`."""
     since_ns = until_ns - _ns(seconds)
     return sum(since_ns < at_ns <= until_ns for at_ns in times) / seconds
 

@@ -36,7 +36,7 @@ class MailProvider:
 
     @property
     def url(self) -> str:
-        """What names it, as Weir's setting of relays does."""
+        """The URL that names it in Weir's setting of relays."""
         return f"resend+http://{API_KEY}@{HOST}:{self.port}"
 
     @cached_property

@@ -17,8 +17,8 @@ how the server treats the e-mail, as in `late-300.17@example.com`:
 | `refuse-content` | it is answered with 554 after the final dot |
 | `stall-MS` | its recipient is answered MS milliseconds later, and it is accepted |
 
-The sender's address may have the server refuse all e-mails: `says-550-5-4-5@example.com` is answered with 550 5.4.5.
-So may the command line: with `--refuses "452 4.3.1 The disk is full"`, that is the answer to every sender.
+The sender's address can make the server refuse all e-mails: `says-550-5-4-5@example.com` is answered with 550 5.4.5.
+So can the command line: with `--refuses "452 4.3.1 The disk is full"`, that is the answer to every sender.
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Handler:
     async def handle_MAIL(  # noqa: N802  aiosmtpd's name
         self, _server: SMTP, _session: Session, envelope: Envelope, sender: str, options: list[str]
     ) -> str:
-        """Note that an e-mail begins, and accept the sender, or answer it as its address says."""
+        """Record that an e-mail begins, and accept the sender, or answer it as its address says."""
         self.record.add("began", "")
         if self.refuses:
             return self._refused(self.refuses, "")
@@ -99,7 +99,7 @@ class Handler:
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's name
-        """Answer the e-mail, of which the final dot has come, as its address says."""
+        """Answer the e-mail, whose final dot has come, as its address says."""
         (recipient,) = envelope.rcpt_tos
         word, number = behaviour(recipient)
         message_id = _message_id(envelope)
@@ -173,7 +173,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     )
     write_whole(arguments.ready, {"port": server.sockets[0].getsockname()[1], "pid": os.getpid()})
     await stop.wait()
-    os._exit(0)  # its connections end with it
+    os._exit(0)  # the connections end with the process
 
 
 def main() -> None:
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--refuses", default="", help="the answer to every sender")
     arguments = parser.parse_args()
     die_with_parent()
-    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # a cut connection is no error here
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # a cut connection is not an error here
     asyncio.run(serve(arguments))
 
 

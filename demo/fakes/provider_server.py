@@ -16,10 +16,10 @@ first is in progress. The first word of the recipient's address says how the pro
 | `cut-accepted` | it is accepted; the first time the connection is cut without an answer |
 | `half-accepted` | it is accepted; the first time the connection is cut within the answer |
 | `garbage-accepted` | it is accepted; the first time the answer is not HTTP |
-| `nonsense-accepted` | it is accepted; the first time the answer is 200 and no JSON |
+| `nonsense-accepted` | it is accepted; the first time the answer is 200, and not JSON |
 | `hang-accepted` | it is accepted; the first time no answer comes while the client waits |
-| `trickle-accepted` | it is accepted; the first time the answer comes by a byte each 50 ms, and does not end |
-| `farewell` | it is accepted, and the connection is closed after the answer without a word |
+| `trickle-accepted` | it is accepted; the first time the answer comes one byte every 50 ms, and does not end |
+| `farewell` | it is accepted, and the connection is closed after the answer without notice |
 | `limit-N` | the first N requests for it are refused, with 429 and `retry-after: 2` |
 | `quota` | it is refused, with 429 and no retry-after |
 | `moved` | it is refused, with 307 and a location |
@@ -95,7 +95,7 @@ class State:
             file.write(json.dumps(entry) + "\n")
 
     def enter(self, key: str, request_hash: str) -> Answer | None:
-        """Note that a request with this key is in progress; return its answer if it is not to be worked on."""
+        """Record that a request with this key is in progress; return its answer if it is not to be processed."""
         with self.lock:
             known = self.keys.get(key)
             if known and known.answer and time.monotonic() - known.at > self.key_lifetime_s:
@@ -109,7 +109,7 @@ class State:
         return known.answer or in_progress
 
     def leave(self, key: str, answer: Answer | None) -> None:
-        """Note the answer to an accepted request, or forget the key of one that was not."""
+        """Record the answer to an accepted request, or forget the key of a request that was not accepted."""
         with self.lock:
             if answer is None:
                 self.keys.pop(key, None)
@@ -186,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or word == "farewell"
 
     def _fail(self, word: str) -> None:
-        """Answer wrongly, and not at all."""
+        """Answer wrongly, or not at all."""
         match word.partition("-")[0]:
             case "error":
                 self._send(*error(500, "application_error", "An unexpected error occurred."))
@@ -227,7 +227,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def log_message(self, *_arguments: object) -> None:
-        """The list says it all."""
+        """Log nothing: the list of events is enough."""
 
 
 class Provider(ThreadingHTTPServer):
@@ -240,8 +240,8 @@ class Provider(ThreadingHTTPServer):
         super().__init__((HOST, port), Handler)
         self.state = state
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  as socketserver has it
-        """Say what went wrong, but for a client that was killed."""
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  socketserver's types
+        """Report the error, unless it is only that the client was killed."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -252,7 +252,7 @@ def error(status: int, name: str, message: str) -> Answer:
 
 
 def refused(word: str, number: int, time_asked: int) -> Answer | None:
-    """Return how an e-mail is refused whose recipient begins so; None if it is not."""
+    """Return how an e-mail is refused whose recipient begins with this word; None if it is not."""
     if word == "limit" and time_asked <= number:
         return error(429, "rate_limit_exceeded", "Too many requests.")
     if word == "quota":
@@ -274,7 +274,7 @@ def main() -> None:
     parser.add_argument("--key-lifetime", type=float, default=KEY_LIFETIME_S, help="of idempotency keys, in seconds")
     arguments = parser.parse_args()
     die_with_parent()
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # its connections end with it
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # the connections end with the process
     arguments.record.touch()
     state = State(record=arguments.record, api_key=arguments.api_key, key_lifetime_s=arguments.key_lifetime)
     provider = Provider(arguments.port, state)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from demo.fakes.files import read_whole_lines
 
-READ_WITHIN_S = 0.2  # of its arrival, a request is in the log, though the process of the sites is busy
+READ_WITHIN_S = 0.2  # how soon after its arrival a request is in the log, even if the process of the sites is busy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,9 +1,9 @@
 """The process of the fake sites: it listens on many loopback addresses, and logs when each request arrived.
 
-A process that notes the time when it reads a request also measures its own lateness. This one logs when the *kernel*
+A process that logs the time when it reads a request also measures its own lateness. This one logs when the *kernel*
 received the request's first byte (`SO_TIMESTAMPNS`, by CLOCK_REALTIME), so the log is right even if the process was
-busy or stopped. The kernel gives one time a read, that of the last segment read. A request sent as one segment is timed
-exactly; segments that are read together have the time of the last of them.
+busy or stopped. The kernel gives one time for each read, that of the last segment read. A request sent as one segment
+is timed exactly; segments that are read together have the time of the last of them.
 
 Answers are in a log of their own, with the time by this process's clock.
 """
@@ -32,12 +32,12 @@ from demo.fakes.site_tls import SiteTls, context_of
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
 TIMESPEC = struct.Struct("@ll")
-FULL_FOR_S = 0.1  # a site accepts no connection, where the process may have no more files
-TIMERS_FIRE_EARLY_S = 0.002  # those of uvloop, by up to 1.4 ms
+FULL_FOR_S = 0.1  # how long a site accepts no connection after the process has reached its limit of open files
+TIMERS_FIRE_EARLY_S = 0.002  # uvloop's timers do, by up to 1.4 ms
 
 
 class Log:
-    """Writes both logs (`site_log` reads them), each line before its answer: who has the answer finds it there.
+    """Writes both logs (`site_log` reads them), each line before its answer: a client with the answer finds it.
 
     Requests: `<arrival ns> <host> <path> <client> <n>`, for the n-th request of a connection. Answers:
     `<ns> <host> <path> <status>`, with the time right before the answer is sent.
@@ -65,13 +65,13 @@ class Log:
         self.connections += place == 1
 
     def answered(self, site_host: bytes, path: bytes, status: bytes) -> None:
-        """Note an answer that is sent now, unless it has no status."""
+        """Log an answer that is sent now, unless it has no status."""
         if path and status:
             self._answers.write(b"%d %s %s %s\n" % (time.time_ns(), site_host, path, status))
 
 
 class Site:
-    """One address that accepts connections, with TLS where it has a context for it."""
+    """One address that accepts connections, with TLS if it has a context for it."""
 
     def __init__(self, listener: socket.socket, answers: Answers, log: Log, tls: ssl.SSLContext | None) -> None:
         self.host: bytes = listener.getsockname()[0].encode()
@@ -95,7 +95,7 @@ class Site:
         except OSError as error:
             if error.errno not in {errno.EMFILE, errno.ENFILE}:
                 raise
-            # The others wait in the kernel, as those of a real server do.
+            # Further connections wait in the kernel, as those to a real server do.
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._listener)
             loop.call_later(FULL_FOR_S, loop.add_reader, self._listener, self._accept)
@@ -138,7 +138,7 @@ class Connection:
             try:
                 data, reply = self._tls.receive(data)
                 if reply:
-                    self._socket.sendall(reply)  # of a handshake: a few kilobytes
+                    self._socket.sendall(reply)  # the handshake's part: a few kilobytes
             except OSError:
                 self._close()
                 return
@@ -165,7 +165,7 @@ class Connection:
                 self._unanswered.append((b"", b"", True))
 
     def _answer(self) -> None:
-        """Answer in the order of arrival; an answer that cannot be sent at once delays those behind it."""
+        """Answer in the order of arrival; an answer that cannot be sent immediately delays those behind it."""
         while self._unanswered and not self._sending:
             method, path, is_last = self._unanswered.popleft()
             reply = self._site.answers.to(method, path)
@@ -191,7 +191,7 @@ class Connection:
                 self._site.log.answered(self._site.host, path, reply.status)
             await self._loop.sock_sendall(self._socket, unsent)
             for piece in reply.stream:
-                await asyncio.sleep(reply.pause_s)  # also if 0: other connections get their turn
+                await asyncio.sleep(reply.pause_s)  # even if 0: other connections get their turn
                 await self._loop.sock_sendall(self._socket, self._on_wire(piece))
         except OSError:
             ends = True

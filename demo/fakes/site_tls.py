@@ -1,6 +1,6 @@
 """TLS of the fake sites: between the bytes of a connection's socket and those of HTTP.
 
-The end of a connection is not said (no `close_notify`).
+The end of a connection is not announced (no `close_notify`).
 """
 
 import ssl
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def context_of(certificates: Path, address: str) -> ssl.SSLContext:
-    """Return what shows the certificate of this address, which is in `<address>.pem`, with its key."""
+    """Return a context that shows the certificate of this address, which is in `<address>.pem`, with its key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / f"{address}.pem")
     return context
@@ -23,7 +23,7 @@ class SiteTls:
         self._has_shaken = False
 
     def receive(self, data: bytes) -> tuple[bytes, bytes]:
-        """Take what the socket has received; return the text in it, and what is to be sent. Raises ssl.SSLError."""
+        """Decrypt what the socket has received; return the text, and the bytes to be sent. Raises ssl.SSLError."""
         self._incoming.write(data)
         text = b""
         try:
@@ -37,6 +37,6 @@ class SiteTls:
         return text, self._outgoing.read()
 
     def encrypted(self, text: bytes) -> bytes:
-        """Return what is to be sent for this text."""
+        """Return the bytes to be sent for this text."""
         self._tls.write(text)
         return self._outgoing.read()

@@ -38,7 +38,7 @@ def running(
     """Run sites in one process, which writes its logs to `folder`; end it on leaving.
 
     `inside` is what the command begins with, such as `nsenter` and its options for a network of their own. With
-    the folder of their certificates, each with its key in `<address>.pem`, the sites speak TLS.
+    `certificates`, the folder that has each certificate with its key in `<address>.pem`, the sites speak TLS.
     RuntimeError if the process does not start, or ends with an error.
     """
     folder = folder.absolute()

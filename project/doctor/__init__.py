@@ -1,6 +1,6 @@
-"""`manage.py doctor`: what is wrong with this installation, in one sentence a check, with what to do about it.
+"""`manage.py doctor`: what is wrong with this installation, one sentence for each check, and what to do about it.
 
 A *theme* is a chapter of the report: a module of `themes`, whose pure functions decide and make the sentences, and
-whose `checks` say what is asked. `runner` asks one check after the other, none for longer than its time limit. Nothing
-is changed, and nothing is connected to but what the settings name.
+whose `checks` say what is asked. `runner` asks one check after the other, none for longer than its time limit. The
+command changes nothing, and connects only to what the settings name.
 """

@@ -16,7 +16,7 @@ class Level(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """What a check says: one sentence, which names the remedy where there is something to mend.
+    """What a check says: one sentence, which names the remedy if there is something to mend.
 
     A check that finds several things gives each a name of its own.
     """
@@ -59,20 +59,20 @@ class Theme(NamedTuple):
 
 
 def good(sentence: str) -> Verdict:
-    """Return that there is nothing to mend."""
+    """Return the verdict that there is nothing to mend."""
     return Verdict(Level.GOOD, sentence)
 
 
 def warning(sentence: str) -> Verdict:
-    """Return what works, and may surprise, or will not do in production."""
+    """Return the verdict on what works, but may surprise, or is not fit for production."""
     return Verdict(Level.WARNING, sentence)
 
 
 def wrong(sentence: str) -> Verdict:
-    """Return what has to be mended."""
+    """Return the verdict on what has to be mended."""
     return Verdict(Level.WRONG, sentence)
 
 
 def not_checked(sentence: str) -> Verdict:
-    """Return why there is no answer, where that is nobody's fault."""
+    """Return why there is no answer, if that is not a fault."""
     return Verdict(Level.NOT_CHECKED, sentence)

@@ -32,5 +32,5 @@ def as_data(found: Sequence[Finding], seconds: float) -> Mapping[str, object]:
 
 
 def is_well(found: Iterable[Finding]) -> bool:
-    """Tell whether nothing is wrong."""
+    """Return whether nothing is wrong."""
     return all(finding.level != Level.WRONG for finding in found)

@@ -1,8 +1,8 @@
 """Asks one check after the other. None of them can end or hang the command, whatever it meets.
 
 1. A check whose needs do not work is not asked.
-2. A thread asks the others, over a connection to PostgreSQL of its own. One that has no answer within its time limit is
-   left behind with its thread, and another thread goes on with the next.
+2. A thread asks the others, over a connection to PostgreSQL of its own. A check without an answer within its time limit
+   is left behind with its thread, and another thread goes on with the next.
 3. An error becomes a finding: the sentence that a command would have ended with.
 """
 
@@ -52,7 +52,7 @@ class _Asker:
         threading.Thread(target=self._work, name="doctor", daemon=True).start()
 
     def answer(self, check: Check) -> Answer | None:
-        """Return what the check says, or raises; None where it takes too long: this thread is lost then."""
+        """Return what the check says, or raises; None if it takes too long: this thread is lost then."""
         self._questions.put(check.ask)
         try:
             return self._answers.get(timeout=check.within_s)
@@ -60,7 +60,7 @@ class _Asker:
             return None
 
     def close(self) -> None:
-        """Have the thread end."""
+        """Tell the thread to end."""
         self._questions.put(None)
 
     def _work(self) -> None:

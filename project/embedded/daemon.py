@@ -2,7 +2,7 @@
 
 Process ids are reused and pid files stay behind, so neither says whether a server runs. Here the server itself holds a
 file lock, through a descriptor that it inherits. The lock is held exactly as long as one of the server's processes
-lives, also after ``kill -9`` of the starter. While it is held, the pid file beside it can be trusted.
+lives, even after ``kill -9`` of the starter. While it is held, the pid file beside it can be trusted.
 """
 
 import fcntl
@@ -55,7 +55,7 @@ class Daemon:
         self.complete()
 
     def stop(self) -> None:
-        """Shut the server down if it runs: in order, or at once where that takes longer than `STOP_TIMEOUT_S`."""
+        """Shut the server down if it runs: in order, or immediately if that takes longer than `STOP_TIMEOUT_S`."""
         if self._is_gone():
             return
         pid = self._pid or self._wait_for_pid()
@@ -66,7 +66,7 @@ class Daemon:
         raise EmbeddedError(f"{self.name} (process {pid}) does not stop: end it with `kill -9 {pid}`.")
 
     def _send(self, stop_signal: signal.Signals, pid: int) -> None:
-        """Send a signal as the server's user: a pid file that names a process of another user then harms none."""
+        """Send a signal as the server's user: then a pid file that names another user's process does no harm."""
         command = ["/bin/sh", "-c", 'kill -s "$0" "$1"', stop_signal.name.removeprefix("SIG"), str(pid)]
         subprocess.run(command, check=False, stderr=subprocess.DEVNULL, **self.account.switch())  # noqa: S603
 
@@ -183,7 +183,7 @@ def try_lock(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether a process holds the lock. Takes it for a moment, so only the owner of the home may call this."""
+    """Return whether a process holds the lock. Takes it for a moment: only the owner of the home may call this."""
     if not path.exists():
         return False
     descriptor = try_lock(path)
@@ -194,7 +194,7 @@ def is_locked(path: Path) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Return True as soon as ``condition()``, False if that takes longer than ``timeout_s``."""
+    """Return True as soon as ``condition()`` is true, False if that takes longer than ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -204,7 +204,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def accepts_connections(path: Path) -> bool:
-    """Tell whether a process listens on the socket."""
+    """Return whether a process listens on the socket."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:

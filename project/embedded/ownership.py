@@ -12,7 +12,7 @@ from pathlib import Path
 from project.embedded.daemon import POLL_S, Daemon, try_lock
 from project.embedded.places import EmbeddedError, make_passable_folder
 
-WAIT_TIMEOUT_S = 20.0  # for which a guest waits for the servers
+WAIT_TIMEOUT_S = 20.0  # how long a guest waits for the servers
 # The states of an owner.
 STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 
@@ -35,7 +35,7 @@ def own_or_wait(home: Path, daemons: list[Daemon]) -> int | None:
 
 
 def _in_service(home: Path, daemons: list[Daemon]) -> bool:
-    """Tell whether the owner is RUNNING and all servers answer; one that answers may still be about to stop."""
+    """Return whether the owner is RUNNING and all servers answer: a server that answers may be about to stop."""
     return read_state(home).startswith(RUNNING) and all(daemon.answers() for daemon in daemons)
 
 

@@ -48,13 +48,13 @@ class Account:
         return cls(name=name, uid=uid, gid=os.getegid())
 
     def switch(self) -> Switch:
-        """Return what makes `subprocess` start a process as this user, without the groups of this process."""
+        """Return the arguments with which `subprocess` starts a process as this user, without this process' groups."""
         if self.uid == os.geteuid():
             return {"user": None, "group": None, "extra_groups": None}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can_reach(self, path: Path) -> bool:
-        """Tell whether this user may pass every folder on the way to ``path``; a missing one counts as passable."""
+        """Return whether this user may pass every folder on the way to ``path``; a missing one counts as passable."""
         return self.uid == os.geteuid() or all(self._may_pass(step) for step in (*path.parents, path) if step.exists())
 
     def _may_pass(self, path: Path) -> bool:
@@ -67,7 +67,7 @@ class Account:
 
 
 def make_private_folder(path: Path, account: Account) -> None:
-    """Make a folder for ``account`` alone; EmbeddedError if ``path`` exists and is no such folder."""
+    """Make a folder for ``account`` alone; EmbeddedError if ``path`` exists and is not such a folder."""
     _make_folder(path, account, mode=0o700, forbidden=0o077)
 
 
@@ -80,7 +80,7 @@ def make_passable_folder(path: Path) -> None:
 
 
 def _make_folder(path: Path, account: Account, *, mode: int, forbidden: int) -> None:
-    """Make a folder, which appears with its owner and mode at once; never change those of a folder that exists."""
+    """Make a folder that has its owner and mode when it appears; never change those of a folder that exists."""
     if not os.path.lexists(path):
         new = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
         os.chown(new, account.uid, account.gid)
@@ -112,7 +112,7 @@ def short_hash(path: Path) -> str:
 def find_in_wheel(wheel: str, pattern: str, *, instead: str) -> list[Path]:
     """Return the files of an installed wheel that match, without importing it.
 
-    EmbeddedError if there is none; ``instead`` is the variable that it advises to set.
+    EmbeddedError if there is none; ``instead`` is the variable that the message says to set.
     """
     spec = importlib.util.find_spec(wheel.replace("-", "_"))
     found = list(Path(spec.origin).resolve().parent.glob(pattern)) if spec and spec.origin else []

@@ -30,7 +30,7 @@ from project.embedded.places import (
 DATABASE_NAME = "weir"
 DATABASE_USER = "postgres"
 
-_SHARED = Path("/var/lib/weir")  # which `nobody` can reach when the home is private to root
+_SHARED = Path("/var/lib/weir")  # `nobody` can reach it when the home is private to root
 _SOCKET = ".s.PGSQL.5432"
 
 
@@ -144,7 +144,7 @@ def _copy_binaries(install: Path, copy: Path) -> None:
 
 
 def _settle(home: Path, data: Path) -> None:
-    """Note in the home if the data is elsewhere. EmbeddedError if the data of an earlier run is in another place."""
+    """Write a note in the home if the data is elsewhere. EmbeddedError if an earlier run's data is in another place."""
     inside, note = home / "postgres" / "data", home / "postgres-is-elsewhere.txt"
     if data == inside:
         if note.exists():
@@ -170,7 +170,7 @@ def _settle(home: Path, data: Path) -> None:
 
 
 def _holds_cluster(data: Path, major: int) -> bool:
-    """Tell whether ``data`` holds a cluster of this version; EmbeddedError if it holds anything else."""
+    """Return whether ``data`` holds a cluster of this version; EmbeddedError if it holds anything else."""
     version_file = data / "PG_VERSION"
     if version_file.exists():
         version = version_file.read_text().strip()
@@ -222,7 +222,7 @@ def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool)
 
 
 def _locale(major: int) -> list[str]:
-    """Return the options for an order by code point and the letters of Unicode, whatever the system has."""
+    """Return the options for an order by code point and the letters of Unicode, whatever locales the system has."""
     if major < 17:  # noqa: PLR2004 -- the first with the builtin provider
         return ["--locale=C.UTF-8"]
     return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]

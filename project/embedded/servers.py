@@ -92,7 +92,7 @@ def discard(home: Path) -> None:
 
 
 def _ensure_running(daemon: Daemon) -> None:
-    """Have a server run; EmbeddedError also for what the system refuses."""
+    """Make sure that a server runs; EmbeddedError also if the system refuses something."""
     try:
         daemon.ensure_running()
     except OSError as error:

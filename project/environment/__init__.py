@@ -1,7 +1,7 @@
-"""The environment variables that Weir reads: typed, with all mistakes told at once.
+"""The environment variables that Weir reads: typed, with all mistakes reported together.
 
-`variables` declares those of the project alone, and takes in `weir.conf.declared`, which has all settings of Weir's.
-The settings reference and .env.example are made of the declarations (`python -m project.environment.reference`).
+`variables` declares those of the project alone, and includes `weir.conf.declared`, which has all settings of Weir's.
+The settings reference and .env.example are made from the declarations (`python -m project.environment.reference`).
 """
 
 import os
@@ -29,7 +29,7 @@ _read_here: set[str] = set()  # the variables that this process was not given
 _decided: set[str] = set()  # those of them that `decided` has returned
 
 
-# Where one of them is given, it is another mail server than the one that `up` decided on: none of those holds.
+# If one of them is given, it names another mail server than the one that `up` decided on: no decided one holds.
 _MAIL_SERVER = frozenset({"EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "WEIR_MAIL_RELAYS"})
 
 
@@ -37,8 +37,8 @@ def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Var
     """Return the value of every variable; raises UnreadableVariables, with a sentence for each that cannot be read.
 
     The file's variables go into `os.environ`, because the processes that this one starts need them too, and then those
-    that `decided` returns. What the environment has wins, also where it is empty, and then what was decided. A `$` in
-    the file stands for itself.
+    that `decided` returns. A variable of the environment wins, even if it is empty, then one that was decided, then
+    the file's. A `$` in the file stands for itself.
     """
     given_names = set(os.environ)
     with suppress(OSError):
@@ -87,12 +87,12 @@ def given() -> dict[str, str]:
 
 
 def was_decided() -> bool:
-    """Tell whether `read` has taken a variable from what was decided."""
+    """Return whether `read` has taken a variable from what was decided."""
     return bool(_decided)
 
 
 def _check_lines(env_file: Path) -> None:
-    """Raise UnreadableVariables for a line that is no assignment: its variable would be left out in silence."""
+    """Raise UnreadableVariables for a line that is not an assignment: its variable would be left out silently."""
     with env_file.open(encoding="utf-8") as lines:
         try:
             wrong = [binding.original.line for binding in parse_stream(lines) if binding.error]

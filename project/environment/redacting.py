@@ -1,4 +1,4 @@
-"""Sentences and log lines without the passwords that the environment has, though a server repeats one."""
+"""Sentences and log lines without the passwords that the environment has, even if a server repeats one."""
 
 import os
 import re
@@ -8,12 +8,12 @@ from project.environment import urls
 from weir.conf.texts import relay_urls
 from weir.logs.redacting import Redactor
 
-# Where a password stands as such, whatever it is: in a URL, and behind its name.
+# Places in which any text is a password: in a URL, and after its name.
 _PLACES = (re.compile(r"(://[^\s/@:]*:)[^\s@]+(?=@)"), re.compile(r"(\bpassword=)(?:'[^']*'|[^\s'&]+)", re.IGNORECASE))
 
 
 def of_environment() -> Redactor:
-    """Return what masks the passwords that the environment has now."""
+    """Return a Redactor that masks the passwords that the environment has now."""
     return Redactor(_secrets(), _names())
 
 
@@ -23,7 +23,7 @@ def without_secrets(text: str) -> str:
 
 
 def redacted(text: str, secrets: Sequence[str], names: Collection[str] = ()) -> str:
-    """Return the text on one line, with *** for each secret, and for what stands where a password stands."""
+    """Return the text on one line, with *** for each secret, and for each text in the place of a password."""
     for place in _PLACES:
         text = place.sub(r"\1***", text)
     return " ".join(Redactor(secrets, names).in_sentence(text).split())

@@ -1,4 +1,4 @@
-"""Makes the chapters of the settings reference, and .env.example, of the declarations of settings and variables.
+"""Makes the chapters of the settings reference, and .env.example, from the declarations of settings and variables.
 
 `python -m project.environment.reference` writes both files; a test keeps them true.
 """
@@ -53,7 +53,7 @@ def example() -> str:
 
 
 def written(field: FieldInfo) -> str:
-    """Return the text that, in the variable, stands for its default."""
+    """Return the text that gives a variable its default."""
     match field.default:
         case bool(value):
             return str(value).lower()

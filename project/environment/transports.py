@@ -1,4 +1,4 @@
-"""What Kombu is told of the broker: which one, time-outs, and how a connection that says nothing is given up."""
+"""What Kombu is told about the broker: which one, time-outs, and when a silent connection is given up."""
 
 import socket
 from collections.abc import Mapping
@@ -9,17 +9,18 @@ from weir.postgres import sessions
 
 ANSWER_TIMEOUT_S: Final = 10
 CONNECT_TIMEOUT_S: Final = 3
-HEARTBEAT_S: Final = 10  # of AMQP: a worker that heard nothing for two of them connects anew
-# What Celery reads of the environment by itself: its command the first, the others in each process.
+HEARTBEAT_S: Final = 10  # of AMQP: a worker that has heard nothing for two heartbeats connects anew
+# Variables that Celery reads by itself: its command reads the first, each process the others.
 _OTHER_BROKERS = ("BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
-# A publisher tries twice, at once: web code does not wait for a dead broker, as the sweep finds what was not sent.
+# A publisher tries twice, without a pause: web code does not wait for a dead broker, and the sweep finds what was not
+# sent.
 # (Kombu's own default is 6 s of trying.) Workers reconnect by other settings.
 _RETRIES: Final = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 _AMQP: Final = {"amqp", "amqps", "pyamqp"}
 
 
 def other_brokers(variables: Mapping[str, str]) -> str | None:
-    """Return the sentence about a variable by which Celery alone would use another broker; None without one."""
+    """Return the sentence about a variable by which Celery alone would use another broker; None if none is set."""
     if not (name := next((name for name in _OTHER_BROKERS if variables.get(name)), None)):
         return None
     return (
@@ -29,7 +30,7 @@ def other_brokers(variables: Mapping[str, str]) -> str | None:
 
 
 def is_amqp(url: str) -> bool:
-    """Tell whether the broker is RabbitMQ, or another that speaks AMQP."""
+    """Return whether the broker is RabbitMQ, or another that speaks AMQP."""
     return split_url(url).scheme in _AMQP
 
 
@@ -50,7 +51,7 @@ def _of_amqp() -> dict[str, Any]:
 def _of_redis(prefix: str) -> dict[str, Any]:
     return {
         "global_keyprefix": f"{prefix}:" if prefix else "",
-        # Without socket_timeout a half-open connection hangs a pool or a publisher for good.
+        # Without socket_timeout a half-open connection hangs a pool or a publisher forever.
         "socket_timeout": ANSWER_TIMEOUT_S,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_keepalive": True,
@@ -62,7 +63,7 @@ def _of_redis(prefix: str) -> dict[str, Any]:
 
 
 def _keepalive() -> dict[int, int]:
-    """Return the options of TCP by which the kernel gives up a broker's host that says nothing, as PostgreSQL's."""
+    """Return the TCP options with which the kernel gives up a silent host of the broker, as it does PostgreSQL's."""
     found = {
         "TCP_KEEPIDLE": sessions.PROBE_AFTER_S,
         "TCP_KEEPINTVL": sessions.PROBE_EVERY_S,

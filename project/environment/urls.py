@@ -1,4 +1,4 @@
-"""The URLs of the servers: what is wrong with one, what stands in it, and which parts of it are secret.
+"""The URLs of the servers: what is wrong with one, what it contains, and which parts of it are secret.
 
 No sentence quotes anything of a URL, because a URL that cannot be taken apart may show a password anywhere.
 """
@@ -32,11 +32,11 @@ _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>
 _LAST_PORT = 65_535
 # Query parameters that are settings of Django's connection. All others are libpq's.
 _DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE", "DISABLE_SERVER_SIDE_CURSORS"}
-# Web code waits 1.5 s at most for a broker that is away, and so for all its Sentinels where none answers.
+# Web code waits 1.5 s at most for a broker that is away, and no longer for all its Sentinels if none answers.
 _ALL_SENTINELS_S, _ONE_SENTINEL_S = 1.4, 0.5
 _ONCE = Retry(NoBackoff(), 0)  # redis-py would try each Sentinel four times
 _WORDS = {"true": True, "false": False, "none": None}
-_POOL = {"true": True, "false": False}  # of Django's sizes; others are no text, and stand in the settings
+_POOL = {"true": True, "false": False}  # Django's pool is on or off; its sizes are not text, and belong in the settings
 
 
 def malformed(name: str, url: str) -> str | None:
@@ -56,7 +56,7 @@ def malformed(name: str, url: str) -> str | None:
 def broker(url: str, redis_url: str) -> str | None:
     """Return the broker's URL in Kombu's spelling: CELERY_BROKER_URL, or else REDIS_URL.
 
-    Sentinels are `sentinel://`, a Unix socket is `redis+socket://`. None where Celery cannot use what REDIS_URL names:
+    Sentinels are `sentinel://`, a Unix socket is `redis+socket://`. None if Celery cannot use what REDIS_URL names:
     a cluster, or Sentinels with TLS.
     """
     if url or not (kind := several.kind_of(redis_url)):
@@ -72,7 +72,7 @@ def broker(url: str, redis_url: str) -> str | None:
 
 
 def broker_options(url: str, redis_url: str) -> dict[str, Any]:
-    """Return the transport options by which Celery finds the primary, where it asks Sentinels for it."""
+    """Return the transport options by which Celery finds the primary, if it asks Sentinels for it."""
     if url or several.kind_of(redis_url) != several.SENTINEL:
         return {"sentinel_kwargs": asking(len(url.split(";")))} if _scheme(url) == "sentinel" else {}
     servers = several.parse(redis_url)
@@ -85,12 +85,12 @@ def joined(named: str | Sequence[str]) -> str:
 
 
 def verified(url: str, redis_url: str = "") -> str:
-    """Return the broker's URL as `broker` does, and each server with TLS is verified; empty where there is none."""
+    """Return the broker's URL as `broker` does, with each TLS server verified; empty if there is none."""
     return ";".join(map(with_verified_tls, (broker(url, redis_url) or "").split(";")))
 
 
 def asking(sentinels: int) -> dict[str, Any]:
-    """Return how Celery connects to each of so many Sentinels: it asks once, and soon asks the next."""
+    """Return how Celery connects to each of this many Sentinels: it asks once, and soon asks the next."""
     seconds = min(_ONE_SENTINEL_S, _ALL_SENTINELS_S / sentinels)
     return {"socket_connect_timeout": seconds, "socket_timeout": seconds, "retry": _ONCE}
 
@@ -114,7 +114,7 @@ def database(url: str) -> dict[str, Any]:
     """Return Django's settings of the database that a well-formed DATABASE_URL names.
 
     Several hosts may be separated by commas. A path that begins with two slashes names the folder of a Unix socket,
-    and in it the database. Query parameters become OPTIONS, which Django hands to libpq, unless they are Django's own
+    and in it the database. Query parameters become OPTIONS, which Django passes to libpq, unless they are Django's own
     (`conn_max_age`, `pool`); `host` and `port` are those of the connection.
     """
     parts = _database_parts(url)
@@ -139,12 +139,12 @@ def database(url: str) -> dict[str, Any]:
 
 
 def with_verified_tls(url: str) -> str:
-    """Return a broker's URL that has Kombu verify the server's certificate, unless the URL says what is verified.
+    """Return a broker's URL that makes Kombu verify the server's certificate, unless the URL says what is verified.
 
     Kombu verifies nothing by itself. `ssl_ca_certs=/PATH` in the URL names a CA of one's own.
     """
     parts = urlsplit(url.strip())
-    query = parse_qsl(parts.query)  # without what has no value, as Kombu reads it
+    query = parse_qsl(parts.query)  # without parameters that have no value, as Kombu reads it
     if parts.scheme != "rediss" or any(name == "ssl_cert_reqs" for name, _ in query):
         return url
     return parts._replace(query=urlencode([*query, ("ssl_cert_reqs", "required")]), fragment="").geturl()
@@ -170,7 +170,7 @@ def names(variable: str, url: str) -> list[str]:
 
 
 def _socket(url: str) -> str:
-    """Return Kombu's URL of a Unix socket; credentials stand before the path or, as redis-py allows, in the query."""
+    """Return Kombu's URL of a Unix socket; credentials are before the path or, as redis-py allows, in the query."""
     parts = urlsplit(url)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     user, password = (
@@ -214,7 +214,7 @@ def _fault_behind_host(name: str, url: str, first: SplitResult) -> str | None:
 
 
 def _has_usable_query(name: str, url: str) -> bool:
-    """Tell whether Kombu and redis-py take what the query says; they are asked, and connect to nothing."""
+    """Return whether Kombu and redis-py accept the query; they are asked, and connect to nothing."""
     if not (parts := urlsplit(url)).query:
         return True
     try:
@@ -236,7 +236,7 @@ def _fault_of_several(url: str) -> str | None:
 
 
 def _is_spoken(scheme: str) -> bool:
-    """Tell whether Redis or Kombu knows the scheme; Kombu also takes the path of a class for one."""
+    """Return whether Redis or Kombu knows the scheme; Kombu also takes the path of a class as a scheme."""
     if scheme in several.SCHEMES:
         return False
     transport = scheme.partition("+")[0]
@@ -244,7 +244,7 @@ def _is_spoken(scheme: str) -> bool:
 
 
 def _names_a_user_only(url: str) -> bool:
-    """Tell whether a Redis is to let a user in without a password: what stands there is one, and would be shown."""
+    """Return whether a Redis URL has a user and no password: that "user" is the password, and would be shown."""
     parts = urlsplit(url)
     return parts.scheme in REDIS_SCHEMES and bool(parts.username) and parts.password is None
 
@@ -254,7 +254,7 @@ def _database_fault(url: str) -> str | None:
         configured = database(url)
     except ValueError:
         return _UNREADABLE
-    if "@" in _database_parts(url).path:  # the / stands in a password, and the host is the rest of that
+    if "@" in _database_parts(url).path:  # the / is in a password, and what was read as the host is a part of that
         return _UNREADABLE
     if not isinstance(configured["OPTIONS"].get("pool", False), bool):
         return (
@@ -264,7 +264,7 @@ def _database_fault(url: str) -> str | None:
 
 
 def _database_parts(url: str) -> SplitResult:
-    """Split the URL, whose password may hold # [ or ] as they are where nothing else is meant by them."""
+    """Split the URL, whose password may hold # [ or ] unescaped if they can mean nothing else."""
     with suppress(ValueError):
         if (parts := several.split(url)).path:
             return parts
@@ -274,7 +274,7 @@ def _database_parts(url: str) -> SplitResult:
 
 
 def _hosts(parts: SplitResult) -> list[tuple[str, str]]:
-    """Return each host with its port, or an empty text for the usual port; raise ValueError for what is neither."""
+    """Return each host with its port, or an empty text for the usual port; raise ValueError for any other text."""
     matches = [_HOST.fullmatch(text) for text in unquote(parts.netloc.rpartition("@")[2]).split(",")]
     found = [(match["ipv6"] or match["name"], match["port"] or "") for match in matches if match]
     if len(found) < len(matches) or any(int(port or 0) > _LAST_PORT for _, port in found):

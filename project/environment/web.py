@@ -1,4 +1,4 @@
-"""The variables of what a web process takes on."""
+"""The variables that bound what a web process accepts."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The answer to a request: sent beside what makes it, so that no thread and no connection waits for its reader."""
+"""The answer to a request: a task sends it while it is made, so that no thread or connection waits for the client."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,7 @@ from typing import Final, Self
 from project.front.refusals import Message, NotTaken, Send
 from project.front.room import NoRoom, RoomShare
 
-MOST_BYTES: Final = 2 * 1024 * 1024  # that are made ahead of a client
+MOST_BYTES: Final = 2 * 1024 * 1024  # of an answer that are made before the client takes them
 
 
 class FrontAnswer:
@@ -16,14 +16,14 @@ class FrontAnswer:
     def __init__(self, send: Send, share: RoomShare) -> None:
         self._send = send
         self._share = share
-        self._left: deque[tuple[Message, int]] = deque()  # with what is held for it
+        self._left: deque[tuple[Message, int]] = deque()  # each with the bytes held for it
         self._size = 0
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_made = False
 
     async def send(self, message: Message) -> None:
-        """Take a message over; wait while much is left. Raises CancelledError, by which Django knows of no client."""
+        """Take a message over; wait while much is left. Raises CancelledError: to Django, the client has gone then."""
         if self._task is None:
             self._task = asyncio.create_task(self._send_all())
         size = len(message.get("body", b""))
@@ -36,7 +36,7 @@ class FrontAnswer:
         raise asyncio.CancelledError
 
     async def all_sent(self) -> None:
-        """Wait until the client has it. Raises NotTaken."""
+        """Wait until the client has the whole answer. Raises NotTaken."""
         self._is_made = True
         self._moved.set()
         if self._task is not None:
@@ -46,7 +46,7 @@ class FrontAnswer:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Send nothing more: all is sent, or something went wrong. Raises NotTaken, if that did."""
+        """Send nothing more: all is sent, or something went wrong. Raises NotTaken if the client did not take it."""
         if self._task is None:
             return
         self._task.cancel()
@@ -65,7 +65,7 @@ class FrontAnswer:
         return True
 
     async def _move(self) -> None:
-        """Wait for the other side. Never do both wait: one waits where much is left, one where nothing is."""
+        """Wait for the other side. Both never wait together: one does if much is left, the other if nothing is."""
         self._moved.clear()
         await self._moved.wait()
 

@@ -16,12 +16,12 @@ class Disconnected(Exception):
 
 
 def is_without_body(headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a head says that no body comes."""
+    """Return whether a head says that no body comes."""
     return b"transfer-encoding" not in headers and headers.get(b"content-length", b"0").strip(b"0") == b""
 
 
 async def read(headers: Mapping[bytes, bytes], receive: Receive, most: int, share: RoomShare) -> bytes:
-    """Return the body, of at most so many bytes. Raises Refused and Disconnected."""
+    """Return the body, of at most `most` bytes. Raises RequestRefused and Disconnected."""
     length = headers.get(b"content-length", b"0")
     if not length.isdigit():
         raise RequestRefused(400, "Content-Length is not a number.")
@@ -58,14 +58,14 @@ async def _whole(receive: Receive, most: int, share: RoomShare) -> bytes:
 
 
 def again(body: bytes, receive: Receive) -> Receive:
-    """Return what gives the whole body, and then what else comes: that the client has gone."""
+    """Return a function that gives the whole body, and then what comes after it: that the client has gone."""
     left = [body]
 
     async def given() -> Message:
         if left:
             return {"type": "http.request", "body": left.pop(), "more_body": False}
         while (message := await receive())["type"] == "http.request":
-            pass  # what was not read
+            pass  # a part of the body that was not read
         return message
 
     return given

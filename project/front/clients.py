@@ -1,9 +1,11 @@
-"""Who the client of a request is: what connects, or what a proxy of WEIR_TLS_PROXIES says that it stands for.
+"""Who the client of a request is: the peer that connects, or the client that a proxy of WEIR_TLS_PROXIES names.
 
-Of the addresses in `X-Forwarded-For`, the last that is no such proxy is the client's. What is no address of a host is
-not believed: the request counts under the peer's then. Nor is that a client of a proxy elsewhere is on this host.
+Of the addresses in `X-Forwarded-For`, the last that is not such a proxy is the client's. Text that is not a host's
+address is not believed: the request then counts as the peer's. Nor is an address of this host that a proxy elsewhere
+names.
 
-A socket for both families of addresses (`--workers`, `--fd`) has IPv4-mapped ones: the same proxies, and clients.
+A socket for both families of addresses (`--workers`, `--fd`) has IPv4-mapped ones: they name the same proxies, and
+clients.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,7 @@ _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 
 
 class KnownClients:
-    """An ASGI application that hands on requests to another one with the client, and the scheme, that is believed."""
+    """An ASGI application that passes requests on to another one, with the client and the scheme that are believed."""
 
     def __init__(self, other: Application, proxies: Sequence[str]) -> None:
         self._other = other
@@ -38,7 +40,7 @@ class KnownClients:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a network, and how the other family has it."""
+    """Yield a network, and its form in the other family."""
     network = ip_network(text)
     yield text
     if network.version == _MAPPED.version:
@@ -54,6 +56,6 @@ def _is_credible(client: str, peer: str) -> bool:
     except ValueError:
         return False
     said, connects = (getattr(address, "ipv4_mapped", None) or address for address in (said, connects))
-    if said.is_unspecified or said.is_multicast or getattr(said, "scope_id", None):  # of a zone, only its host knows
+    if said.is_unspecified or said.is_multicast or getattr(said, "scope_id", None):  # only its own host knows a zone
         return False
     return not said.is_loopback or connects.is_loopback

@@ -1,4 +1,4 @@
-"""What no head may have, whatever server has read it; /livez, for which one is enough; clients that take no answer."""
+"""What no head may have, whatever server has read it; /livez, which needs no more; clients that take no answer."""
 
 import asyncio
 import json
@@ -8,22 +8,22 @@ from typing import Final
 from project.front.refusals import Application, Message, NotTaken, Receive, RequestRefused, Scope, Send, path_of, refuse
 
 MOST_BYTES: Final = 32 * 1024  # of all headers and the URL
-MOST_S: Final = 10.0  # for which a client may take nothing of an answer
-PIECE: Final = 64 * 1024  # bytes of an answer that are handed to the server at once: it keeps all that it has
+MOST_S: Final = 10.0  # how long a client may take nothing of an answer
+PIECE: Final = 64 * 1024  # bytes of an answer that the server is given together: it keeps all that it has
 LIVEZ: Final = "/livez"
 ALIVE: Final = {"process": "ok"}
-CLOSE: Final = "weir.close"  # the key of what closes the connection at once, in the state that a server hands on
+CLOSE: Final = "weir.close"  # the key, in the state that a server passes on, of what closes the connection now
 
 
 class CheckedHeads:
-    """An ASGI application that hands on to another one what has a good head, and answers /livez."""
+    """An ASGI application that passes requests with a good head on to another one, and answers /livez."""
 
     def __init__(self, other: Application) -> None:
         self._other = other
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # which a server answers with 403
+            await send({"type": "websocket.close"})  # a server makes a 403 of it
             return
         if scope["type"] != "http":
             await self._other(scope, receive, send)
@@ -43,9 +43,10 @@ class CheckedHeads:
 
 
 async def _close(scope: Scope, receive: Receive) -> None:
-    """Have a connection closed whose answer is not whole, and will not be.
+    """Close a connection whose answer is not whole, and will not be.
 
-    Any server does that when this ends, but only when its client has read what it holds; and it is an error to uvicorn.
+    Any server does that when the application returns, but only after the client has read what the server holds; and it
+    is an error to uvicorn.
     """
     if close := scope.get("state", {}).get(CLOSE):
         close()
@@ -54,7 +55,7 @@ async def _close(scope: Scope, receive: Receive) -> None:
 
 
 def _taken_in_time(send: Send) -> Send:
-    """Return what sends in pieces, and raises NotTaken where one takes too long: a slow client gets a large answer."""
+    """Return a Send that sends in pieces, and raises NotTaken if one is late: a slow client gets a large answer."""
 
     async def taken(message: Message) -> None:
         for piece in _pieces(message):
@@ -81,9 +82,9 @@ def _fault(scope: Scope) -> RequestRefused | None:
     if sentence := _fault_of_framing(scope):
         return RequestRefused(400, sentence)
     if any(name == b"cookie" and rb"\000" in value for name, value in scope["headers"]):
-        return RequestRefused(400, "A cookie has no NUL.")  # so it is written in a quoted one; no database takes it
+        return RequestRefused(400, "A cookie has no NUL.")  # a quoted cookie writes it so; no database takes it
     if scope["method"] == "CONNECT":
-        return RequestRefused(501, "This is not a proxy.")  # what follows a good answer would be no HTTP
+        return RequestRefused(501, "This is not a proxy.")  # what follows a good answer would not be HTTP
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
     if size + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MOST_BYTES:
         return RequestRefused(431, f"The URL and the headers have {MOST_BYTES:,} bytes at most.")
@@ -91,7 +92,7 @@ def _fault(scope: Scope) -> RequestRefused | None:
 
 
 def _fault_of_framing(scope: Scope) -> str:
-    """Return what may have another server find the end of this request elsewhere; "" for nothing (RFC 9112, 6.1)."""
+    """Return what may make another server find the end of this request elsewhere; "" for nothing (RFC 9112, 6.1)."""
     names = [name for name, _ in scope["headers"]]
     if b"transfer-encoding" in names and b"content-length" in names:
         return "A request has Content-Length or Transfer-Encoding, and not both."
@@ -101,7 +102,7 @@ def _fault_of_framing(scope: Scope) -> str:
 
 
 async def _alive(send: Send) -> None:
-    """Answer that this process takes requests: without a thread, and so also where there are none left."""
+    """Answer that this process takes requests: this needs no thread, and works even if none is left."""
     body = json.dumps(ALIVE).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

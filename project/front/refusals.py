@@ -1,4 +1,4 @@
-"""How a request is refused in front of Django: as a problem below /api/, and elsewhere in a sentence."""
+"""How a request is refused in front of Django: as a problem below /api/, as a sentence elsewhere."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def path_of(scope: Scope) -> str:
 
 
 async def refuse(refused: RequestRefused, scope: Scope, send: Send) -> None:
-    """Answer, and have the server close the connection: the rest of the body may still be on its way."""
+    """Answer, and make the server close the connection: the rest of the body may still be on its way."""
     headers, body = problem(path_of(scope), refused.status, refused.sentence) or (
         {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},
         f"{refused.sentence}\n".encode(),

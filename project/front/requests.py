@@ -1,10 +1,11 @@
-"""So many requests at once as connections to PostgreSQL are set aside for them, and each with its body read.
+"""As many requests at the same time as connections to PostgreSQL are set aside for them, each with its body read.
 
-1. The body comes first: whoever sends slowly holds neither a thread nor a connection, and has MOST_S.
+1. The body comes first: a client that sends slowly holds neither a thread nor a connection, and has MOST_S.
 2. Then it is the request's turn, within PATIENCE_S. Each has a thread in Django, and takes a connection there.
-3. The answer is sent beside that, so that whoever reads slowly holds neither.
+3. The answer is sent beside that, so that a client that reads slowly holds neither.
 
-What all of them hold has a bound, too: `room`. Who asks whether this process is well finds turns and room of their own.
+What all requests hold together has a bound, too: `room`. Requests for this process' health have turns and room of their
+own.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from weir.api.front import most_bytes
 PATIENCE_S: Final = 1.0
 ROOM: Final = 32 * 1024 * 1024
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
-HEALTH_AT_ONCE: Final = 8  # of which one at most has a connection each: project.health, project.readiness
+HEALTH_AT_ONCE: Final = 8  # project.health and project.readiness use one connection each, at most
 HEALTH_ROOM: Final = 8 * 1024 * 1024
 
 
@@ -33,11 +34,11 @@ class _Means:
     turns: asyncio.Semaphore
     room: Room
     most_bytes: int  # of a body
-    patience_s: float | None  # None: without end
+    patience_s: float | None  # None: no limit
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn. Raises Refused where it does not come soon."""
+        """Wait for a turn. Raises RequestRefused if it does not come soon."""
         try:
             async with asyncio.timeout(self.patience_s):
                 await self.turns.acquire()
@@ -50,7 +51,7 @@ class _Means:
 
 
 class BoundedRequests:
-    """An ASGI application that hands on to another one what this process has the means for."""
+    """An ASGI application that passes the requests for which this process has the means on to another one."""
 
     def __init__(self, other: Application, *, at_once: int, most_bytes: int) -> None:
         self._other = other

@@ -1,7 +1,7 @@
 """Room: the bytes that this process holds for all of its clients together: bodies that come, and answers that go.
 
-Where there is none, who waits for its client gives way, and of these the one that has waited for longest: a quick
-client waits for milliseconds.
+If there is none left, a request that waits for its client gives way: the one that has waited for longest. A quick
+client is waited for only milliseconds.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ EACH: Final = 64 * 1024  # what a server may hold of any request that is not yet
 
 
 class NoRoom(Exception):
-    """There is none, and nobody gives way; or this one had to."""
+    """There is no room, and no request gives way; or this one had to."""
 
 
 class Room:
-    """So many bytes."""
+    """A number of bytes that requests share."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
-        self.waiting: dict[RoomShare, asyncio.Timeout] = {}  # those that wait for their clients, by when they began
+        self.waiting: dict[RoomShare, asyncio.Timeout] = {}  # those that wait for clients, the longest first
 
 
 class RoomShare:
@@ -41,7 +41,7 @@ class RoomShare:
         self.give_back(self._size)
 
     def take(self, more: int) -> None:
-        """Hold so many bytes more. Raises NoRoom."""
+        """Hold this many more bytes. Raises NoRoom."""
         room = self._room
         while room.held + more > room.most and not self.gave_way:
             oldest = next(iter(room.waiting), self)
@@ -54,14 +54,14 @@ class RoomShare:
         self._size += more
 
     def give_back(self, less: int) -> None:
-        """Hold so many bytes less."""
-        less = min(less, self._size)  # who gave way has none
+        """Hold this many bytes less."""
+        less = min(less, self._size)  # a share that gave way has none
         self._room.held -= less
         self._size -= less
 
     @contextmanager
     def waiting(self, deadline: asyncio.Timeout) -> Iterator[None]:
-        """Wait for the client in this block, by this deadline, or until others need the room."""
+        """Wait for the client in this block, until this deadline passes or others need the room."""
         self._room.waiting[self] = deadline
         try:
             yield
@@ -73,4 +73,4 @@ class RoomShare:
         self.give_back(self._size)
         self.gave_way = True
         if not deadline.expired():
-            deadline.reschedule(0.0)  # which has long been
+            deadline.reschedule(0.0)  # a time long past

@@ -1,8 +1,8 @@
-"""For uvicorn: `--http project.front.server:Protocol`. A head has MOST_S, and so many connections may wait for one.
+"""For uvicorn: `--http project.front.server:Protocol`. A head has MOST_S, and MOST_WAITING connections may wait.
 
-uvicorn itself waits for a head for ever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
-connection open as well, also one that uvicorn has closed: that waits until all is read. Of those without a request,
-the one that has waited longest is closed where there are too many.
+uvicorn itself waits for a head forever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
+connection open as well, even one that uvicorn has closed: the close waits until all is read. If too many connections
+have no request, the one that has waited longest is closed.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ descriptors.raise_limit()
 class Protocol(H11Protocol):
     """A connection, with a deadline while no request of it is answered."""
 
-    _waiting: ClassVar[dict["Protocol", asyncio.TimerHandle]] = {}  # by when they began
+    _waiting: ClassVar[dict["Protocol", asyncio.TimerHandle]] = {}  # the longest first
     _unread: asyncio.TimerHandle | None = None  # what ends the wait for a client that reads nothing
 
-    def connection_made(self, transport: Any) -> None:  # noqa: ANN401  as uvicorn has it
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401  uvicorn's type
         super().connection_made(transport)
         self.app_state = {**self.app_state, CLOSE: transport.abort}
         self._look()
@@ -58,17 +58,17 @@ class Protocol(H11Protocol):
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
-        """Close where the answer has begun, or is there: nothing can be said of what came behind the head."""
+        """Close if the answer has begun, or is complete: what came behind the head can no longer be answered."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
             self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: a request is answered as if it had not asked for that (RFC 9110, 7.8)."""
+        """Log nothing: a request is answered as if it had not asked for an upgrade (RFC 9110, 7.8)."""
 
     def _look(self) -> None:
-        """Begin or end the wait for a head. What comes meanwhile does not begin it anew."""
+        """Begin or end the wait for a head. Bytes that come meanwhile do not begin it anew."""
         if self.transport.get_protocol() is not self:
             return
         if self.cycle is not None and not self.cycle.response_complete:

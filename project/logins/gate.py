@@ -15,11 +15,11 @@ from project.logins import throttle
 
 log = structlog.get_logger(__name__)
 
-WAIT_S = "weir.login_wait_s"  # where in `request.META` the gate leaves how long an attempt would have had to wait
+WAIT_S = "weir.login_wait_s"  # the key in `request.META` of how long an attempt would have had to wait
 
 
 class Gate:
-    """Lets nobody in, and keeps out whoever tries too often: then no other backend looks at the password.
+    """Signs no user in, and keeps out clients that try too often: then no other backend looks at the password.
 
     It has no `get_user`: `force_login` of Django's test client takes the first backend that has one.
     """
@@ -42,7 +42,7 @@ class Gate:
 
 
 class _SaysHowLongToWait(AuthenticationForm):
-    """A form that says so where the password was not looked at."""
+    """A form that says how long to wait if the password was not looked at."""
 
     def get_invalid_login_error(self) -> ValidationError:
         wait_s = self.request.META.get(WAIT_S) if self.request else None

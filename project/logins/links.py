@@ -1,7 +1,7 @@
 """Links that sign a person in: once, within a minute, and from this host only.
 
-They are made by who has a shell here, which is more than any page can do. The database has a hash of each, so that who
-reads it gets in nowhere.
+They are made in a shell on this host, which can do more than any page. The database has only a hash of each: a link
+cannot be made from what it stores.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def make(base: str) -> str:
 
 
 def use(token: str) -> User | None:
-    """Return whom the token signs in, and use it up; None for one that is used, too old, or was never made.
+    """Return the user whom the token signs in, and use it up; None for a token that is used, too old, or unknown.
 
     Of two requests with one token at the same time, one gets the user.
     """
@@ -60,8 +60,8 @@ def forget_all(**_signal: object) -> None:
 def operator() -> User:
     """Return the user OPERATOR, who is created with the permission to see the operators' pages if there is none.
 
-    A user who is there gains nothing: anybody may have registered this name first. Raises NotOurs for one that Weir
-    has not made.
+    A user who exists gains nothing: any visitor may have registered this name first. Raises NotOurs for a user that
+    Weir has not made.
     """
     users = get_user_model()
     with transaction.atomic(using=router.db_for_write(users)):  # no user is left without the permission
@@ -78,7 +78,7 @@ def operator() -> User:
 
 
 def _differs(user: User) -> str:
-    """Return in what a user differs from the one that Weir makes, "" if in nothing."""
+    """Return how a user differs from the one that Weir makes, "" if not at all."""
     if user.has_usable_password():
         return "has a password"
     if user.is_superuser or user.is_staff:
@@ -92,7 +92,7 @@ def _may_view() -> QuerySet[Permission]:
 
 
 def _written(model: type[Row]) -> QuerySet[Row]:
-    """Return the rows of a model that is not Weir's where they are written: a router may have others read a replica."""
+    """Return rows of a model that is not Weir's, from where they are written: a router may send reads to a replica."""
     return model._default_manager.using(router.db_for_write(model))  # noqa: SLF001  documented
 
 

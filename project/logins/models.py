@@ -1,4 +1,4 @@
-"""The clocks of those who try passwords, where users have logged in from, and links that sign in."""
+"""The clocks of attempts to log in, the addresses from which users have logged in, and links that sign in."""
 
 from django.conf import settings
 from django.db import models
@@ -32,7 +32,7 @@ class KnownAddress(models.Model):
 
 
 class Link(models.Model):
-    """A link that signs a user in once: there while it was not used."""
+    """A link that signs a user in once: the row is there until then."""
 
     token_hash = models.BinaryField(primary_key=True, max_length=32, help_text="SHA-256 of the token")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, db_index=False, related_name="+")

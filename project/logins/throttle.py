@@ -1,12 +1,13 @@
-"""How often a password may be tried: by an address, and for an account.
+"""How often a password may be tried: from an address, and for an account.
 
-1. An address has a clock. What it refuses counts nowhere else: one address alone cannot use up an account's attempts.
-2. An account has a clock, too, against those who guess from many addresses.
-3. Where an account has logged in within a month, its clock does not count. So whoever uses it up locks the account's
-   owner out of nowhere that he works from.
+1. An address has a clock. An attempt that it refuses counts nowhere else: one address alone cannot use up an account's
+   attempts.
+2. An account has a clock, too, against guesses from many addresses.
+3. At an address from which an account has logged in within a month, the account's clock does not count. So an attacker
+   who uses it up locks the account's owner out at no address that the owner works from.
 
-An attempt is counted before the password is looked at, so many at once are no way around. Nothing has to be unlocked:
-a clock goes on by itself.
+An attempt is counted before the password is looked at, so many at the same time are not a way around. Nothing has to be
+unlocked: a clock goes on by itself.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from weir.postgres.statements import Statement, own_transaction
 
 @dataclass(frozen=True, kw_only=True)
 class LoginAllowance:
-    """So many attempts at once, then one each `interval` (GCRA)."""
+    """`burst` attempts together, then one each `interval` (GCRA)."""
 
     burst: int
     interval: timedelta
@@ -53,7 +54,7 @@ def take(address: str, username: str) -> float:
 
 
 def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: object) -> None:
-    """Note that the account has logged in from this address: a receiver of Django's signal."""
+    """Record that the account has logged in from this address: a receiver of Django's signal."""
     if request and (address := network_of(request)):
         key = _pair(_account(user.get_username()), address)
         with own_transaction() as execute:
@@ -61,7 +62,7 @@ def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: obj
 
 
 def network_of(request: HttpRequest) -> str:
-    """Return the client's address, of which IPv6 gives each subscriber very many: there its network. Empty if none."""
+    """Return the client's address, or with IPv6, which gives each subscriber many, its network. Empty if unknown."""
     address = client_of(request)
     if address is None:
         return ""
@@ -82,7 +83,7 @@ def _take(key: str, allowance: LoginAllowance) -> float:
 
 
 def _account(username: str) -> str:
-    """Return what stands for an account: people type passwords where names belong, and these are not to be kept."""
+    """Return a hash that stands for an account: people type passwords where names belong, and none must be kept."""
     return hashlib.sha256(username.encode(errors="surrogatepass")).hexdigest()
 
 

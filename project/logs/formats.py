@@ -10,11 +10,11 @@ import structlog
 from project.environment import redacting
 from weir.logs import masking
 
-TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
+TOLD = "UP_HAS_TOLD"  # the variable in which `manage.py up` names events, with commas, that it reports itself
 REQUESTS = "django_structlog.middlewares.request"
 HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
 
-# What stands in a path, and signs in who asks for it (project.logins.urls).
+# The part of a path that signs in the client which requests it (project.logins.urls).
 _TOKEN = re.compile(r"(/sign-in/with/)[^/\s]+")
 
 _CLIENTS_FAULTS = range(400, 500)  # statuses of answers, as Django's lines have them
@@ -23,7 +23,7 @@ Format = Literal["json", "text", "colour"]
 
 
 def chosen(wanted: str, *, debug: bool) -> Format:
-    """Return the format that WEIR_LOG_FORMAT names; where it is empty, text under DJANGO_DEBUG, else JSON."""
+    """Return the format that WEIR_LOG_FORMAT names; if it is empty, text under DJANGO_DEBUG, else JSON."""
     match wanted:
         case "json" | "text" | "colour":
             return wanted
@@ -67,8 +67,8 @@ def configure(form: Format, level: str) -> dict[str, Any]:
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "django_celery_beat.schedulers": {"level": "WARNING"},
-            # By these, they lose handlers of their own, whose lines would pass by the masks. Each request has a line of
-            # ours, so uvicorn's would be a second one.
+            # With these entries the loggers lose handlers of their own, whose lines would not be masked. Each request
+            # has a line of ours, so uvicorn's would be a second one.
             **{name: {"level": level, "propagate": True} for name in ("uvicorn", "uvicorn.error")},
             "uvicorn.access": {"level": "WARNING", "propagate": True},
         },
@@ -87,9 +87,9 @@ def _before(form: Format) -> list[Any]:
 
 
 def _clients_faults(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Have Django say in one line, and as a warning, what is wrong with a request: anybody can send one.
+    """Turn what Django says about a wrong request into a warning of one line: any client can send such a request.
 
-    Such as a host that is not allowed, for which it would write an error with a traceback.
+    For a host that is not allowed, for example, Django would write an error with a traceback.
     """
     record = event.get("_record")
     is_djangos = record is not None and record.name.startswith("django.")
@@ -100,7 +100,7 @@ def _clients_faults(_logger: object, _method: str, event: structlog.typing.Event
 
 
 def _without_tokens(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Mask the tokens of paths, which are good until they are used."""
+    """Mask the tokens of paths, which are valid until they are used."""
     for name in ("event", "request"):
         if isinstance(text := event.get(name), str):
             event[name] = _TOKEN.sub(r"\1***", text)
@@ -108,14 +108,14 @@ def _without_tokens(_logger: object, _method: str, event: structlog.typing.Event
 
 
 def _times_of_text() -> list[Any]:
-    """Return what adds the time of day; nothing where honcho writes it before each line of this process."""
+    """Return what adds the time of day; nothing if honcho writes it before each line of this process."""
     if "HONCHO_PROCESS_NAME" in os.environ:
         return []
     return [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)]
 
 
 def _leave_out(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Drop what people need not read: a request's first line of two, good health checks, and what `up` has told."""
+    """Drop what people need not read: a request's first line of two, good health checks, and what `up` reports."""
     is_told = event["event"] in os.environ.get(TOLD, "").split(",")
     is_routine = event["level"] == "info" and event["logger"] == REQUESTS
     if is_told or (is_routine and (event["event"] == "request_started" or event.get("request") in HEALTH_CHECKS)):
@@ -126,7 +126,7 @@ def _leave_out(_logger: object, _method: str, event: structlog.typing.EventDict)
 def _renderer(form: Format) -> structlog.typing.Processor:
     if form == "json":
         return structlog.processors.JSONRenderer()
-    # Plain: the tracebacks that it makes by itself, where rich is installed, show local variables, passwords too.
+    # Plain tracebacks: those that it makes if rich is installed show local variables, including passwords.
     plain = structlog.dev.plain_traceback
     return structlog.dev.ConsoleRenderer(
         colors=form == "colour", pad_event_to=0, pad_level=False, exception_formatter=plain

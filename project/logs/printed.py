@@ -1,6 +1,6 @@
-"""What a task prints: a line of the log, with the task's name, at the level INFO; on stderr, WARNING.
+"""Makes log lines of what a task prints, with the task's name, at the level INFO; on stderr, WARNING.
 
-Celery's own redirection logs each piece that `print` writes, all at one level, and knows no task.
+Celery's own redirection logs each piece that `print` writes, all at one level, without the task's name.
 """
 
 import io
@@ -16,7 +16,7 @@ _LEVELS = {"stdout": logging.INFO, "stderr": logging.WARNING}
 
 
 class LoggedLines(io.TextIOBase):
-    """Logs each line that is written to it. A line that has no end yet waits, for each thread by itself."""
+    """Logs each line that is written to it. A line without its end waits; each thread has its own."""
 
     def __init__(self, logger: logging.Logger, level: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class LoggedLines(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Log what is whole lines now. What the logging itself prints, where it fails, is left out."""
+        """Log the lines that are whole now. What the logging itself prints when it fails is left out."""
         if not getattr(self._thread, "is_logging", False):
             *whole, self._thread.rest = (self._rest() + text).split("\n")
             self._log(whole)
@@ -52,7 +52,7 @@ class LoggedLines(io.TextIOBase):
 
 
 def log_what_tasks_print() -> None:
-    """Have workers log what is printed in them; the children of a pool are forked with that, or begin with it."""
+    """Make workers log what is printed in them; the children of a pool are forked with that, or begin with it."""
     celeryd_after_setup.connect(_redirect)
     worker_process_init.connect(_redirect)
     task_prerun.connect(_name_the_task)

@@ -17,7 +17,7 @@ HEADER = "X-Request-ID"
 
 
 def name_requests() -> None:
-    """Have log lines of each web request, what it asks for, and its answer carry its id."""
+    """Give the id of each web request to its log lines, to what it asks for, and to its answer."""
     signals.bind_extra_request_metadata.connect(_bind)
     signals.bind_extra_request_finished_metadata.connect(_answer)
     signals.update_failure_response.connect(_answer)
@@ -25,7 +25,7 @@ def name_requests() -> None:
 
 def _bind(request: HttpRequest, **_signal: object) -> None:
     made: dict[str, Any] = structlog.contextvars.get_contextvars()
-    # What another header than a safe one says is left out, also of the log.
+    # A header that is not safe is left out, even from the log.
     correlation.bind(correlation.safe(request.headers.get(HEADER)) or made["request_id"])
     structlog.contextvars.unbind_contextvars("request_id")  # one thing has one name
     # By itself, django-structlog believes any header that names an address.

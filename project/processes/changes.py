@@ -15,12 +15,12 @@ from pathlib import Path
 from project.checkout import LOCAL
 
 LOOK_EVERY_S = 0.5
-SETTLED_S = 0.2  # several files that are saved at once are one change: it is over when so long no other has changed
+SETTLED_S = 0.2  # files that are saved together are one change: it is over when no other has changed for this long
 SUFFIXES = (".py", ".sql", ".lua", ".mo")  # .mo: translations, which a process reads once
-TEMPLATES = "templates"  # in which every file counts
+TEMPLATES = "templates"  # the folders in which every file counts
 TOP_LEVEL = (".env", "Procfile", "Procfile.split")
-NOT_RUN = ("benchmarks", "docs", "tests")  # folders of which no process runs anything
-TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # of an app: `manage.py test` alone imports them
+NOT_RUN = ("benchmarks", "docs", "tests")  # folders from which no process runs anything
+TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # of an app: only `manage.py test` imports them
 
 Files = dict[str, tuple[int, int]]  # the time at which each was changed (ns), and its size
 
@@ -39,14 +39,14 @@ class Code:
     def __init__(self, checkout: Path) -> None:
         self._checkout = checkout
         self._started = self._seen = files(checkout)
-        self._is_held_back = False  # a change was not told, as no process runs any of it
+        self._is_held_back = False  # a change was not reported, because no process runs any of it
         self._look_at = 0.0  # of time.monotonic()
 
     def check(self, *, all_ended: bool = False) -> None:
         """Raise CodeChanged if files have changed since the last look; does nothing within half a second of that.
 
-        Processes that go on have nothing of a package that is new, and get it with the change that makes use of it.
-        Those that have ended may have missed it.
+        Processes that go on use nothing of a new package, and get it with the change that makes use of it. Processes
+        that have ended may have needed it.
         """
         if time.monotonic() < self._look_at:
             return
@@ -61,11 +61,11 @@ class Code:
         self._look_at = time.monotonic() + LOOK_EVERY_S
 
     def starts(self) -> None:
-        """Note that processes are started now, from the files as they were last looked at."""
+        """Record that processes are started now, from the files as they were last looked at."""
         self._started = self._seen
 
     def _has_been_started(self, path: str) -> bool:
-        """Tell whether it is in a folder of which there was code when the processes were started, or in none."""
+        """Return whether the file is in a folder that had code when the processes were started, or in no folder."""
         return self._package(path) in {"", *map(self._package, self._started)}
 
     def _package(self, path: str) -> str:
@@ -99,7 +99,7 @@ def _below(folder: str, is_template: bool) -> Iterator["os.DirEntry[str]"]:
 
 
 def _entries(folder: str | Path) -> Iterator["os.DirEntry[str]"]:
-    """Yield what is in the folder but hidden entries, which editors write beside the file that they save."""
+    """Yield the folder's entries except hidden ones, which editors write beside the file that they save."""
     with suppress(OSError), os.scandir(folder) as entries:  # it may be deleted meanwhile
         yield from (entry for entry in entries if not entry.name.startswith(".") or entry.name in TOP_LEVEL)
 
@@ -124,7 +124,7 @@ def differing(before: Files, after: Files) -> list[str]:
 
 
 def mistakes(paths: list[str]) -> str:
-    """Return what Python says of those that it cannot parse; nothing, if it can parse all."""
+    """Return what Python says about the files that it cannot parse; nothing if it can parse all."""
     return "".join(_mistake(Path(path)) for path in paths if path.endswith(".py"))
 
 

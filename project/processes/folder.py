@@ -1,7 +1,7 @@
 """The one `manage.py up` of a folder, WEIR_HOME, and what it decided for all processes that use the folder.
 
 It holds the lock on `up.lock`, which the kernel releases when it ends, however it ends. Meanwhile the file says its
-process id, its port, and variables: so a command in another terminal sends e-mails to where its mailers send them, and
+process id, its port, and variables: so a command in another terminal sends e-mails where its mailers send them, and
 may fetch what its fetchers may.
 """
 
@@ -19,14 +19,14 @@ from project import embedded
 from project.embedded import daemon
 
 LOCK = "up.lock"
-TAKE_WITHIN_S = 0.5  # who looks whether `up` runs holds the lock for a moment
-WRITTEN_WITHIN_S = 1.0  # who has taken it says so at once
+TAKE_WITHIN_S = 0.5  # a process that checks whether `up` runs holds the lock for a moment
+WRITTEN_WITHIN_S = 1.0  # the process that has taken the lock writes the file immediately
 LONGEST = 100_000  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Up:
-    """An `up` that runs: who it is, and the variables that it decided for every process."""
+    """An `up` that runs: its process and port, and the variables that it decided for every process."""
 
     pid: int
     port: int
@@ -101,7 +101,7 @@ def running(home: Path) -> Up | None:
 
 
 def decided() -> dict[str, str]:
-    """Return the variables that the `up` of this folder decided; none where another database is meant than its own."""
+    """Return the variables that the `up` of this folder decided; none if this process has another database."""
     up = running(embedded.home())
     return up.variables if up is not None and up.database == _database() else {}
 

@@ -38,7 +38,7 @@ def raised_once() -> Iterator[None]:
 def ignore() -> None:
     """Ignore these signals from here on: the command is stopping already."""
     for signum in _ENDING:
-        signal.signal(signum, lambda *_: None)  # not SIG_IGN, which programs started later would inherit
+        signal.signal(signum, lambda *_: None)  # not SIG_IGN: programs started later would inherit that
 
 
 @contextmanager

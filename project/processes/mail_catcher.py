@@ -33,7 +33,7 @@ class Folder:
         self._names = sorted(file.name for file in path.iterdir() if NAME.fullmatch(file.name))
 
     def add(self, content: bytes) -> Path:
-        """Store one; delete the oldest that are too many."""
+        """Store an e-mail; delete the oldest ones beyond MOST."""
         now = time.time_ns()
         at = time.strftime("%Y%m%d-%H%M%S", time.localtime(now // 10**9))
         name = f"{at}-{now // 1000 % 10**6:06}-{next(self._numbers) % 10**4:04}.eml"
@@ -55,12 +55,12 @@ class Handler:
         self._folder = folder
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's name
-        """Store it, and say so; a disk that is full is for the sender to wait out."""
+        """Store it, and print a line; if the disk is full, the sender has to wait."""
         content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
         try:
             file = self._folder.add(content)
         except OSError as error:
-            print(f"An e-mail could not be stored: {error}", flush=True)  # noqa: T201  its lines are what it is for
+            print(f"An e-mail could not be stored: {error}", flush=True)  # noqa: T201  the program is for its lines
             return "452 4.3.1 It could not be stored"
         print(line(envelope.rcpt_tos, content, file), flush=True)  # noqa: T201  as above
         return "250 OK"
@@ -90,7 +90,7 @@ async def serve(port: int, folder: Path) -> None:
     handler, loop, ends = Handler(Folder(folder)), asyncio.get_running_loop(), asyncio.Event()
 
     def connected() -> SMTP:
-        # Named, as it would look up the name of this host otherwise, which may take long.
+        # Named, because it would look up the name of this host otherwise, which may take long.
         return SMTP(handler, hostname="localhost", data_size_limit=LARGEST, enable_SMTPUTF8=True, loop=loop)
 
     loop.add_signal_handler(signal.SIGTERM, ends.set)

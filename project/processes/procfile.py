@@ -57,7 +57,7 @@ class Processes:
         return supervisor.descendants(self._supervisor.pid)
 
     def end(self) -> None:
-        """Ask them to end, and do not wait; leaving their block does."""
+        """Ask them to end, and do not wait; leaving their block waits."""
         self._supervisor.terminate()
 
     def finish(self) -> None:
@@ -65,7 +65,7 @@ class Processes:
         self._supervisor.send_signal(signal.SIGHUP)
 
     def end_within(self, seconds: float) -> bool:
-        """Tell whether they have ended, as soon as they have, or after so long."""
+        """Return True as soon as they have ended, or False after so many seconds."""
         try:
             self._supervisor.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -82,7 +82,7 @@ class Processes:
         self._supervisor.wait()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        """Return as soon as `ready()`.
+        """Return as soon as `ready()` is true.
 
         ProcessesEnded if they end before; NotReady, with `what` in its message, after `READY_TIMEOUT_S`.
         """
@@ -97,7 +97,7 @@ class Processes:
 def lines() -> dict[str, str]:
     """Return the lines of the Procfile, and of Procfile.split, which has the processes of larger installations.
 
-    By their names, which the two files share where a line is the same.
+    The keys are the names of the lines; a line that is the same in both files has the same name.
     """
     found: dict[str, str] = {}
     for name in ("Procfile.split", "Procfile"):
@@ -107,11 +107,11 @@ def lines() -> dict[str, str]:
 
 @contextmanager
 def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | None = None) -> Iterator[Processes]:
-    """Run so many processes of each kind, such as `{"web": 1, "fetcher": 2}`.
+    """Run this many processes of each kind, such as `{"web": 1, "fetcher": 2}`.
 
     `env` is their environment. The first kind gets its PORT; honcho adds 100 for each kind after it. Output goes to
-    that of this process, or is appended to `log`. Leaving the block asks the processes to end, and kills what has not
-    ended after `supervisor.STOP_TIMEOUT_S`.
+    that of this process, or is appended to `log`. Leaving the block asks the processes to end, and kills those that
+    have not ended after `supervisor.STOP_TIMEOUT_S`.
     """
     wanted = _programs(counts, int(env.get("PORT") or DEFAULT_PORT))
     with _supervised(_running(wanted), env, log) as process:
@@ -120,14 +120,14 @@ def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | No
 
 @contextmanager
 def beside(env: Mapping[str, str], name: str, command: list[str]) -> Iterator[Processes]:
-    """Run one more process, with lines as those of the others; it stops only when this block is left."""
+    """Run one more process, whose lines look like those of the others; it stops only when this block is left."""
     program = programs.Program(name, shlex.join(command), {}, colour=len(lines()))
     with _supervised(_running([program]), env) as process:
         yield Processes(names=(name,), _supervisor=process)
 
 
 def release(env: Mapping[str, str]) -> bool:
-    """Run the Procfile's `release` line; tell whether it succeeded."""
+    """Run the Procfile's `release` line; return whether it succeeded."""
     with _supervised(["/bin/sh", "-c", lines()["release"]], env) as process:
         return process.wait() == 0
 
@@ -170,7 +170,7 @@ def _running(wanted: list[programs.Program]) -> list[str]:
 
 
 def web_answers(host: str, port: int) -> bool:
-    """Tell whether the web process answers, with whatever status."""
+    """Return whether the web process answers, with whatever status."""
     connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
     try:
         connection.request("GET", "/healthz")
@@ -183,7 +183,7 @@ def web_answers(host: str, port: int) -> bool:
 
 
 def workers_answer(app: Celery, names: Iterable[str]) -> bool:
-    """Tell whether all these workers answer a ping through the broker within `ANSWER_TIMEOUT_S`."""
+    """Return whether all these workers answer a ping through the broker within `ANSWER_TIMEOUT_S`."""
     expected = set(names)
     replies = app.control.ping(timeout=ANSWER_TIMEOUT_S, limit=len(expected))
     return expected <= {worker.partition("@")[0] for reply in replies or () for worker in reply}

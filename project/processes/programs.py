@@ -1,12 +1,12 @@
 """Runs programs beside each other until one ends, with the name of each before its lines, as `honcho start` does.
 
 `python -P programs.py JSON WIDTH`: a list with the fields of each `Program`, and the room for their names.
-`procfile.py` starts it, below `supervisor.py`. Honcho does the work. What differs from its own command:
+`procfile.py` starts it, below `supervisor.py`. Honcho does the work. The differences from its own command:
 
 - A signal that comes before honcho knows the process ids of all programs is heeded when it does.
-- At SIGHUP each is asked to end alone, and not with its children: a Celery worker waits for what they do. None is
-  killed then: the supervisor does that, which knows how long they have.
-- Of honcho's own lines there is one: which program ended by itself, and with which status.
+- At SIGHUP each program is asked to end alone, and not with its children: a Celery worker waits for what they do. None
+  is killed then: the supervisor does that, because it knows how long they have.
+- Only one of honcho's own lines is written: which program ended by itself, and with which status.
 """
 
 import json
@@ -23,7 +23,7 @@ from honcho.compat import ProcessManager
 from honcho.manager import Manager
 from honcho.printer import Printer
 
-COLOURS = 12  # that honcho has
+COLOURS = 12  # as many as honcho has
 
 
 class Program(NamedTuple):

@@ -2,9 +2,9 @@
 
 1. Start them, and wait until they are ready. Look at the code twice a second from now on.
 2. Code has changed: ask them to end, and go on with 1 meanwhile. Each takes a second or two to end, and Python as long
-   to start; a task that goes on with the old code gets more time. What Python cannot parse, and a .env that cannot be
-   read, is told, and they go on with the code that they have.
-3. They end by themselves: so does this; but after a change, which is the likely cause, it waits for the next one.
+   to start; a task that goes on with the old code gets more time. If Python cannot parse the code, or a .env cannot be
+   read, that is reported, and they go on with the code that they have.
+3. They end by themselves: the reloader ends, too; but after a change, which is the likely cause, it waits for the next.
 """
 
 import time
@@ -28,10 +28,10 @@ class Reloader:
     """Starts processes, waits until they are ready, and says a line about each reload."""
 
     start: Callable[[], AbstractContextManager[procfile.Processes]]
-    wait_until_ready: Callable[[procfile.Processes, Callable[[], None]], None]  # the latter is to be called meanwhile
+    wait_until_ready: Callable[[procfile.Processes, Callable[[], None]], None]  # it calls the latter meanwhile
     announce: Callable[[], None]  # called when they are ready for the first time
     say: Callable[[str], None]
-    refusal_of_env: Callable[[], str]  # what the processes would say of .env, nothing where they can read it
+    refusal_of_env: Callable[[], str]  # what the processes would say about .env; "" if they can read it
     _code: changes.Code = field(default_factory=lambda: changes.Code(CHECKOUT))
     _is_announced: bool = False
     _began_at: float = 0.0  # of time.monotonic()
@@ -51,7 +51,7 @@ class Reloader:
                     self._wait()
 
     def _run_until_changed(self) -> None:
-        """Run them until code has changed, and they have been asked to end."""
+        """Run the processes until code has changed, and they have been asked to end."""
         self._began_at = time.monotonic()
         self._code.starts()
         with ExitStack() as stack:
@@ -64,7 +64,7 @@ class Reloader:
                 self._of_ending.push(stack.pop_all())
             except KeyboardInterrupt:
                 for earlier in self._ending:
-                    earlier.end()  # while those that run do
+                    earlier.end()  # at the same time as those that run
                 raise
 
     def _go_on(self, running: procfile.Processes) -> Never:
@@ -87,7 +87,7 @@ class Reloader:
         return OF_TASKS if self._ending else ""
 
     def _check(self, *, all_ended: bool = False) -> None:
-        """Raise Changed if code has changed with which processes can start."""
+        """Raise CodeChanged if code has changed, and processes can start with it."""
         try:
             self._code.check(all_ended=all_ended)
         except changes.CodeChanged as changed:

@@ -6,8 +6,8 @@ processes start, in any session, stays below this process and is found there. On
 passes SIGTERM on to the command.
 
 1. Start the command. Wait until it ends, or SIGTERM arrives, which the kernel also sends when the starter dies.
-2. Ask the command to end, which is to stop what it started; then ask what it left behind.
-3. Kill what has not ended within `STOP_TIMEOUT_S`.
+2. Ask the command to end, which should stop what it started; then ask the processes that it left behind.
+3. Kill those that have not ended within `STOP_TIMEOUT_S`.
 
 SIGHUP is passed on as SIGHUP, and gives more time: `FINISH_TIMEOUT_S`. A SIGTERM then cuts that short.
 """
@@ -28,33 +28,33 @@ from types import FrameType
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
 PR_SET_CHILD_SUBREAPER = 36
 STOP_TIMEOUT_S = 4.0  # a fetcher that stops waits 3 s for the answers in flight
-FINISH_TIMEOUT_S = 30.0  # for a user's task that goes on; one that hangs must not hold up a new version for good
+FINISH_TIMEOUT_S = 30.0  # for a user's task that goes on; one that hangs must not hold up a new version forever
 KILL_TIMEOUT_S = 0.5  # SIGKILL takes effect within this, unless the process hangs in the kernel
 POLL_S = 0.04
 ASKING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class _Deadline:
-    """When all that is left is killed. A later signal may bring it forward, and never puts it off."""
+    """When all processes that are left are killed. A later signal may bring it forward, and never puts it off."""
 
     def __init__(self) -> None:
         self.at = math.inf  # of time.monotonic()
-        self.order = signal.SIGTERM  # what the command is asked by
+        self.order = signal.SIGTERM  # the signal that asks the command to end
 
     def note(self, signum: int, _frame: FrameType | None = None) -> None:
-        """Note that this signal came."""
+        """Record that this signal came."""
         patience_s = FINISH_TIMEOUT_S if signum == signal.SIGHUP else STOP_TIMEOUT_S
         self.at = min(self.at, time.monotonic() + patience_s)
         self.order = signal.Signals(signum)
 
     def leave(self, signum: int, _frame: FrameType | None = None) -> None:
-        """Note the first signal, and raise SystemExit; a second one before the stopping would skip it."""
+        """Record the first signal, and raise SystemExit; a second exception, before the stopping, would skip that."""
         self.only_note()
         self.note(signum)
         sys.exit(0)
 
     def only_note(self) -> None:
-        """From here on raise nothing."""
+        """From now on, record signals without raising."""
         for each in ASKING:
             signal.signal(each, self.note)
 
@@ -118,14 +118,14 @@ def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
 def descendants(of_pid: int) -> list[int]:
     """Return the ids of all processes below this one in the tree of processes. Linux only."""
     children = defaultdict(list)
-    for entry in os.scandir("/proc"):  # not by glob(), which may raise for one that ends meanwhile
+    for entry in os.scandir("/proc"):  # not by glob(), which may raise if a process ends meanwhile
         with suppress(OSError):  # it ended meanwhile
             # "pid (name) state parent ...": the name may contain anything, including parentheses
             stat = Path(entry, "stat").read_bytes() if entry.name.isdecimal() else b""
             if stat:
                 children[int(stat.rpartition(b")")[2].split()[1])].append(int(entry.name))
     found = [of_pid]
-    for found_pid in found:  # which grows meanwhile
+    for found_pid in found:  # the list grows meanwhile
         found.extend(children[found_pid])
     return found[1:]
 

@@ -31,14 +31,14 @@ from project.processes import folder, procfile, reloader
 from weir.conf import settings as weir_settings
 
 BROKER_TIMEOUT_S = 3
-PORT_LEFT_WITHIN_S = 5.0  # a web process that is asked to end leaves it at once
+PORT_LEFT_WITHIN_S = 5.0  # a web process that is asked to end leaves its port immediately
 _CATCHER = Path(__file__).with_name("mail_catcher.py")  # not imported: it needs the extra `embedded`
 _LOCAL = "127.0.0.1"
 LOOPBACK = "127.0.0.0/8,::1/128"
-# Of these `up` itself makes use, so that a new value in .env holds from the next `up` on.
+# Variables that `up` itself uses, so that a new value in .env takes effect with the next `up`.
 _WAYS_OUT = ("EMAIL_HOST", "EMAIL_BACKEND", "WEIR_MAIL_RELAYS")
 _HELD = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "WEIR_HOME", *_WAYS_OUT)
-# Celery tells root so in eight lines a worker: in production, and not to somebody who develops in a container.
+# Celery warns root of that in eight lines a worker: they stay in production, and are left out for a developer.
 _NOT_TOLD = "ignore:You're running the worker with superuser privileges"
 
 
@@ -74,7 +74,7 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
     home = settings.EMBEDDED_HOME
     host = os.environ.get("HOST", "") or "127.0.0.1"
     folder.refuse_second(home)
-    if environment.was_decided():  # by one that still ran when this one read its settings
+    if environment.was_decided():  # by an `up` that still ran when this one read its settings
         raise CannotStart("Another `up` of this folder has just ended: start this one again.")
     _check_port(host, options.port)
     mail = home / "mail" if _catches() else None
@@ -84,7 +84,7 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
             catcher = stack.enter_context(_catcher(int(decided["EMAIL_PORT"]), mail))
         stack.enter_context(_servers())
         if mail is not None:
-            stack.callback(catcher.end)  # when the mailers have ended, while the servers do
+            stack.callback(catcher.end)  # after the mailers have ended, while the servers end
         _check_servers()
         env = _environment(host, options.port) | decided
         if not procfile.release(env):
@@ -104,13 +104,13 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
 
 
 def _catches() -> bool:
-    """Tell whether e-mails go to the catcher: nothing says where else, and it is installed."""
+    """Return whether e-mails go to the catcher: no variable names another way, and it is installed."""
     is_told = any(os.environ.get(name) for name in _WAYS_OUT)
     return not is_told and find_spec("aiosmtpd") is not None
 
 
 def _environment(host: str, port: int) -> dict[str, str]:
-    """Return that of all processes: without the variables of .env, which they read themselves, each time they start."""
+    """Return the processes' environment: without the variables of .env, which they read themselves at each start."""
     made = {"HOST": host, "PORT": str(port), "UVICORN_TIMEOUT_GRACEFUL_SHUTDOWN": "3", **_logs()}
     if "DJANGO_SECRET_KEY" not in os.environ:
         made["DJANGO_SECRET_KEY"] = secret_key.of_checkout(settings.EMBEDDED_HOME)
@@ -119,7 +119,7 @@ def _environment(host: str, port: int) -> dict[str, str]:
 
 
 def _logs() -> dict[str, str]:
-    """Return the variables for logs that are read at a terminal; what the environment has wins."""
+    """Return the variables for logs that are read at a terminal; a variable of the environment wins."""
     is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     quiet = {"CELERY_QUIET": "1", "UVICORN_LOG_LEVEL": "warning"}
     readable = {"WEIR_LOG_FORMAT": "colour" if is_coloured else "text", **quiet}
@@ -150,7 +150,7 @@ def _catcher(port: int, path: Path) -> Iterator[procfile.Processes]:
 
 @contextmanager
 def _started(host: str, env: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[procfile.Processes]:
-    """Run them, as soon as an earlier web process, which may be about to end, has left the port."""
+    """Run the processes, as soon as an earlier web process, which may be about to end, has left the port."""
     give_up_at = time.monotonic() + PORT_LEFT_WITHIN_S
     while not _is_free(host, int(env["PORT"])) and time.monotonic() < give_up_at:
         time.sleep(procfile.POLL_S)

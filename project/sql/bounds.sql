@@ -1,2 +1,2 @@
--- Have PostgreSQL end each further statement of this transaction after a second.
+-- Make PostgreSQL end each further statement of this transaction after a second.
 SELECT set_config('statement_timeout', '1s', true)

@@ -8,7 +8,7 @@
 
 The page, the admin, the command and the API call the same function, which is in the `actions` of the room that owns the
 data. It checks first, then changes and records in one transaction: nothing is changed without its entry, and there is
-no entry of what was rolled back.
+no entry of a change that was rolled back.
 """
 
 import getpass
@@ -41,7 +41,7 @@ class NotPermitted(ActRefused):
 
 
 class ReadOnly(ActRefused):
-    """Nobody may change anything now: WEIR_OPS_READ_ONLY."""
+    """No operator may change anything now: WEIR_OPS_READ_ONLY."""
 
 
 class NoReason(ActRefused, ValueError):
@@ -49,7 +49,7 @@ class NoReason(ActRefused, ValueError):
 
 
 class Changed(ActRefused):
-    """What is to be changed is not what the actor has seen."""
+    """The target of the change is not what the actor has seen."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +67,7 @@ def of_request(request: HttpRequest, door: Door) -> Actor:
 
 
 def of_shell(name: str | None = None) -> Actor:
-    """Return the one at the shell, who may do everything: Weir's secrets are there. Raises Refused without a name."""
+    """Return the actor at the shell, who may do all: Weir's secrets are there. Raises ActRefused without a name."""
     try:
         name = name or getpass.getuser()
     except (KeyError, OSError) as error:  # a container whose user has a number only
@@ -84,7 +84,7 @@ class AuditedAction:
     wants_reason: bool = False
 
     def allow(self, actor: Actor, why: str = "") -> None:
-        """Raise NotPermitted, ReadOnly or NoReason where the actor may not do this; no statement."""
+        """Raise NotPermitted, ReadOnly or NoReason if the actor may not do this. Executes no statement of its own."""
         if not actor.may(self.permission):
             raise NotPermitted(f"{actor.name} lacks the permission {self.permission}, which {self.name} takes.")
         if settings.WEIR_OPS_READ_ONLY:
@@ -96,10 +96,10 @@ class AuditedAction:
     def recorded(
         self, actor: Actor, target: str, why: str = "", *, state: Callable[[], State], seen: str | None = None
     ) -> Iterator[None]:
-        """Record what the block changes, in the transaction that is open; where it changes nothing there is no entry.
+        """Record what the block changes, in the transaction that is open; if it changes nothing, there is no entry.
 
         `state` returns the target as it is, and is called before and after the block; before, it must lock the target
-        until the transaction ends. `seen` is the version that the actor wants to change: Changed is raised where the
+        until the transaction ends. `seen` is the version that the actor wants to change: Changed is raised if the
         target has another one.
         """
         before = state()
@@ -124,6 +124,6 @@ class AuditedAction:
 
 
 def version(state: State) -> str:
-    """Return what differs where two states differ, as an ETag does."""
+    """Return a text that differs if two states differ, as an ETag does."""
     text = json.dumps(state, cls=DjangoJSONEncoder, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

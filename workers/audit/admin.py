@@ -1,4 +1,4 @@
-"""The admin page of the audit trail. Nothing of it is edited."""
+"""The admin page of the audit trail, which is read-only."""
 
 from django.contrib import admin
 

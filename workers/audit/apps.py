@@ -4,7 +4,7 @@ from weir.postgres import weir_apps
 
 
 class AuditConfig(weir_apps.WeirApp):
-    """Owns the audit trail, and the task that deletes what is old."""
+    """Owns the audit trail, and the task that deletes old entries."""
 
     name = "weir.workers.audit"
     label = "weir_audit"

@@ -17,7 +17,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryFilters:
-    """Which entries: by an actor, of an action, about a target; "" where that does not matter."""
+    """Which entries: by an actor, of an action, about a target; "" stands for all."""
 
     actor: str = ""
     action: str = ""

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from weir.conf import settings
 from weir.workers.audit.models import Entry
 
-SHORTEST: Final = timedelta(days=30)  # PostgreSQL refuses to delete what is younger: the trigger weir_audit_entry_kept
+SHORTEST: Final = timedelta(days=30)  # PostgreSQL refuses to delete younger entries: the trigger weir_audit_entry_kept
 MARGIN: Final = timedelta(minutes=1)
 BATCH: Final = 1_000
 

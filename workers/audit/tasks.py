@@ -10,5 +10,5 @@ from weir.workers.pools import serial
 @shared_task(name=task_names.PURGE_AUDIT, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def purge() -> None:
-    """Delete old entries; safe to run twice, at once, or killed anywhere."""
+    """Delete old entries; safe to run twice, concurrently, or killed anywhere."""
     retention.purge()

@@ -1,8 +1,8 @@
-"""A project's `beat_schedule`, of which Weir's scheduler makes rows: it goes on as under Celery's own scheduler.
+"""A project's `beat_schedule`, of which Weir's scheduler makes rows: it runs as under Celery's own scheduler.
 
-A row says less than the settings, and stays when they no longer have it. So what a task is sent with is read from the
-settings, and where Celery's own scheduler would run the schedule, a row goes with its entry. A schedule that no row can
-have is refused.
+A row says less than the settings, and stays when they no longer have its entry. So the options with which a task is
+sent are read from the settings, and if Celery's own scheduler would run the schedule, a row is deleted with its entry.
+A schedule that no row can express is refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,20 +14,20 @@ from kombu.utils.json import dumps
 from weir.workers import broker_link
 
 MARK: Final = "An entry of beat_schedule, in the settings: it goes when it is no longer there."
-LONGEST_US: Final = 2**31 - 1  # that a row has room for
+LONGEST_US: Final = 2**31 - 1  # the longest that a row has room for
 _FIELDS: Final = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 
 of_celerys: list[Any] = []  # the apps whose schedule Celery's own scheduler would run, if Weir's did not
 
 
 def options_of(name: str) -> Mapping[str, Any]:
-    """Return what the settings say that the task of the entry is sent with, such as when it expires."""
+    """Return the options with which the settings send the task of the entry, such as when it expires."""
     app = broker_link.app()
     entry = app.conf.beat_schedule.get(name) if app in of_celerys else None
     return (entry or {}).get("options") or {}
 
 
-def microseconds(told: Any) -> int | None:  # noqa: ANN401  anything that Celery makes a schedule of
+def microseconds(told: Any) -> int | None:  # noqa: ANN401  all that Celery makes a schedule of
     """Return an interval that is not of whole seconds, as long as a row has room for it; None for all others."""
     made: Any = maybe_schedule(told)
     every: Any = getattr(made, "run_every", None)
@@ -38,7 +38,7 @@ def microseconds(told: Any) -> int | None:  # noqa: ANN401  anything that Celery
 
 
 def in_texts(told: Any) -> Any:  # noqa: ANN401  as above
-    """Return a crontab whose lists of numbers are texts, as rows have them; all else as it is."""
+    """Return a crontab whose lists of numbers are texts, as rows have them; any other schedule as it is."""
     if not isinstance(told, crontab):
         return told
     fields = {field: getattr(told, f"_orig_{field}") for field in _FIELDS}

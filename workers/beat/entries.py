@@ -1,4 +1,4 @@
-"""The entries of beat's schedule: what is due goes by PostgreSQL's clock, and no step of this host's own is seen."""
+"""The entries of beat's schedule: PostgreSQL's clock says what is due, and steps of this host's clock do not matter."""
 
 import time
 from dataclasses import dataclass
@@ -16,39 +16,39 @@ from weir.workers.beat import declared
 
 log = get_logger(__name__)
 
-LOOKED_AT_AGAIN_S: Final = 300.0  # a row that cannot be used; when the schedule is read anew, it is as well
+LOOKED_AT_AGAIN_S: Final = 300.0  # a row that cannot be used; it is read again whenever the schedule is
 
 
 @dataclass(kw_only=True, slots=True)
 class DatabaseClock:
-    """The time that PostgreSQL has told last, and what has passed since then."""
+    """The time that PostgreSQL has told last, and the time that has passed since then."""
 
     _told: datetime | None = None
     _told_at: float = 0.0  # of time.monotonic()
 
     def set(self, told: datetime) -> None:
-        """Note what PostgreSQL has just told."""
+        """Record the time that PostgreSQL has just told."""
         self._told, self._told_at = told, time.monotonic()
 
     def now(self) -> datetime:
-        """Return the time; this host's, as long as PostgreSQL has told none."""
+        """Return the time; that of this host, as long as PostgreSQL has told none."""
         if self._told is None:
             return datetime.now(UTC)
         return self._told + timedelta(seconds=time.monotonic() - self._told_at)
 
 
-clock = DatabaseClock()  # of this process, which beat sets
+clock = DatabaseClock()  # this process' clock; beat sets it
 
 
 class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no types
     """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile.
 
-    Staff, and programs, can write rows of which no time can be made: an interval beyond the year 9999, the 31st of
-    February. Such a row holds up no other one.
+    Staff, and programs, can write rows from which no time can be computed: an interval beyond the year 9999, the 31st
+    of February. Such a row holds up no other one.
     """
 
     def __init__(self, model: PeriodicTask, app: Any = None) -> None:  # noqa: ANN401  as above
-        """Read a row. Raises ValueError, by which the scheduler leaves it out, where it cannot be used."""
+        """Read a row. Raises ValueError if it cannot be used: the scheduler then leaves it out."""
         try:
             super().__init__(model, app=app)
         except Error:
@@ -58,12 +58,12 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
             raise ValueError(str(error)) from error
         for option, value in declared.options_of(model.name).items():
             self.options.setdefault(option, value)
-        self.options["retry"] = False  # the scheduler sends again, and gives up its lease for as long
+        self.options["retry"] = False  # the scheduler sends again itself, and gives up its lease until then
         if due := getattr(self, "schedule", None):  # without one, it is disabled
             due.nowfun = lambda: clock.now().astimezone(due.tz)
 
     def is_due(self) -> schedstate:
-        """Tell whether it is due, and when to ask again."""
+        """Return whether it is due, and when to ask again."""
         try:
             told: schedstate = super().is_due()
         except Error:
@@ -75,7 +75,7 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
 
     @classmethod
     def to_model_schedule(cls, schedule: Any) -> tuple[Any, str]:  # noqa: ANN401  as above
-        """Return the row of a schedule, which is saved, and the field that refers to it."""
+        """Return the row of a schedule, after saving it, and the field that refers to it."""
         if every := declared.microseconds(schedule):
             interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=IntervalSchedule.MICROSECONDS)
             return interval, "interval"
@@ -86,24 +86,24 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
         return clock.now()
 
     def save(self) -> None:
-        """Save that in one round trip. Far from PostgreSQL, several for each message take longer than beat has.
+        """Save when it was sent, in one round trip: far from PostgreSQL, several for each message take too long.
 
-        What another beat has sent later stays; unless that was noted by a clock that has been set back.
+        A later time, written by another beat, stays, unless it is in the future: the clock has been set back since.
         """
         sent = {"last_run_at": self.model.last_run_at, "total_run_count": self.model.total_run_count}
         later = {"last_run_at__gt": self.model.last_run_at, "last_run_at__lte": Now()}
         PeriodicTask.objects.filter(pk=self.model.pk).exclude(**later).update(**sent)
 
     def begins_later(self) -> bool:
-        """Tell whether it is not yet to be sent at all."""
+        """Return whether the time from which it is sent is still to come."""
         return self.model.start_time is not None and self.model.start_time > clock.now()
 
     def ran_at(self, moment: datetime) -> None:
-        """Have it have run last at this moment."""
+        """Record this moment as the time of its last run."""
         self.last_run_at = self.model.last_run_at = moment
 
     def to_send(self) -> Self:
-        """Return the entry as it is sent: Celery would count the time in which it expires by this host's clock."""
+        """Return the entry as it is sent: Celery would compute when it expires by this host's clock."""
         if not isinstance(seconds := self.options.get("expires"), int | float):
             return self
         made = type(self)(self.model)

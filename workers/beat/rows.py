@@ -14,7 +14,7 @@ from weir.workers.models import Heartbeat
 from weir.workers.schedule import ScheduleEntry, entries
 
 OWNED: Final = "weir: "  # how the names of Weir's entries begin
-_LOCK: Final = 0x53636865  # "Sche" in ASCII: of the process that synchronises, as entries have no unique key
+_LOCK: Final = 0x53636865  # "Sche" in ASCII: held by the process that synchronises, because entries have no unique key
 
 
 class Synchronised(NamedTuple):
@@ -26,10 +26,10 @@ class Synchronised(NamedTuple):
 
 
 def synchronise(wanted: Sequence[ScheduleEntry]) -> Synchronised:
-    """Create those of these entries that are missing, and remove Weir's others.
+    """Create those of the wanted entries that are missing, and remove all others of Weir's.
 
-    What operators have changed stays: the interval, the queue, and whether an entry is enabled. An entry whose task
-    was renamed is made anew.
+    Operators' changes stay: the interval, the queue, and whether an entry is enabled. An entry whose task was renamed
+    is made anew.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -45,7 +45,7 @@ def synchronise(wanted: Sequence[ScheduleEntry]) -> Synchronised:
 
 @contextmanager
 def as_declared(app: Any) -> Iterator[None]:  # noqa: ANN401  Celery's own have no types
-    """Delete the rows of entries that `beat_schedule` has no more; the block writes those that it has."""
+    """Delete the rows of entries that `beat_schedule` no longer has; the block writes those that it has."""
     if app not in declared.of_celerys:
         yield
         return
@@ -57,9 +57,9 @@ def as_declared(app: Any) -> Iterator[None]:  # noqa: ANN401  Celery's own have 
 
 
 def after_migrate(*, using: str, plan: object = None, **_signal: Any) -> None:
-    """Have the schedule be that of the installed apps, and none where `migrate` has taken Weir's tables away.
+    """Write the schedule of the installed apps, or an empty one if `migrate` has taken Weir's tables away.
 
-    Only where beat's tables are there; and not after `flush`, which has no plan.
+    This happens only if beat's tables are there, and not after `flush`, which has no plan.
     """
     tables = {model._meta.db_table for model in (PeriodicTask, IntervalSchedule)}  # noqa: SLF001  documented
     if plan is None or using != DEFAULT_DB_ALIAS or any(app.has_own_release for app in weir_apps.installed()):

@@ -1,6 +1,6 @@
 """A scheduler for beat that may run several times: one holds a lease and ticks, the others stand by.
 
-What is due goes by PostgreSQL's clock, which is told with each renewal of the lease: no step of this host's is seen.
+PostgreSQL's clock, read with each renewal of the lease, says what is due: steps of this host's clock do not matter.
 """
 
 import math
@@ -30,22 +30,22 @@ from weir.workers.processes.kinds import BEAT
 log = get_logger(__name__)
 
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
-CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another host's clock may be ahead of PostgreSQL's
+CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # how far another host's clock may be ahead of PostgreSQL's
 LEASE_S: Final = 6.0
-RENEWED_EVERY_S: Final = 0.9  # by the first turn after that: once a second, as turns come at least as often
-SURE_FOR_S: Final = 5.0  # for so long after it has asked for that, a beat that is held up knows that it holds the lease
-TURN_S: Final = 1.0  # in which a beat sends what is due, before it looks at the lease again
-SHORTEST_WAIT_S: Final = 0.1  # between two turns of a beat that had time for all: what is due meanwhile goes together
-READ_EVERY_S: Final = 300.0  # at the latest, the schedule is read anew
-SENDS_WITHIN_S: Final = 5.0  # of what is due: a beat that has not leaves the lease to another
+RENEWED_EVERY_S: Final = 0.9  # by the first turn after that: once a second, because turns come at least as often
+SURE_FOR_S: Final = 5.0  # for this long after asking, a beat that is held up can be sure that it holds the lease
+TURN_S: Final = 1.0  # how long a beat sends what is due before it checks the lease again
+SHORTEST_WAIT_S: Final = 0.1  # between two turns of a beat that has sent all: tasks due meanwhile go together
+READ_EVERY_S: Final = 300.0  # the schedule is read anew this often at least
+SENDS_WITHIN_S: Final = 5.0  # how late a task may be sent: after that, a beat leaves the lease to another
 
 
 class _MayBeLost(Exception):
-    """The lease may be another's by now."""
+    """The lease may be another beat's by now."""
 
 
 class _Taken(NamedTuple):
-    """The lease was taken, or renewed, at this time of PostgreSQL's clock; and when the schedule was changed last."""
+    """When the lease was taken or renewed, by PostgreSQL's clock, and when the schedule was changed last."""
 
     now: datetime
     changed_at: datetime | None  # by a web process' clock
@@ -59,30 +59,30 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     """django-celery-beat's scheduler behind a lease, one row in PostgreSQL.
 
     When the process or its host dies, is frozen or cut off from PostgreSQL, a standby gets the lease within ten
-    seconds. A beat that ends, or cannot reach the broker, gives it up at once, and takes it again when it can.
+    seconds. A beat that ends, or cannot reach the broker, gives it up immediately, and takes it again when it can.
     """
 
     Entry = entries.BeatEntry
-    producer = None  # Celery's would wait for the broker for ever, with the lease: `apply_entry` brings its own
+    producer = None  # Celery's would wait for the broker forever, and hold the lease: `_send` brings its own
     _has_lease = False
     _is_cut_off = False
-    _is_stuck = False  # it had the lease, and did not get on; nor has it since
+    _is_stuck = False  # it had the lease, and sent nothing; nor has it since
     # Of time.monotonic():
-    _renewed_at = 0.0  # the lease, or it was tried
+    _renewed_at = 0.0  # the last renewal of the lease, or attempt at it
     _sure_until = 0.0
-    _read_at = -math.inf  # the schedule
-    _got_on_at = 0.0  # sent a task, or found that it need not be, or taken the lease
-    _shortest_s = math.inf  # of the intervals of the schedule
+    _read_at = -math.inf  # the last reading of the schedule
+    _got_on_at = 0.0  # when it last sent a task, or found that it need not, or took the lease
+    _shortest_s = math.inf  # the shortest interval of the schedule
 
     def __init__(self, *args: Any, name: str = "", each_tick: Callable[[], None] = lambda: None, **kwargs: Any) -> None:
-        """Begin as a standby. `name` is that of its row in the table of processes; by default, that of a process."""
+        """Begin as a standby. `name` is its row's in the table of processes; the default is that of a beat process."""
         self._each_tick = each_tick
         beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
         self._sent_ticks = work.SentTicks()
-        self._changed_at: datetime | None = None  # the schedule, as the lease was renewed last
-        self._changed_when_read: datetime | None = None  # its last change when it was read
+        self._changed_at: datetime | None = None  # the last change of the schedule, when the lease was renewed last
+        self._changed_when_read: datetime | None = None  # the last change of the schedule, when it was read
         name = name or f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}"
         self._presence = presence.Presence(kind=BEAT, name=name)
         super().__init__(*args, **kwargs)
@@ -91,8 +91,8 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send all tasks that are due, if this beat holds the lease; returns the seconds until the next tick.
 
-        Celery's tick sends one of them. Each would cost a look at the lease and at the schedule, for which a beat
-        that is far from PostgreSQL has no time.
+        Celery's tick sends one task. Each would need a check of the lease and of the schedule, for which a beat that is
+        far from PostgreSQL has no time.
         """
         self._each_tick()
         if not self._is_stuck:
@@ -120,11 +120,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         return interval and max(interval, SHORTEST_WAIT_S)
 
     def schedule_changed(self) -> bool:
-        """Tell whether the schedule was changed, or was read long ago; each renewal of the lease says when it was."""
+        """Return whether the schedule was changed, as each renewal of the lease tells, or was read long ago."""
         return self._changed_at != self._changed_when_read or time.monotonic() > self._read_at + READ_EVERY_S
 
     def setup_schedule(self) -> None:
-        """Make rows of the project's `beat_schedule`, and delete those of entries that it has no more."""
+        """Make rows of the project's `beat_schedule`, and delete those of entries that it no longer has."""
         with rows.as_declared(self.app):
             super().setup_schedule()
 
@@ -141,25 +141,26 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         return found
 
     def install_default_entries(self, data: Mapping[str, entries.BeatEntry]) -> None:
-        """Have old results deleted once a day, where there is a store of results that does not do so by itself."""
+        """Install the daily deletion of old results if there is a store of results that does not do so by itself."""
         if self.app.conf.result_backend and not self.app.backend.supports_autoexpire:
             super().install_default_entries(data)
 
     def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
-        """Return all tasks, also those that are due at other hours of the day than it is by this host's clock."""
+        """Return all enabled tasks, even if they are due at hours of the day far from this host's time."""
         return PeriodicTask.objects.enabled()  # type: ignore[no-any-return]  # as above
 
     def reserve(self, entry: entries.BeatEntry) -> entries.BeatEntry:
-        """Note that a task is sent. The schedule is told, too, of which the heap may have to be made anew.
+        """Record that a task is sent. The schedule gets the new entry, too: the heap may have to be made anew from it.
 
-        So is what Celery compares with it: another entry there would have it make the heap anew, for each message.
+        So does the copy that Celery compares with it: a different entry there would make Celery build the heap anew for
+        each message.
         """
         reserved: entries.BeatEntry = super().reserve(entry)
         self._schedule[reserved.name] = self.old_schedulers[reserved.name] = reserved
         return reserved
 
     def sync(self) -> None:
-        """Save when tasks were sent; what PostgreSQL does not take is saved later."""
+        """Save when tasks were sent; times that PostgreSQL does not take are saved later."""
         try:
             for name in list(self._dirty):
                 if entry := self._schedule.get(name):
@@ -170,14 +171,14 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             sessions.leave(connection)
 
     def apply_entry(self, entry: entries.BeatEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
-        """Send a task that is due, but no tick for which enough others wait, or for which there is nothing to do.
+        """Send a task that is due, unless it is a tick, and enough of these wait, or there is nothing to do.
 
-        Raises BrokerUnreachable where the broker is, _MayBeLost where another beat may send it, and database errors.
+        Raises BrokerUnreachable, _MayBeLost if another beat may send it, and database errors.
         """
         try:
             self._send(entry)
         except (broker_link.BrokerUnreachable, _MayBeLost, Error):
-            # It is due still, also where the schedule is saved and read again before the broker is back.
+            # It is still due, even if the schedule is saved and read again before the broker is back.
             entry.model.last_run_at = entry.last_run_at
             entry.model.total_run_count = entry.total_run_count
             raise
@@ -186,7 +187,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
         if self._sent_ticks.is_needless(entry.name, str(entry.task)):
-            self._dirty.discard(entry.name)  # that nothing was sent is not saved
+            self._dirty.discard(entry.name)  # nothing was sent, so nothing is saved
         elif not self._is_superfluous(entry):
             self._sent_ticks.note(entry.name)
             with broker_link.producer() as own:
@@ -201,7 +202,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def close(self) -> None:
         """Close the scheduler, and give up the lease."""
-        connection.close()  # a signal may have interrupted its statement, of which the result is not known
+        connection.close()  # a signal may have interrupted its statement: the result is not known
         super().close()
         self._give()
         self._presence.end()
@@ -223,7 +224,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._give_up()
 
     def _forget_the_future(self) -> None:
-        """Have tasks that ran last in the future run last now: a clock was set back, and they would wait for it."""
+        """Set last runs in the future to now: a clock was set back, and their tasks would wait for that time."""
         now = entries.clock.now()
         if ahead := [entry for entry in self.schedule.values() if entry.last_run_at > now + CLOCK_TOLERANCE]:
             log.warning("beat_clock_set_back", tasks=len(ahead))
@@ -233,7 +234,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             self._heap = None
 
     def _has_sent_lately(self) -> bool:
-        """Tell so; or leave the lease, where nothing is sent that should be: this beat does not find what is due."""
+        """Return True if so; else give up the lease: a task should have been sent, and this beat does not find it."""
         if time.monotonic() <= self._got_on_at + self._shortest_s + SENDS_WITHIN_S:
             return True
         log.error("beat_sends_nothing")
@@ -243,10 +244,10 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def _stand_by(self) -> None:
         self._has_lease = False
-        self._heap = None  # what was not sent is missing in it
+        self._heap = None  # tasks that were not sent are missing in it
 
     def _lose(self, error: Error) -> None:
-        """Leave the lease, of which PostgreSQL does not answer now, to its end."""
+        """Let the lease run out: PostgreSQL does not answer now."""
         log.warning("beat_lost_lease", error=str(error))
         sessions.leave(connection)
         self._stand_by()
@@ -259,12 +260,12 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def _give(self) -> None:
         try:
             GIVE_BEAT(holder=self._holder)
-        except Error as error:  # it ends by itself
+        except Error as error:  # the lease ends by itself
             log.warning("beat_lost_lease", error=str(error))
             sessions.leave(connection)
 
     def _holds_lease(self) -> bool:
-        """Renew the lease where it is time for that, or take it where no other beat has it."""
+        """Renew the lease when it is time, or take it if no other beat has it; return whether this beat has it."""
         if self._has_lease and time.monotonic() < self._renewed_at + RENEWED_EVERY_S:
             return True
         try:
@@ -282,7 +283,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if has_it and not self._has_lease:
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False
-            self._got_on_at, self._read_at = time.monotonic(), -math.inf  # what another has sent is not known here
+            self._got_on_at, self._read_at = time.monotonic(), -math.inf  # another beat has sent, unknown here
             self._sent_ticks.forget()
         elif self._has_lease and not has_it:
             log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")

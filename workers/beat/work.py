@@ -1,8 +1,8 @@
 """Whether a tick finds anything to do: beat asks before it sends one. That costs a tenth of a tick that finds nothing.
 
 An app says what to ask before which of its ticks (`ask_before`): a statement that reads a few index entries, or a call
-to Redis. A tick for which there is nothing is sent all the same every SENT_EVERY_S seconds, whatever was found. So what
-the question overlooks comes late, and is not lost.
+to Redis. Every SENT_EVERY_S seconds a tick is sent whatever the answer is. So work that the question overlooks is done
+late, and is not lost.
 """
 
 import time
@@ -19,7 +19,7 @@ SENT_EVERY_S: Final = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked before a tick, and after how long without one it is sent whatever the answer is."""
+    """What is asked before a tick, and after how long without one the tick is sent whatever the answer is."""
 
     has_work: Callable[[], bool]  # raises database errors
     sent_every_s: float
@@ -29,11 +29,11 @@ _questions: dict[str, Question] = {}  # by the names of tasks; apps write it whi
 
 
 def ask_before(task_name: str, has_work: Callable[[], bool], *, sent_every_s: float = SENT_EVERY_S) -> None:
-    """Have beat ask `has_work` before it sends this tick; called again for the same one, it replaces the question.
+    """Make beat ask `has_work` before it sends this tick; a later call for the same tick replaces the question.
 
-    Beat asks in its own thread, at each time at which the tick is due. The answer may be yes where there is nothing to
-    do, and is never no where a tick has to come in time. Only database errors may be raised: beat gives up its lease
-    then, and the tick is due still.
+    Beat asks in its own thread, each time the tick is due. The answer may be yes although there is nothing to do, but
+    must never be no if a tick has to come in time. Only database errors may be raised: beat gives up its lease then,
+    and the tick is still due.
     """
     _questions[task_name] = Question(has_work=has_work, sent_every_s=sent_every_s)
 
@@ -55,9 +55,9 @@ class SentTicks:
     _sent_at: dict[str, float] = field(default_factory=dict)  # of time.monotonic()
 
     def is_needless(self, entry: str, task_name: str) -> bool:
-        """Tell whether this tick was sent lately, and would find nothing to do now.
+        """Return whether this tick was sent lately, and would find nothing to do now.
 
-        Raises database errors, but for those of a statement that this database cannot run, as before `migrate`.
+        Raises database errors, except those of a statement that this database cannot run, as before `migrate`.
         """
         question = _questions.get(task_name)
         sent_at = self._sent_at.get(entry)
@@ -69,9 +69,9 @@ class SentTicks:
             return False
 
     def note(self, entry: str) -> None:
-        """Note that the entry's tick is sent."""
+        """Record that the entry's tick is sent."""
         self._sent_at[entry] = time.monotonic()
 
     def forget(self) -> None:
-        """Have each tick be sent once, whatever there is to do: another beat has had the lease."""
+        """Forget all, so that each tick is sent once, whatever there is to do: another beat has had the lease."""
         self._sent_at.clear()

@@ -2,10 +2,10 @@
 
     manage.py COMMAND [ACTION] [ARGUMENTS] [--json]
 
-1. A command names its actions. Without one it is `list`, with the defaults of that.
+1. A command names its actions. Without one it runs `list`, with the defaults of that.
 2. A word or an option that is misspelt ends the command with exit status 2, and what may have been meant.
-3. The action returns an `Answer`, which is printed as text, or with `--json` as one JSON object.
-4. What was refused is said at the end, on stderr, with exit status 1.
+3. The action returns a `Result`, which is printed as text, or with `--json` as one JSON object.
+4. Refusals are written at the end, to stderr, with exit status 1.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Result:
     text: Callable[[], str]
     data: object
     refused: Sequence[str] = ()  # one sentence each
-    status: int = 0  # the exit status, where nothing was refused
+    status: int = 0  # the exit status, if nothing was refused
 
 
 class Subcommand(ABC):
@@ -44,11 +44,11 @@ class Subcommand(ABC):
 
     name: ClassVar[str]
     help: ClassVar[str]  # one line
-    description: ClassVar[str] = ""  # where more is to be said than the help does
+    description: ClassVar[str] = ""  # if there is more to say than the help does
     examples: ClassVar[Sequence[str]]  # what follows `manage.py COMMAND`
 
     def add_arguments(self, parser: CommandParser) -> None:  # noqa: B027  some have none
-        """Declare the arguments of the action, but for `--json`, which each has."""
+        """Declare the arguments of the action, except `--json`, which each has."""
 
     @abstractmethod
     def run(self, *args: Any, **options: Any) -> Result | bytes:
@@ -56,7 +56,7 @@ class Subcommand(ABC):
 
 
 class HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of descriptions and examples, and shows what all commands take at the end."""
+    """Keeps the lines of descriptions and examples, and shows the options of all commands at the end."""
 
 
 class ActionParser(CommandParser):
@@ -83,7 +83,7 @@ class ActionParser(CommandParser):
         return known, unknown
 
     def _refuse_early_options(self, words: Sequence[str], actions: dict[str, "ActionParser"]) -> None:
-        """Refuse an option that stands before the action which it belongs to."""
+        """Refuse an option that stands before the action to which it belongs."""
         own = self.options()
         for word in words:
             option = word.partition("=")[0]
@@ -95,7 +95,7 @@ class ActionParser(CommandParser):
             self.error(no_such_option(option, {*own, *of_actions}))
 
     def _refuse_unknown_options(self, words: Sequence[str]) -> None:
-        """Refuse a long option that there is not: argparse says first what is missing, be it the misspelt one."""
+        """Refuse an unknown long option: argparse would first say what is missing, even if that is the misspelt one."""
         own = self.options()
         for word in takewhile("--".__ne__, words):
             option = word.partition("=")[0]
@@ -109,7 +109,7 @@ class ActionParser(CommandParser):
         return f"it takes no {unknown[0]!r}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401  argparse's own
-        """Refuse an action that there is not. Without this method, argparse would only list those that there are."""
+        """Refuse an unknown action. Without this method, argparse would only list the known ones."""
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(None, no_such_word(str(value), map(str, action.choices), action.dest))
 
@@ -135,7 +135,7 @@ class ExactCommand(BaseCommand):
         return parser
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.__class__ = ActionParser  # Django lets nobody choose it; it has the same state
+        parser.__class__ = ActionParser  # Django has no option for it; both classes have the same state
 
 
 class ActionCommand(ExactCommand):

@@ -30,7 +30,7 @@ def span(seconds: float) -> str:
 
 
 def table(*columns: str, numbers: Collection[str] = ()) -> Table:
-    """Return an empty table, whose first column folds where it is too long; the columns `numbers` align right."""
+    """Return an empty table, whose first column folds if it is too long; the columns `numbers` align right."""
     empty = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for position, name in enumerate(columns):
         justify: Literal["left", "right"] = "right" if name in numbers else "left"

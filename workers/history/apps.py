@@ -11,4 +11,4 @@ class HistoryConfig(weir_apps.WeirApp):
     verbose_name = "Weir: history"
 
     def ready(self) -> None:
-        from weir.workers.history import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
+        from weir.workers.history import checks  # noqa: F401, PLC0415  it registers the checks; needs loaded apps

@@ -1,10 +1,10 @@
-"""What was, for charts and metrics: totals that only grow, and sums over the steps of a period.
+"""The history, for charts and metrics: totals that only grow, and sums over the steps of a period.
 
     from weir.workers.history.reports import minutes, totals
     totals()["fetches_ended", "done"]
     minutes(24, 96)[-1].slots_used
 
-A step of which no minute is known has None in place of its sums: a gap is no zero.
+A step of which no minute is known has None in place of its sums: a gap is not a zero.
 """
 
 from datetime import datetime, timedelta
@@ -21,9 +21,9 @@ MOST_HOURS: Final = 366 * 24
 
 
 class SitePoint(NamedTuple):
-    """What happened at one site in one step; sums, but for the lateness, which is that of the worst minute.
+    """What happened at one site in one step; sums, except the lateness, which is that of the worst minute.
 
-    All are None where no minute of the step is known: the site was not among the busiest, or the minute is a gap.
+    All are None if no minute of the step is known: the site was not among the busiest, or the minute is a gap.
     """
 
     since: datetime
@@ -38,12 +38,12 @@ class SitePoint(NamedTuple):
     slots_void: int | None
     slots_unreported: int | None
     slots_allowed: int | None
-    lateness_p50_ms: float | None  # None also where no request was sent
+    lateness_p50_ms: float | None  # None also if no request was sent
     lateness_p99_ms: float | None
 
 
 class Point(NamedTuple):
-    """What happened in one step; sums, but for the lateness. All are None where no minute of the step is known."""
+    """What happened in one step; sums, except the lateness. All are None if no minute of the step is known."""
 
     since: datetime
     missing: int
@@ -81,7 +81,8 @@ def totals() -> dict[tuple[str, str], int]:
 def minutes(hours: int, points: int) -> list[Point]:
     """Return the last hours in evenly spaced points, the oldest first; at most one row a minute is read.
 
-    The last one ends where the rollup should have come by now (`trail_s`). Raises ValueError for numbers out of range.
+    The last one ends at the time that the rollup should have reached by now (`trail_s`). Raises ValueError for numbers
+    out of range.
     """
     return MINUTES(**_steps(hours, points))
 

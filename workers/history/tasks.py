@@ -10,6 +10,6 @@ from weir.workers.pools import serial
 @shared_task(name=task_names.ROLL_UP, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def roll_up() -> None:
-    """Roll up the minutes that are due, and delete old ones; safe to run twice, at once, or killed anywhere."""
+    """Roll up the minutes that are due, and delete old ones; safe to run twice, concurrently, or killed anywhere."""
     rollup.roll_up()
     rollup.purge()

@@ -41,15 +41,15 @@ class OrderAdmin(TableAdmin[Order]):
         return ("number", "customer_email", "placed_at", "shipped_at") if obj else ("number", "customer_email")
 
     def has_change_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:
-        """An order whose e-mail is on its way, unknown or sent is only looked at."""
+        """Allow no change of an order whose e-mail is on its way, unknown or sent."""
         return (obj is None or obj.is_correctable) and super().has_change_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Order | None = None) -> tuple[str, ...]:  # noqa: ARG002  Django's signature
-        """A shipped order keeps its number; its address may have to be put right, to send a failed e-mail again."""
+        """Keep the number of a shipped order; its address may have to be put right, to send a failed e-mail again."""
         return ("placed_at", "shipped_at", *(["number"] if obj and obj.shipped_at else []))
 
     def has_delete_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:  # noqa: ARG002  Django's signature
-        """Orders are kept."""
+        """Allow no deletion: orders are kept."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Order, form: "forms.ModelForm[Order]", change: bool) -> None:
@@ -66,11 +66,11 @@ class OrderAdmin(TableAdmin[Order]):
             emails.resolve(self.actor(request), obj.shipped_email.pk, Act.CORRECT, why=why, to=to)
 
     def actor(self, request: HttpRequest) -> acting.Actor:
-        """Return the user: who may change an order's address, may have its e-mail rendered anew, and go there."""
+        """Return the user, who by changing an order's address may also have its e-mail rendered anew and sent there."""
         return replace(acting.of_request(request, Door.ADMIN), may={emails.MAY_ACT, emails.MAY_REDIRECT}.__contains__)
 
     def changeform_view(self, request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        """Save what the user has written, and show the form again where it is refused."""
+        """Save what the user has written, and show the form again if it is refused."""
         try:
             return super().changeform_view(request, *arguments, **named)
         except acting.ActRefused as refusal:

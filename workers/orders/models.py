@@ -19,7 +19,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
     """The queries of orders."""
 
     def unshipped(self) -> Self:
-        """Return those that are still to be shipped."""
+        """Return the orders that are still to be shipped."""
         return self.filter(shipped_at=None)
 
 

@@ -12,10 +12,10 @@ from weir.workers.orders.models import SHIPPED, Order
 
 
 def ship(order_id: int) -> bool:
-    """Note that the order is shipped, and queue the e-mail that says so; False if it was shipped before.
+    """Record that the order is shipped, and queue the e-mail that says so; False if it was shipped before.
 
     Both are part of the caller's transaction: after a roll-back the order was never shipped, and no e-mail is sent.
-    Called twice, also at once, it has the effect of one call. Workers hear of the e-mail when the transaction commits.
+    Two calls, even at the same time, have the effect of one. Workers hear of the e-mail when the transaction commits.
 
     Raises Order.DoesNotExist.
     """

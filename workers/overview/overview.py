@@ -1,4 +1,4 @@
-"""The overview: what an operator looks at first. How much there is of everything, and how old the oldest of it is.
+"""The overview: what an operator looks at first. How much there is of everything, and how old the oldest is.
 
 One query counts, by indexes and never beyond MOST (sql/overview.sql). Another one reads the processes. The broker is
 asked how many messages wait, and may be away.
@@ -22,16 +22,16 @@ from weir.workers.processes.status import ProcessStatus, processes
 MOST: Final = 10_000  # no number goes beyond: there may be more
 HEADS: Final = 1_000  # sites whose queues are looked into
 RECOVERED_WITHIN_S: Final = 86_400.0
-FAILING_LEAST: Final = 20  # e-mails that fail in an hour, of which addresses that do not exist are a few
-FAILING_SHARE: Final = 10  # one in so many of those that ended
+FAILING_LEAST: Final = 20  # e-mails that fail in an hour; a few do because their addresses do not exist
+FAILING_SHARE: Final = 10  # one in this many of those that ended
 MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
 MISSED_LEAST: Final = 100  # slots: a killed fetcher misses a few
-MISSED_SHARE: Final = 10  # one in so many
+MISSED_SHARE: Final = 10  # one in this many
 STALLED_AFTER_S: Final = 15.0  # more than a lease of a lost message lasts
 
 
 class Numbers(NamedTuple):
-    """How much there is of everything; MOST + 1 means more. Ages are None where there is nothing."""
+    """How much there is of everything; MOST + 1 means more. Ages are None if there is nothing."""
 
     now: datetime
     queued: int
@@ -44,13 +44,13 @@ class Numbers(NamedTuple):
     sites: int  # that have fetches to come
     paused: int  # of these
     backed_off: int
-    resting: int  # as a quota is used up
+    resting: int  # because a quota is used up
     unreachable: int
-    stalled: int  # sites at which due fetches do not start, though nothing is known to be in their way
+    stalled: int  # sites at which due fetches do not start, although nothing is known to be in their way
     stalled_fetch: int | None
     halted: int  # sites with due fetches that are paused until an operator resumes them
     halted_site: str | None
-    missed: int | None  # slots of the last minutes that passed before a fetcher took them, where these are too many
+    missed: int | None  # slots of the last minutes that passed before a fetcher took them, if they are too many
     missed_of: int | None
     doubts: int
     trusted: bool | None  # None: reconcile has never run
@@ -62,11 +62,11 @@ class Numbers(NamedTuple):
     oldest_unknown_s: float | None
     sent: int  # of the newest MOST e-mails, as is the next
     not_sent: int  # failed
-    failing: int | None  # e-mails that failed in the last hour, where they are too many for an accident
-    failing_of: int | None  # of so many that ended in it
-    failing_kind: str | None  # of most of them; None where these have gone
+    failing: int | None  # e-mails that failed in the last hour, if they are too many for an accident
+    failing_of: int | None  # of this many that ended in it
+    failing_kind: str | None  # of most of them; None if these have gone
     failing_reply: str | None
-    closed_because: str | None  # why nothing is granted now; "" where all is well
+    closed_because: str | None  # why nothing is granted now; "" if all is well
     recovered_at: datetime | None  # from that, within the last day
     recovered_because: str | None
     recovered_emails: int | None  # that became unknown
@@ -77,13 +77,13 @@ OVERVIEW = Statement("overview", row=Numbers, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overview:
-    """Everything at one look."""
+    """Everything that the overview shows."""
 
     numbers: Numbers
     processes: list[ProcessStatus]
-    messages: Mapping[str, int]  # that wait, by queue; empty where the broker is away
-    broker_error: str  # "" where the broker answers
-    broker_remedy: str = ""  # where it answers, and refuses
+    messages: Mapping[str, int]  # that wait, by queue; empty if the broker is away
+    broker_error: str  # "" if the broker answers
+    broker_remedy: str = ""  # if it answers, and refuses
     holders: Sequence[locks.LockHolder] = ()  # of locks for which others wait
 
 
@@ -110,7 +110,7 @@ def count() -> Numbers:
 def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
     """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away.
 
-    PostgreSQL is asked within `asking`, after the broker: no transaction of that waits for the broker.
+    PostgreSQL is asked within `asking`, after the broker: no transaction in it waits for the broker.
     """
     messages: dict[str, int] = {}
     broker_error = broker_remedy = ""
@@ -123,7 +123,7 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
         return Overview(
             processes=processes(),
             holders=locks.holders(after_s=locks.LONG_S),
-            numbers=count(),  # the last, as it has the rest of a transaction planned in its way
+            numbers=count(),  # the last, because it changes how the rest of a transaction is planned
             messages=messages,
             broker_error=broker_error,
             broker_remedy=broker_remedy,

@@ -1,1 +1,1 @@
-"""What holds in the pool of a worker: which thread runs what, and which sessions stay."""
+"""Rules of a worker's pool: which thread runs what, and which sessions stay."""

@@ -3,13 +3,12 @@
 Celery closes a session before and after each task. To open another takes PostgreSQL as long as many a tick; plans, and
 what it knows of tables, are lost with the old one. So a process keeps the sessions of ticks that have ended, MOST_KEPT
 of them, and a tick takes the one that was used last, whichever thread it runs in: a pool of threads hands tasks to all
-of its threads in turn. All other sessions are closed as ever: those of a project's own tasks, of which nobody knows
-what they have set, those of `fetch_batch`, of which a fetcher runs as many as it has threads, and those with other
+of its threads in turn. All other sessions are closed as ever: those of a project's own tasks, which may have set
+anything in them, those of `fetch_batch`, of which a fetcher runs as many as it has threads, and those with other
 databases.
 
-A session is asked whether it still works, where it has not been used for a while. It is closed where a tick has met an
-error, or where a transaction was left open in it: by receivers of Celery's signals, a project's own code runs there,
-too.
+A session that has not been used for a while is asked whether it still works. It is closed if a tick has met an error,
+or if a transaction was left open in it: a project's own code runs there, too, as receivers of Celery's signals.
 """
 
 import threading
@@ -37,12 +36,12 @@ class _Kept(NamedTuple):
     used_at: float  # of time.monotonic()
 
 
-_kept: list[_Kept] = []  # that no tick has now; the one that was used last is the last. Its methods are atomic
+_kept: list[_Kept] = []  # no tick has them now; the one that was used last is the last. A list's methods are atomic
 _thread = threading.local()  # tick: the id of the tick that runs in this thread
 
 
 def keep_sessions_of_ticks() -> None:
-    """Have sessions kept in this process, if it becomes a worker that serves a queue of Weir's, and in its children."""
+    """Keep sessions in this process, if it becomes a worker that serves a queue of Weir's, and in its children."""
     celeryd_after_setup.connect(_replace_celerys_closing)
 
 
@@ -71,9 +70,9 @@ def _close(close_all: Callable[[], None], **_signal: object) -> None:
 
 
 def _lend() -> None:
-    """Have this thread go on with the session that was used last, if it still works; else Django opens one."""
+    """Give this thread the session that was used last, if it still works; else Django opens one."""
     database: Any = connections[DEFAULT_DB_ALIAS]
-    if database.connection is not None:  # a project may have Celery reuse sessions: CELERY_DB_REUSE_MAX
+    if database.connection is not None:  # a project may make Celery reuse sessions: CELERY_DB_REUSE_MAX
         return
     try:
         kept = _kept.pop()
@@ -82,7 +81,7 @@ def _lend() -> None:
     if not _works(kept):
         kept.session.close()
         return
-    # All that Django does with a session that it has opened, but for the opening.
+    # This does all that Django does with a new session, except opening it.
     database.get_new_connection = lambda _parameters: kept.session
     try:
         database.connect()
@@ -103,10 +102,10 @@ def _take_back() -> None:
     """Keep the session that this thread has, if another tick may go on with it and there are not too many."""
     database: Any = connections[DEFAULT_DB_ALIAS]
     session = database.connection
-    is_of_pool = database.settings_dict["OPTIONS"].get("pool")  # Django's, which keeps them itself
+    is_of_pool = database.settings_dict["OPTIONS"].get("pool")  # Django's pool keeps them itself
     if session is None or database.errors_occurred or is_of_pool:
         return
     is_between_transactions = session.autocommit and session.pgconn.transaction_status == TransactionStatus.IDLE
-    if is_between_transactions and len(_kept) < MOST_KEPT:  # threads that ask at once may keep a few more
+    if is_between_transactions and len(_kept) < MOST_KEPT:  # threads that ask at the same time may keep a few more
         database.connection = None
         _kept.append(_Kept(session, time.monotonic()))

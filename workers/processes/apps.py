@@ -11,7 +11,7 @@ class ProcessesConfig(weir_apps.WeirApp):
     verbose_name = "Weir: processes"
 
     def ready(self) -> None:
-        """Register the system checks; have the times of heartbeats put right where PostgreSQL's clock was stepped."""
+        """Register the system checks, and what puts heartbeats right when PostgreSQL's clock was stepped."""
         from weir.workers.processes import checks, stepping  # noqa: F401, PLC0415  needs loaded apps, as the next
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
 

@@ -8,13 +8,13 @@ from django.core.checks import CheckMessage, Warning  # noqa: A004  Django's own
 from weir.conf.checks import register
 from weir.workers import broker_link
 
-# What `weir.celery.integrate` adds to an app's workers: by its name, as it needs loaded apps.
+# What `weir.celery.integrate` adds to an app's workers: by its name, because it needs loaded apps.
 STEP: Final = "weir.workers.processes.worker_heartbeat:WorkerHeartbeat"
 
 
 @register()
 def runs_weir(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.W030: nothing that Weir sends is done by an app that was not told of it."""
+    """weir.W030: an app that was not told of Weir does no task that Weir sends."""
     app = broker_link.app()
     if STEP in app.steps["worker"]:
         return []

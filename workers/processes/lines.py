@@ -1,9 +1,9 @@
-"""The command lines of Weir's workers and its beat, for the apps that are installed: pure, but for the modules' names.
+"""The command lines of Weir's workers and its beat, for the apps that are installed: pure, except for modules' names.
 
-The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. What is in
+The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. Tasks of
 `weir.maintenance` may take long. A mail server that hangs holds up mailers only. A fetcher is one event loop, so it
-wants threads. One process of threads can do it all, as none of it keeps the interpreter for long, and what may take
-long has one thread a kind (`weir.workers.pools.serial`): its price is that what ends it ends all of it.
+wants threads. One process of threads can do it all, because none of it keeps the interpreter for long, and work that
+may take long has one thread a kind (`weir.workers.pools.serial`): the price is that what ends it ends all of it.
 """
 
 import sys
@@ -23,7 +23,7 @@ _POOLS: Final[Mapping[str, str]] = {
     _FETCH: _THREADS,
     _MAIL: "--pool prefork --concurrency 2",
 }
-# For what a task has in hand; and for a mail server that hangs: an e-mail whose answer is not awaited is `unknown`.
+# Time to finish a task; and for a mail server that hangs: an e-mail whose answer is not awaited is `unknown`.
 STOPS_WITHIN_S: Final = 90
 MAILER_STOPS_WITHIN_S: Final = 660
 
@@ -64,7 +64,7 @@ def _worker(app: str, name: str, queues: Collection[str], pool: str, *, beat: st
 
 
 def app_option(app: Any) -> str | None:  # noqa: ANN401  Celery's own have no types
-    """Return what -A names for this Celery app: its module, or that and its name there. None: no module has it."""
+    """Return what -A names for this Celery app: its module, or that and its name there. None if no module has it."""
     found = [
         (name, variable)
         for name, module in sorted(sys.modules.items())

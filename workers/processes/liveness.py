@@ -1,8 +1,8 @@
-"""A file that shows that this process' loop turns: for what restarts processes, and asks no server.
+"""A file that shows that this process' loop turns: for a supervisor that restarts processes, and asks no server.
 
 Its time is that of the last heartbeat, and its name is the process'. It is touched whether or not PostgreSQL and the
-broker are there, as a restart helps neither. A process that ends in order removes it; that of a killed one grows old,
-until the next of its name touches it.
+broker are there, because a restart helps neither. A process that ends in order removes it; the file of a killed one
+grows old, until the next process of its name touches it.
 """
 
 import time
@@ -28,7 +28,7 @@ class LivenessFile:
     _has_failed: bool = False
 
     def touch(self) -> None:
-        """Note a heartbeat, once in two seconds."""
+        """Record a heartbeat, once in two seconds."""
         now = time.monotonic()
         if self._has_ended or now < self._touched_at + EVERY_S or not settings.WEIR_LIVENESS_DIR:
             return
@@ -37,7 +37,7 @@ class LivenessFile:
             self._path().parent.mkdir(parents=True, exist_ok=True)
             self._path().touch()
         except OSError as error:
-            if not self._has_failed:  # every two seconds nobody would read it
+            if not self._has_failed:  # every two seconds it would not be read
                 log.warning("liveness_not_shown", error=str(error))
             self._has_failed = True
 

@@ -1,7 +1,7 @@
 """This process' row in the table of processes, and the heartbeat that it writes there.
 
 The loop that does the work writes it, or a thread on its behalf that knows when the loop last turned: a process that is
-frozen, or whose loop hangs, writes none, and `status` tells after SILENT_AFTER_S. A process that cannot
+frozen, or whose loop hangs, writes none, and `status` says so after SILENT_AFTER_S. A process that cannot
 reach PostgreSQL looks the same, and does no work either.
 """
 
@@ -26,7 +26,7 @@ from weir.workers.recovery import watch
 log = get_logger(__name__)
 
 HEARTBEAT_EVERY_S: Final = 2.0
-GAP_S: Final = 5.0  # between two heartbeats: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
+GAP_S: Final = 5.0  # between two heartbeats: if longer, the process, its way to PostgreSQL, or PostgreSQL was held up
 
 # Each returns the id of the row that was written, or deleted.
 BEGIN = Statement("begin", returns=int, commits=True, prepare=True)
@@ -38,7 +38,7 @@ HEARTBEAT = Statement("heartbeat", returns=int, commits=True, prepare=True)
 class Presence:
     """The row of one loop: a worker's or a fetcher's, or that of beat, which may be in the process of a worker.
 
-    Thread-safe. Nothing raises: where PostgreSQL is away, the next heartbeat is noted.
+    Thread-safe. No method raises: if PostgreSQL is away, the next heartbeat is recorded.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Presence:
         self._file.touch()
 
     def heartbeat(self, *, holds: int, ago_s: float = 0.0) -> None:
-        """Note that the loop turned `ago_s` ago; does nothing where that was noted less than two seconds ago."""
+        """Record that the loop turned `ago_s` ago; does nothing if it last did so less than two seconds ago."""
         with self._lock:
             if self._has_ended or time.monotonic() < self._noted_at + HEARTBEAT_EVERY_S:
                 return
@@ -67,7 +67,7 @@ class Presence:
             self._look_at_history()
 
     def stop(self, *, holds: int) -> None:
-        """Note that this process was asked to end; its heartbeat goes on while it ends what it holds."""
+        """Record that this process was asked to end; its heartbeat goes on while it ends what it holds."""
         with self._lock:
             self._note(holds, 0.0, stops=True)
 
@@ -95,7 +95,7 @@ class Presence:
             sessions.leave(connection)
 
     def _try(self, statement: Statement[int], **parameters: object) -> int | None:
-        """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""
+        """Return the id of the row that was written, None if none was, and the old id if PostgreSQL is away."""
         try:
             ids = statement(**parameters)
         except Error as error:
@@ -116,7 +116,7 @@ def begin(kind: str, name: str) -> Presence:
 
 
 def of_this_process() -> Presence | None:
-    """Return the presence of this process, where it is a worker; None in others, which hold nothing."""
+    """Return the presence of this process, if it is a worker; None in others, which hold nothing."""
     return _presence
 
 

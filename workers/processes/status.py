@@ -1,6 +1,6 @@
-"""How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back.
+"""The state of the processes: alive, silent, or lost, so that what they hold may be taken back.
 
-And how far they are from PostgreSQL, which counts for what is reserved for them (ratelimit/round_trips.py).
+Also how far they are from PostgreSQL, which affects what is reserved for them (ratelimit/round_trips.py).
 """
 
 from collections import Counter
@@ -15,10 +15,10 @@ from weir.workers.processes.presence import GAP_S
 
 SILENT_AFTER_S: Final = 8.0  # without a heartbeat: four are missing. So a frozen process is known within ten seconds
 # Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
-# back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (5 s), and a new one.
+# back: an attempt to connect that hangs (5 s), or a connection that was cut silently (5 s), and a new one.
 WITNESS_AFTER_S: Final = 20.0
 FORGOTTEN_AFTER_S: Final = 3_600.0
-FAR_FOR_S: Final = 30.0  # after its last heartbeat, the round trips of a process do not count any more
+FAR_FOR_S: Final = 30.0  # how long after its last heartbeat the round trips of a process count
 BATCH: Final = 1_000
 
 
@@ -36,7 +36,7 @@ class ProcessStatus(NamedTuple):
     turned_at: datetime
     age_s: float
     silent_s: float  # since its last heartbeat
-    is_lost: bool  # it is silent, though it could have had a heartbeat
+    is_lost: bool  # it is silent, although it could have had a heartbeat
     state: str  # alive | stopping | silent | gone
 
     @property
@@ -46,7 +46,7 @@ class ProcessStatus(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Whether it goes on, be it to end what it has begun."""
+        """Whether it goes on, even if only to end what it has begun."""
         return self.state in {"alive", "stopping"}
 
 
@@ -62,17 +62,17 @@ def processes() -> list[ProcessStatus]:
 
 
 def by_kind(known: Iterable[ProcessStatus]) -> Counter[str]:
-    """Return how many there are of each kind. One that is of several kinds counts for each."""
+    """Return how many there are of each kind. A process that is of several kinds counts for each."""
     return Counter(kind for process in known for kind in process.kinds)
 
 
 def lost() -> dict[int, str]:
-    """Return the ids and names of the processes that are frozen, cut off or dead, though PostgreSQL was there."""
+    """Return the ids and names of the processes that are frozen, cut off or dead, although PostgreSQL was there."""
     return {process.id: process.name for process in processes() if process.is_lost}
 
 
 def longest_round_trip_s() -> float:
-    """Return the longest round trip to PostgreSQL that a process has told lately."""
+    """Return the longest round trip to PostgreSQL that a process has reported lately."""
     [longest_s] = LONGEST_ROUND_TRIP(lives=FAR_FOR_S)
     return longest_s
 

@@ -1,4 +1,4 @@
-"""What becomes of the heartbeats of processes where PostgreSQL's clock was stepped."""
+"""What happens to the heartbeats of processes when PostgreSQL's clock was stepped."""
 
 from datetime import timedelta
 

@@ -1,10 +1,10 @@
 """The heartbeat of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
 
-The loop turns no more while the worker stops, and waits for its pool; nor while it waits for a broker that is away. In
-neither case is it frozen, or would a restart help. So a thread writes the heartbeat meanwhile.
+The loop does not turn while the worker stops, and waits for its pool; nor while it waits for a broker that is away. In
+neither case is it frozen, and a restart would not help. So a thread writes the heartbeat meanwhile.
 
-Where the pool is one of greenlets, each call of the timer is a greenlet of its own, whose session with PostgreSQL would
-stay. All of them, and that thread, have one loop, which holds up all alike: so there the thread writes all heartbeats.
+If the pool is one of greenlets, each call of the timer is a greenlet of its own, whose session with PostgreSQL would
+stay. All of them, and that thread, share one loop, which holds up all alike: so there the thread writes all heartbeats.
 """
 
 import threading
@@ -19,9 +19,9 @@ from django.db import connection
 from weir.workers import broker_link, schedule, task_names
 from weir.workers.processes import kinds, presence
 
-# A worker that has lost its broker waits for it, however long, also where Redis refuses meanwhile (READONLY after a
-# fail-over, OOM). The last: to raise a lowered prefetch count again, Celery asks the broker from the thread whose task
-# has ended, beside the main loop. By AMQP one of the two reads the other's answer.
+# A worker that has lost its broker waits for it, however long, even if Redis refuses meanwhile (READONLY after a
+# fail-over, OOM). The last one: to raise a lowered prefetch count again, Celery would ask the broker from the thread
+# whose task has ended, beside the main loop. With AMQP one of the two reads the other's answer.
 WAITS: Final[dict[str, Any]] = {
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
@@ -41,7 +41,7 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
     _is_green = False
 
     def create(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
-        """Have a worker of Weir's queues wait for a broker that is away. Of others, only the project's settings say."""
+        """Make a worker of Weir's queues wait for a broker that is away. Others follow the project's settings."""
         if set(schedule.QUEUES) & set(worker.app.amqp.queues.consume_from):
             worker.app.conf.update(WAITS)
 
@@ -49,14 +49,14 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
         """Make the worker known. Its pool has forked its children: they do not have this connection."""
         known = presence.begin(kinds.of_queues(worker.app.amqp.queues.consume_from), worker.hostname)
         known.heartbeat(holds=0)
-        _ends.clear()  # of a worker before, which a test has started in this process
+        _ends.clear()  # set by an earlier worker, which a test has started in this process
         self._is_green = worker.pool.is_green
         if not self._is_green:
             self._timer = worker.timer.call_repeatedly(presence.HEARTBEAT_EVERY_S, self._beat, (known,))
         threading.Thread(target=self._beat_instead, args=(worker, known), name="heartbeat", daemon=True).start()
 
     def close(self, _worker: Any) -> None:  # noqa: ANN401  as above
-        """Say that the worker stops. Called before any step does, which wait for the broker and for the pool."""
+        """Record that the worker stops. Called before any step stops: they wait for the broker and for the pool."""
         if self._timer is not None:
             self._timer.cancel()
         self._stops = True
@@ -64,7 +64,7 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
             known.stop(holds=len(state.active_requests))
 
     def terminate(self, _worker: Any) -> None:  # noqa: ANN401  as above
-        """Forget the worker, which ends at once: Celery sends no signal then. Tests end one so, and go on."""
+        """Forget the worker, which ends immediately: Celery sends no signal then. Tests end a worker so, and go on."""
         _end()
 
     def _beat(self, known: presence.Presence) -> None:
@@ -81,7 +81,7 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
             ):
                 _note(known)
             else:
-                connection.close()  # of this thread, which needs it no more
+                connection.close()  # this thread's, which no longer needs it
         connection.close()
 
 
@@ -109,4 +109,4 @@ def _end(**_signal: object) -> None:
     _ends.set()
     if known := presence.of_this_process():
         known.end()
-    connection.close()  # of this thread: a worker that a test has started in one ends, and its process goes on
+    connection.close()  # this thread's: a test may have started the worker in a thread, and its process goes on

@@ -1,4 +1,4 @@
-"""Recovery, what was done where PostgreSQL had forgotten."""
+"""Recovery, what was done when PostgreSQL had forgotten something."""
 
 from typing import ClassVar
 

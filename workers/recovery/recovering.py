@@ -5,7 +5,7 @@
 3. Unread numbers are counted until reconciled: weir.notifications.reconcile.distrust. A copy in another cluster forgets
    ids of transactions, which mean nothing there: weir.notifications.read_marks.adopt.
 4. Apps do their part (signals.py): e-mails that may have gone become unknown, links that sign in once are void.
-5. What was done is noted, and the gate opens, in one transaction.
+5. What was done is recorded, and the gate opens, in one transaction.
 
 Each step may be done twice. A process that is killed meanwhile leaves the gate closed; the next one begins anew.
 """
@@ -27,10 +27,10 @@ from weir.workers.recovery.signals import postgresql_went_back
 
 log = get_logger(__name__)
 
-OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # of whose tables processes may hold ids
+OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # processes may hold ids of their tables
 AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
 
-_NOTIFICATIONS: Final = "weir.notifications"  # which a project may do without, and so without its models
+_NOTIFICATIONS: Final = "weir.notifications"  # a project may do without it, and so without its models
 
 
 class SkippedTo(NamedTuple):
@@ -65,7 +65,7 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
 
 
 def accept(why: str, seen: Seen, who: str) -> None:
-    """Take PostgreSQL's history for the known one: nothing is missing, says the operator. Raises database errors."""
+    """Accept PostgreSQL's history: the operator says that nothing is missing. Raises database errors."""
     if seen.is_copy and (table := _table_of_notifications()):
         _adopt(dict(SKIP_IDS(tables=[table], ahead=0)))
     with transaction.atomic(durable=True):
@@ -74,13 +74,13 @@ def accept(why: str, seen: Seen, who: str) -> None:
 
 
 def _count_anew() -> None:
-    from weir.notifications import reconcile  # noqa: PLC0415  only where its app is installed, as below
+    from weir.notifications import reconcile  # noqa: PLC0415  only if its app is installed, as below
 
     reconcile.distrust()
 
 
 def _adopt(first: Mapping[str, int]) -> None:
-    """Have read marks go by the new rows of notifications, of which the first one's id is among these."""
+    """Adapt read marks to the new rows of notifications; `first` has the id of the first of these."""
     if table := _table_of_notifications():
         from weir.notifications import read_marks  # noqa: PLC0415
 

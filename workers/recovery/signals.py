@@ -1,13 +1,13 @@
-"""The signals that apps receive where PostgreSQL has forgotten something, or its clock was stepped."""
+"""The signals that apps receive when PostgreSQL has forgotten something, or its clock was stepped."""
 
 from django.dispatch import Signal
 
 # Sent with `since` (datetime) while nothing is granted, before anything goes on. A receiver may be called twice for one
-# loss, as the process may be killed between two; it commits by itself, and returns how many e-mails became unknown, or
-# None. What it raises ends the recovery, which begins again seconds later.
+# loss, because the process may be killed between two; it commits by itself, and returns how many e-mails became
+# unknown, or None. An error that it raises ends the recovery, which begins again seconds later.
 postgresql_went_back = Signal()
 
-# Sent with `step` (timedelta) where PostgreSQL's clock was stepped by that much: forward, or back below 0. The gate is
-# closed, and in the transaction of the signal all times are put right that count from before the step. What a receiver
-# raises rolls back all of it, which is done again later.
+# Sent with `step` (timedelta) when PostgreSQL's clock was stepped by that much: forward, or back below 0. The gate is
+# closed, and in the transaction of the signal all times that count from before the step are put right. A receiver's
+# error rolls back all of it, which is done again later.
 postgresql_clock_stepped = Signal()

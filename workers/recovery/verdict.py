@@ -4,9 +4,9 @@ from weir.postgres.timeline.seen import Seen
 
 
 def verdict(seen: Seen) -> str:
-    """Return in one sentence why PostgreSQL may have forgotten what it granted; empty where it certainly has not.
+    """Return in one sentence why PostgreSQL may have forgotten what it granted; empty if it certainly has not.
 
-    Without a witness (`seen.known` is 0) nothing is certain. With one: a standby for which commits waited has all of
+    Without a witness (`seen.known` is 0) nothing is certain. With one, a standby for which commits waited has all of
     them when it is promoted.
     """
     at = f"{seen.numbered_at:%Y-%m-%d %H:%M:%S} UTC"

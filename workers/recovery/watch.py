@@ -1,4 +1,4 @@
-"""Each process looks, with its turns, whether PostgreSQL still has the history that is known."""
+"""Each process checks, with its heartbeats, whether PostgreSQL still has the history that is known."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ os.register_at_fork(after_in_child=_begin_anew)  # the thread that settles is th
 
 
 def look(who: str) -> None:
-    """Look whether PostgreSQL has the history that is known; where it has another one, settle that in a thread.
+    """Check whether PostgreSQL has the history that is known; if it has another one, settle that in a thread.
 
     `who` is the name of this process. Raises database errors.
     """
@@ -38,7 +38,7 @@ def settle_in_thread(who: str = "a process that was refused") -> None:
     if _settling.acquire(blocking=False):
         try:
             threading.Thread(target=_settle_and_release, args=(who,), name="recovery", daemon=True).start()
-        except RuntimeError as error:  # the next turn begins again
+        except RuntimeError as error:  # the next heartbeat begins again
             _settling.release()
             log.warning("recovery_waits_for_thread", error=str(error))
 
@@ -46,7 +46,7 @@ def settle_in_thread(who: str = "a process that was refused") -> None:
 def settle(who: str) -> None:
     """Find out whether PostgreSQL has forgotten something, or its clock was stepped, and settle that.
 
-    Does nothing where another process does so.
+    Does nothing if another process does so.
     """
     gate.exchange()  # before the look: others make the generation grow, and what they have seen later proves nothing
     seen = gate.look()
@@ -77,7 +77,7 @@ def _settle_and_release(who: str) -> None:
     except Error as error:
         log.warning("recovery_waits_for_database", error=str(error))
     except Exception:
-        log.exception("recovery_failed")  # the next turn begins again when the lease is over
+        log.exception("recovery_failed")  # a heartbeat begins again when the lease is over
     finally:
         connection.close()
         _settling.release()

@@ -15,23 +15,23 @@ UNKNOWN: Final = 0
 
 
 def exchange(generation: int) -> int:
-    """Have Redis remember the generation, and return the highest that any process has told it.
+    """Tell Redis the generation, and return the highest that any process has told it.
 
-    UNKNOWN where Redis is away, or does not answer in time.
+    UNKNOWN if Redis is away, or does not answer in time.
     """
     was_open = connection.connection is not None
     try:
-        with suppress(calls.RedisUnreachable):  # other warnings tell that
+        with suppress(calls.RedisUnreachable):  # other warnings report that
             return remember(generation)
         return UNKNOWN
     finally:
-        if not was_open:  # of a thread that asked for the names of the keys, and ends
+        if not was_open:  # the names of the keys were asked for, by a thread that ends
             connection.close()
 
 
 def remember(generation: int) -> int:
-    """Remember the generation, if it is the highest; return the highest that Redis knows, 0 where it knows none.
+    """Remember the generation, if it is the highest; return the highest that Redis knows, 0 if it knows none.
 
-    Raises calls.RedisUnreachable where Redis refuses, or does not answer in time.
+    Raises calls.RedisUnreachable if Redis refuses, or does not answer in time.
     """
     return int(calls.run(MARK, [keys().mark], [generation]))

@@ -1,6 +1,6 @@
 -- Take the lease of the beat that ticks, for `lease` seconds, or renew it. Returns the time, and when the schedule was
--- changed last, where `holder` has it now, and no row where another beat has it. A lease that ends later than any that is
--- taken now is of a clock that was set back: it has ended.
+-- changed last, if `holder` has it now, and no row if another beat has it. A lease that ends later than any that is
+-- taken now was taken before the clock was set back: it has ended.
 INSERT INTO weir_workers_beatlease AS taken (id, holder, lease_until)
 VALUES (1, %(holder)s, clock_timestamp() + make_interval(secs => %(lease)s::float8))
 ON CONFLICT (id) DO UPDATE

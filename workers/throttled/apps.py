@@ -14,7 +14,7 @@ class ThrottledConfig(weir_apps.WeirApp):
     verbose_name = "Weir: throttled tasks"
 
     def ready(self) -> None:
-        """Have beat ask whether tasks are postponed, and their times put right where PostgreSQL's clock was stepped."""
+        """Make beat ask whether tasks are postponed, and put their times right when PostgreSQL's clock was stepped."""
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415

@@ -26,10 +26,10 @@ def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) ->
     """Start a Celery task only in its site's slots; written above `@shared_task` or `@app.task`.
 
     `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
-    The task waits for its slot in the worker, at most `max_wait` seconds. Where the slot is farther away, the worker
+    The task waits for its slot in the worker, at most `max_wait` seconds. If the slot is farther away, the worker
     writes the task into PostgreSQL, and it is published again when its turn comes
     (`weir.workers.throttled.publishing`). Called directly, or with `apply`, the task waits too, but raises
-    slots.SlotTooFar, as there is no message to publish again.
+    slots.SlotTooFar, because there is no message to publish again.
 
     Raises TypeError for an object that is not a Celery task, for a task that is throttled already, and for a `site`
     that is neither a text nor callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the
@@ -65,7 +65,7 @@ def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
 
 
 def _checked(task: object, max_wait: float) -> "Task[Any, Any]":
-    """Return the task for which the proxy stands that Celery's decorators return; raises as `throttled_task` does."""
+    """Return the task behind the proxy that Celery's decorators return; raises as `throttled_task` does."""
     if not isinstance(task, Task):
         raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is not a Celery task.")
     itself: Task[Any, Any] = task.app.tasks[task.name]
@@ -81,9 +81,9 @@ def _checked(task: object, max_wait: float) -> "Task[Any, Any]":
 
 
 def _throttle(task: "Task[Any, Any]", site_of: Callable[..., str], max_wait: float) -> None:
-    """Replace what the task runs by a wait for the slot and then that: for workers, `apply` and direct calls alike.
+    """Make the task wait for the slot before it runs its function: for workers, `apply` and direct calls alike.
 
-    The wait is within Celery's `autoretry_for`, which so covers errors of the wait, such as those of the database.
+    The wait is within Celery's `autoretry_for`, which thus covers errors of the wait, such as those of the database.
     """
     name = "_orig_run" if hasattr(task, "_orig_run") else "run"
     run = getattr(task, name)

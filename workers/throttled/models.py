@@ -1,4 +1,4 @@
-"""PostponedTask, a throttled task that could not start at once."""
+"""PostponedTask, a throttled task that could not start immediately."""
 
 from typing import ClassVar, Self
 
@@ -16,10 +16,10 @@ class PostponedTaskQuerySet(models.QuerySet["PostponedTask"]):
 
 
 class PostponedTask(models.Model):
-    """A throttled task that could not start at once. The row is deleted when the task starts; deleting it cancels it.
+    """A throttled task that could not start immediately. Its row is deleted when it starts; deleting that cancels it.
 
     The task waits (no `published_at`), is published (its message is on its way to a worker), or is held (`held_by`: a
-    worker waits for its slot). A message or a worker that is lost loses the task when `lease_until` has passed.
+    worker waits for its slot). If a message or a worker is lost, it loses the task when `lease_until` has passed.
     """
 
     site = models.CharField(max_length=300, help_text="the name of the site at which it waits")

@@ -60,7 +60,7 @@ def named_row(headers: Mapping[str, Any] | None, retries: object) -> int | None:
 
 
 def take(row: int, max_wait: float, *, redelivered: bool = False) -> HeldRow | None:
-    """Hold the row for as long as a worker may wait; None where it is gone, or another worker holds it.
+    """Hold the row for as long as a worker may wait; None if it is gone, or another worker holds it.
 
     A message that the broker delivers again (`redelivered`) takes the row from the worker that got the message before.
     """
@@ -89,25 +89,25 @@ def queue(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_bef
 
 
 def others_wait(site: str) -> bool:
-    """Tell whether tasks of the site wait in PostgreSQL: a later task must not start before them."""
+    """Return whether tasks of the site wait in PostgreSQL: a later task must not start before them."""
     return PostponedTask.objects.waiting().filter(site=site).exists()
 
 
 def start(place: HeldRow, slot: int) -> bool:
-    """Delete the row, as its task starts in this slot; False where that took so long that the slot is over.
+    """Delete the row, because its task starts in this slot; False if that took so long that the slot is over.
 
-    Raises Ignore where this worker no longer holds the row: the task was cancelled, or the lease is over.
+    Raises Ignore if this worker no longer holds the row: the task was cancelled, or the lease is over.
     """
     asked_at = clock.now()
     started = START(row=place.row, token=place.token, slot=slot)
     if not started:
         raise Ignore
-    [use_until_s] = started  # None where the slot is gone
+    [use_until_s] = started  # None if the slot is gone
     return use_until_s is not None and clock.now() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
 
 
 def give_back(place: HeldRow, site: str) -> None:
-    """Let the task wait in PostgreSQL again, at its old place in the queue of what is the site of its host now."""
+    """Let the task wait in PostgreSQL again, at its old place in the queue of the site that its host has now."""
     PostponedTask.objects.filter(pk=place.row, held_by=place.token).update(
         site=site, published_at=None, held_by=None, lease_until=None
     )
@@ -125,7 +125,7 @@ def forget(row: int) -> None:
 
 
 def lose(row: int) -> None:
-    """Have the row published again: the worker that got its message has no code for the task."""
+    """Let the row be published again: the worker that got its message has no code for the task."""
     with _own_connection():
         PostponedTask.objects.filter(pk=row, published_at__isnull=False, held_by=None).update(lease_until=Now())
 
@@ -144,7 +144,7 @@ def _fields(
 ) -> dict[str, Any]:
     request = task.request
     kept = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
-    if "ignore_result" in vars(request):  # which Celery itself keeps from 5.7 on
+    if "ignore_result" in vars(request):  # from 5.7 on, Celery itself keeps it
         kept["ignore_result"] = request.ignore_result
     return {
         "host": host,

@@ -1,4 +1,4 @@
-"""What becomes of postponed tasks where PostgreSQL's clock was stepped."""
+"""What happens to postponed tasks when PostgreSQL's clock was stepped."""
 
 from datetime import timedelta
 

@@ -15,7 +15,7 @@ from weir.workers.throttled import postponing, publishing
 @shared_task(name=task_names.PUBLISH_POSTPONED, **task_names.OPTIONS)
 @serial.run_in(serial.PUBLISH)
 def publish_postponed() -> None:
-    """Publish the throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, at once, or late."""
+    """Publish throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, concurrently, or late."""
     publishing.publish_due()
 
 
@@ -28,6 +28,6 @@ def _forget_postponed(request: Context, **_kwargs: Any) -> None:
 
 @task_unknown.connect
 def _lose_postponed(message: Message, **_kwargs: Any) -> None:
-    """Have a throttled task published again that this worker does not know; another worker, or newer code, may."""
+    """Let a throttled task that is unknown here be published again: another worker, or newer code, may know it."""
     if row := postponing.named_row(message.headers, message.headers.get("retries")):
         postponing.lose(row)

@@ -1,11 +1,11 @@
 """What a worker does with the message of a throttled task: it waits for the slot, or postpones the task.
 
-1. If the message was published from a row, the worker takes the row. Where the row is gone, or another worker holds it,
+1. If the message was published from a row, the worker takes the row. If the row is gone, or another worker holds it,
    the message is a second one, and is ignored.
-2. For a new message, the worker asks for a slot within AT_ONCE seconds. Most tasks start so, without a row.
-3. Where the slot is farther away, but within `max_wait`, the worker writes a row that it holds, and waits on. If it is
+2. For a new message, the worker asks for a slot within AT_ONCE seconds. Most tasks start this way, without a row.
+3. If the slot is farther away, but within `max_wait`, the worker writes a row that it holds, and waits on. If it is
    killed, the row's lease runs out, and the task is published again.
-4. Where the slot is farther away than that, or other tasks of the site wait in PostgreSQL already, the worker writes a
+4. If the slot is farther away than that, or other tasks of the site wait in PostgreSQL already, the worker writes a
    row that waits, and drops the message (celery.exceptions.Ignore).
 5. In the slot, the worker deletes the row that it holds. If that took so long that the slot is over, it waits for
    another slot.
@@ -39,7 +39,7 @@ STARTED = "_throttled_start"  # an attribute of a request whose task has begun
 
 
 def is_for_a_message(request: Context) -> bool:
-    """Tell whether a worker runs the task for its message; otherwise code has called it, and gets its errors."""
+    """Return whether a worker runs the task for its message; otherwise code has called it, and gets its errors."""
     return not (request.called_directly or request.is_eager or request.get(STARTED))
 
 
@@ -47,7 +47,7 @@ def is_for_a_message(request: Context) -> bool:
 def slot_for_message(task: "Task[Any, Any]", site_of: Callable[[], str], max_wait: float) -> Iterator[None]:
     """Wait for a slot for the message that the task is run for; the body runs in it.
 
-    Raises Ignore where the task was postponed, or its message is a second one.
+    Raises Ignore if the task was postponed, or its message is a second one.
     """
     give_up_at = time.monotonic() + max_wait
     place = _taken(task, max_wait)
@@ -70,7 +70,7 @@ def slot_for_message(task: "Task[Any, Any]", site_of: Callable[[], str], max_wai
 
 
 def _taken(task: "Task[Any, Any]", max_wait: float) -> HeldRow | None:
-    """Take the row from which the task's message was published, if any; raises Ignore where it cannot be taken."""
+    """Take the row from which the task's message was published, if any; raises Ignore if it cannot be taken."""
     row = postponing.named_row(task.request.headers, task.request.retries)
     if row is None:
         return None
@@ -116,7 +116,7 @@ def _wait_or_postpone(
     *,
     waits_here: bool,
 ) -> HeldRow:
-    """Return the place with which this worker waits on; raises Ignore where the task is postponed instead.
+    """Return the place with which this worker waits on; raises Ignore if the task is postponed instead.
 
     `names` are those of the host, and of the site at which its slot is.
     """

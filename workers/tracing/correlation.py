@@ -1,7 +1,7 @@
 """The correlation id: it names the web request, or the task of a user, that asked for a piece of work.
 
-It stands in log lines (the key `correlation_id`), in the rows of the fetches and e-mails that were asked for, and in
-messages of tasks. Work that serves many at once, such as a batch of fetches, has none; what is done in it for a
+It is in log lines (the key `correlation_id`), in the rows of the fetches and e-mails that were asked for, and in
+messages of tasks. Work that serves many together, such as a batch of fetches, has none; what is done in it for a
 single row has that row's.
 """
 
@@ -27,7 +27,7 @@ def current() -> str:
 
 
 def bind(correlation_id: str) -> None:
-    """Have the log lines that follow, and what is asked for, carry this id; none where it is empty."""
+    """Give this id to the log lines that follow, and to what is asked for; if it is empty, they have none."""
     if correlation_id:
         contextvars.bind_contextvars(**{KEY: correlation_id})
     else:
@@ -36,7 +36,7 @@ def bind(correlation_id: str) -> None:
 
 @contextmanager
 def bound(correlation_id: str) -> Iterator[None]:
-    """Give log lines of the block this correlation id; what it asks for, too. None where it is empty."""
+    """Give this id to the log lines of the block, and to what it asks for; if it is empty, they have none."""
     before = current()
     bind(correlation_id)
     try:

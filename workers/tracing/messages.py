@@ -1,4 +1,4 @@
-"""The correlation id in the messages of tasks: what sends a message names itself in a header, and its task goes on.
+"""The correlation id in the messages of tasks: the sender writes its id into a header, and the task goes on with it.
 
 Weir's own tasks have none, and neither have their messages: each run does all that is due, whoever asked for it. A task
 of a user whose message has none, such as one that beat sends, is named by its own id.
@@ -15,7 +15,7 @@ HEADER = "weir_correlation_id"  # the name `correlation_id` is taken: Celery has
 
 
 def carry_correlation_ids() -> None:
-    """Have all messages that this process sends carry the id, and all tasks that it runs have it."""
+    """Write the id into all messages that this process sends, and give it to all tasks that it runs."""
     before_task_publish.connect(_name_sender)
     task_prerun.connect(_bind)
     task_postrun.connect(_unbind)
@@ -29,7 +29,7 @@ def _name_sender(sender: str, headers: dict[str, Any], **_signal: object) -> Non
 
 def _bind(task_id: str, task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's own have no types
     if task.request.is_eager:
-        return  # it runs within what called it
+        return  # it runs within its caller
     if task.name in task_names.OF_WEIR:
         correlation.bind("")
     else:

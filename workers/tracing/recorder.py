@@ -20,7 +20,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from weir.conf import settings
 
-STOP_S = 1.0  # for which the end of a process waits for a collector
+STOP_S = 1.0  # how long the end of a process waits for a collector
 NS = 1_000_000_000
 Attributes = Mapping[str, str | int | float]
 _propagator = TraceContextTextMapPropagator()
@@ -43,7 +43,7 @@ class Recorder:
 
     @contextmanager
     def span(self, name: str, attributes: Attributes, parent: str, link: str) -> Iterator[trace.Span]:
-        """Record the block; an exception by its type alone, as its text may name people, or hold what is secret."""
+        """Record the block; an exception by its type alone, because its text may name people, or hold secrets."""
         with self._tracer.start_as_current_span(
             name,
             context=_propagator.extract({"traceparent": parent}) if parent else None,
@@ -62,7 +62,7 @@ class Recorder:
     def record(
         self, name: str, attributes: Attributes, began_at: float, ended_at: float, link: str, *, failed: bool
     ) -> None:
-        """Record what has ended."""
+        """Record a span that has ended."""
         ended = self._tracer.start_span(
             name,
             context=Context(),
@@ -75,7 +75,7 @@ class Recorder:
         ended.end(int(ended_at * NS))
 
     def traceparent(self) -> str:
-        """Return that of the current span, if it is exported."""
+        """Return the traceparent of the current span, if it is exported; else ""."""
         current = trace.get_current_span().get_span_context()
         if not (current.is_valid and current.trace_flags.sampled):
             return ""

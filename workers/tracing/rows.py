@@ -1,4 +1,4 @@
-"""What a row keeps of who asked for it, so that work which is done later can be told to belong to that."""
+"""What a row keeps about the request or task that asked for it, so that later work can be linked to that."""
 
 from django.db import models
 

@@ -1,10 +1,10 @@
 """Spans: what Weir does, and when, for a collector of OpenTelemetry.
 
-On where OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra `otel` is installed. Otherwise nothing of OpenTelemetry is
-imported, and each function returns at once.
+Spans are on if OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra `otel` is installed. Otherwise nothing of OpenTelemetry
+is imported, and each function returns immediately.
 
-A batch serves many requests, so the span of what is done for one row is no child of the span that asked for it: it has
-a link to that. The row keeps the asker's `traceparent` (W3C Trace Context) for it. No other party is ever sent one.
+A batch serves many requests, so the span of the work for one row is not a child of the span that asked for it: it has a
+link to that. The row keeps the asker's `traceparent` (W3C Trace Context) for the link. It is sent to no other party.
 """
 
 import os
@@ -26,13 +26,13 @@ Attributes = Mapping[str, str | int | float]
 
 
 class Span(Protocol):
-    """What is open, and may still learn what became of it."""
+    """A span that is open, to which results may still be added."""
 
     def update_name(self, name: str) -> None:
         """Replace its name."""
 
     def set_attributes(self, attributes: Attributes) -> None:
-        """Add what is known by now. No query strings, passwords or addresses of people: a collector is no vault."""
+        """Add what is known by now. No query strings, passwords or addresses of people: a collector is not a vault."""
 
 
 class _NoSpan:
@@ -58,7 +58,7 @@ def span(name: str, attributes: Attributes | None = None, *, parent: str = "", l
 
 
 def is_on() -> bool:
-    """Tell whether spans are recorded in this process."""
+    """Return whether spans are recorded in this process."""
     return _recorder() is not None
 
 
@@ -69,13 +69,13 @@ def record(name: str, attributes: Attributes, *, began_at: float, ended_at: floa
 
 
 def traceparent() -> str:
-    """Return the traceparent of the block around the caller; "" where it is not recorded."""
+    """Return the traceparent of the block around the caller; "" if it is not recorded."""
     recorder = _recorder()
     return recorder.traceparent() if recorder else ""
 
 
 def lacks() -> str:
-    """Return what is not installed that spans need; "" where nothing is."""
+    """Return what is missing that spans need; "" if nothing is."""
     try:
         from weir.workers.tracing import recorder  # noqa: F401, PLC0415  with what only the extra installs
     except ImportError as error:

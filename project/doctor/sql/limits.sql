@@ -1,4 +1,4 @@
--- Read what a session has without Weir's own settings. Reads only.
+-- Read the limits and formats of a session without Weir's own settings. Reads only.
 SELECT
     pg_backend_pid() AS pid,
     current_setting('statement_timeout') AS statement_timeout,

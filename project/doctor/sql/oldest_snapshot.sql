@@ -1,8 +1,8 @@
 -- Return what keeps PostgreSQL from removing dead rows for longest, one row of each kind: sessions, which
--- have a `pid`; prepared transactions; replication slots; and standbys without one. `name` is what an operator knows it
--- by. Of transactions it is known for how many seconds, of the others how many `transactions` ago they began. Reads only.
--- A transaction that has written keeps rows by its own id, also between two statements, when it has no snapshot.
--- Sessions of others show as such to a role that may see them (pg_read_all_stats).
+-- have a `pid`; prepared transactions; replication slots; and standbys without one. `name` is the one that an
+-- operator knows. A transaction's age is in `seconds`, too; that of the others only in `transactions`. Reads only.
+-- A transaction that has written keeps rows by its own id, even between two statements, when it has no snapshot.
+-- Sessions of other roles are shown as such to a role that may see them (pg_read_all_stats).
 SELECT DISTINCT ON (kind) kind, pid, name, seconds, transactions
 FROM (
     SELECT

@@ -1,4 +1,4 @@
-"""What fetchers need of the network, and what they may reach."""
+"""What fetchers need from the network, and what they may reach."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from weir.workers.fetches.addresses import TRANSLATED
 
 DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"
-# Where strangers' URLs should not lead: this host, and what answers with a cloud's passwords.
+# Networks to which strangers' URLs should not lead: this host, and servers that answer with a cloud's passwords.
 INNERMOST = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")]
 WIDEST_V4, WIDEST_V6 = 8, 16  # the shortest prefixes of one's own networks
 MANY_PORTS = 10_000
@@ -23,7 +23,7 @@ Network = IPv4Network | IPv6Network
 
 
 def names(host: str, look_up: Callable[[str], str]) -> Verdict:
-    """Judge whether the host's name leads to an address; `look_up` raises OSError where it does not."""
+    """Judge whether the host's name leads to an address; `look_up` raises OSError if it does not."""
     try:
         return good(f"{host} is {look_up(host)}.")
     except OSError as error:
@@ -50,7 +50,7 @@ def open_ports(number: int) -> Verdict:
 
 def _why(network: Network) -> str:
     if isinstance(network, IPv6Network) and any(network.subnet_of(outer) for outer in TRANSLATED):
-        network = IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))  # what it leads to
+        network = IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))  # its IPv4
     if network.prefixlen < (WIDEST_V4 if network.version == 4 else WIDEST_V6):  # noqa: PLR2004  IPv4
         return "which is a large part of all addresses: name your own networks only"
     if any(network.version == inner.version and network.overlaps(inner) for inner in INNERMOST):
@@ -63,7 +63,7 @@ def _look_up(host: str) -> str:
 
 
 def _host() -> str:
-    """Return the host of the site that was last started at, or a well-known one."""
+    """Return the host of the site with the latest start, or a well-known one."""
     try:
         site = Site.objects.filter(name__regex=r"^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]+$").order_by("-next_start").first()
     except Error:

@@ -15,7 +15,7 @@ from weir.conf import settings as weir_settings
 from weir.workers.fetches.fetcher.http.descriptors import IN_FLIGHT
 
 MIB = 2**20
-FETCHER_MIB = 150  # of a fetcher without bodies
+FETCHER_MIB = 150  # the memory of a fetcher without bodies
 LOW_DISK, NO_DISK = 1_024 * MIB, 100 * MIB
 
 

@@ -21,7 +21,7 @@ NO_SERVER = str(Variables.model_fields["EMAIL_HOST"].default)
 
 
 def sender(address: str) -> Verdict:
-    """Judge DEFAULT_FROM_EMAIL; whether it is an address at all, Django's checks say."""
+    """Judge DEFAULT_FROM_EMAIL; Django's checks say whether it is an address at all."""
     if address == PLACEHOLDER:
         return warning(
             f"DEFAULT_FROM_EMAIL is {PLACEHOLDER}, which mail servers refuse: set it to an address of yours."
@@ -30,7 +30,7 @@ def sender(address: str) -> Verdict:
 
 
 def server(place: str, failure: str) -> Verdict:
-    """Judge the conversation with the mail server, which failed if there is a text."""
+    """Judge the conversation with the mail server, which failed if `failure` is not empty."""
     if not failure:
         return good(f"The mail server {place} lets us in.")
     if mail_server.of_settings().host == NO_SERVER:
@@ -51,7 +51,7 @@ def _converse() -> Verdict:
     try:
         connection.open()
         connection.connection.ehlo_or_helo_if_needed()
-    except OSError as error:  # so are those of smtplib, ssl and DNS
+    except OSError as error:  # errors of smtplib, ssl and DNS are OSErrors, too
         return server(relays.server_name(), f"{type(error).__name__}: {error}".rstrip("."))
     finally:
         connection.close()
@@ -59,7 +59,7 @@ def _converse() -> Verdict:
 
 
 def _reach(relay: Relay) -> Verdict:
-    """Connect to one of WEIR_MAIL_RELAYS, log in where it is SMTP, and close the connection."""
+    """Connect to one of WEIR_MAIL_RELAYS, log in if it is SMTP, and close the connection."""
     if not relay.place:
         return not_checked(f"{relay.name} cannot be asked without an e-mail.")
     transport = relay.new()

@@ -26,7 +26,7 @@ def python_version(running: str, wanted: str) -> Verdict:
 
 
 def packages(requirements: Sequence[str], installed: Callable[[str], str | None]) -> Verdict:
-    """Judge the versions of the packages; `installed` returns that of a package, and None without it."""
+    """Judge the versions of the packages; `installed` returns that of a package, None if it is missing."""
     needed = [wanted for wanted in map(Requirement, requirements) if wanted.marker is None or wanted.marker.evaluate()]
     faults = [fault for wanted in needed if (fault := _fault(wanted, installed(wanted.name)))]
     if faults:

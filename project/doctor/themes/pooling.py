@@ -14,7 +14,7 @@ GIVEN_UP_AFTER_MS: Final = 500
 
 
 class ConnectionLimits(NamedTuple):
-    """What a session has, and its process in PostgreSQL."""
+    """The limits and formats of a session, and the id of its process in PostgreSQL."""
 
     pid: int
     statement_timeout: str
@@ -31,7 +31,7 @@ LIMITS = Statement("limits", row=ConnectionLimits, commits=False)
 
 
 def pooling(limits: ConnectionLimits, *, changes_session: bool, is_known: bool) -> Verdict:
-    """Judge what stands between."""
+    """Judge what is between the processes and PostgreSQL."""
     if changes_session and not is_known:
         return wrong(
             "A pooler gives each transaction another session of PostgreSQL's, and Weir does not know: set "
@@ -62,16 +62,16 @@ def pooling(limits: ConnectionLimits, *, changes_session: bool, is_known: bool) 
 
 
 def ask() -> Verdict:
-    """Look whether a session is another one while a second connection has a transaction open."""
+    """Check whether the connection gets another session while a second connection has a transaction open."""
     limits = LIMITS()[0]
     other = sessions.another(connection)
     try:
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
-            # A pool of one session has no other until this one is given up, and all processes would wait for it.
+            # A pool of one session has no other until PostgreSQL ends this one, and all processes would wait for it.
             cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{GIVEN_UP_AFTER_MS}ms'")
             again = LIMITS()[0]
-            with suppress(Error):  # it was given up
+            with suppress(Error):  # PostgreSQL has ended it
                 cursor.execute("ROLLBACK")
     finally:
         other.close()

@@ -27,8 +27,8 @@ CONNECT_WITHIN_S = 8.0  # libpq is given five seconds for each address
 OLDEST = 150_000  # as server_version_num writes 15.0
 FEWEST_SESSIONS = 40  # one process of each kind, as Procfile.split starts them, and WEIR_WEB_REQUESTS of the web's
 CROWDED = 0.8  # the part of the sessions that may be in use
-LONG_S = 300.0  # of a snapshot: dead rows of busy sites add up
-MANY_TRANSACTIONS = 100_000  # where nothing tells the age: a busy Weir's own of five minutes
+LONG_S = 300.0  # the age of a snapshot with which dead rows of busy sites add up
+MANY_TRANSACTIONS = 100_000  # if the age is not known: those of a busy Weir in five minutes
 CLOCK_OFF_S = 2.0
 ROUND_TRIPS = 5
 # For each kind of what may keep dead rows: what it is called, and how it is ended.
@@ -91,7 +91,7 @@ def writes(server: ServerState) -> Verdict:
 
 
 def durability(server: ServerState) -> Verdict:
-    """Judge whether what was committed is there after a crash: or slots are handed out a second time."""
+    """Judge whether what was committed is there after a crash: if not, slots are handed out a second time."""
     off = [name for name in ("fsync", "full_page_writes") if not getattr(server, name)]
     off += ["synchronous_commit"] if server.synchronous_commit == "off" else []
     if off:
@@ -180,7 +180,7 @@ def schedule(stored: dict[str, bool]) -> Verdict:
 
 
 class _Asking:
-    """What is asked once, for several checks."""
+    """Answers that several checks need: each is asked for once."""
 
     @cached_property
     def server(self) -> ServerState:

@@ -1,4 +1,4 @@
-"""Weir's processes, on all hosts: whether each kind runs, and each process goes on, as it tells PostgreSQL."""
+"""Weir's processes, on all hosts: whether each kind runs, and each process goes on, by what PostgreSQL knows."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from weir.ratelimit.round_trips import FAR_S
 from weir.workers.processes.status import ProcessStatus, by_kind, longest_round_trip_s, processes
 
 WORKERS = "a worker"  # what these checks provide
-# What waits where no process of the kind runs.
+# What waits if no process of the kind runs.
 KINDS = {
     "beat": "nothing is dispatched, swept or sent",
     "fetcher": "fetches wait",

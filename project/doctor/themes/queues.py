@@ -16,8 +16,8 @@ from weir.workers.fetches.models import Fetch
 from weir.workers.processes import kinds
 
 NEWEST = 10_000  # fetches whose on_done is looked at
-CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds
-# Messages in a queue: so many wait only where workers are away, or do not keep up.
+CONSUMERS_WITHIN_S = 8.0  # within it they are asked twice, for three seconds each
+# Messages in a queue: more than these wait only if workers are away, or do not keep up.
 MOST = {"default": 1_000, "weir.fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
 
 
@@ -62,7 +62,7 @@ def not_imported(error: Exception) -> Verdict:
 
 
 def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]:
-    """Judge the tasks that so many fetches name as their `on_done`: a worker throws away what it does not know."""
+    """Judge the tasks that this many fetches name as their `on_done`: a worker drops one that it does not know."""
     found = [
         warning(f"{number:,} of the newest fetches name a task {name!r}, which no app has.{did_you_mean(name, known)}")
         for name, number in named.items()
@@ -74,7 +74,7 @@ def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]
 def _tasks() -> Sequence[Verdict]:
     try:
         app.loader.import_default_modules()
-    except Exception as error:  # noqa: BLE001  whatever the code of an app does when it is imported
+    except Exception as error:  # noqa: BLE001  an app's code may raise anything when it is imported
         return [not_imported(error)]
     newest = Fetch.objects.order_by("-pk").values_list("on_done", flat=True)[:NEWEST]
     return tasks(Counter(filter(None, newest)), app.tasks)

@@ -1,4 +1,4 @@
-"""Redis, which holds the deltas of unread numbers, and Celery's broker, which may be another."""
+"""Redis, which holds the deltas of unread numbers, and Celery's broker, which may be another server."""
 
 import os
 import statistics
@@ -41,7 +41,7 @@ def version(info: Info) -> Verdict:
 
 
 def writes(info: Info) -> Verdict:
-    """Judge whether it takes what is written."""
+    """Judge whether it takes writes."""
     if info.get("role") != "master":
         return wrong("It is a replica, which takes no writes: have the URL name the primary.")
     failed = [
@@ -55,7 +55,7 @@ def writes(info: Info) -> Verdict:
 
 
 def memory(info: Info) -> Verdict:
-    """Judge what happens where its memory is full: an evicted message is a lost one."""
+    """Judge what happens when its memory is full: an evicted message is a lost one."""
     most, used, policy = int(info.get("maxmemory", 0)), int(info["used_memory"]), info.get("maxmemory_policy", "?")
     if not most and policy == "noeviction":
         return good("Nothing is evicted, and memory has no limit.")
@@ -94,9 +94,9 @@ class _Server:
         self._client: Any = None
 
     def connect(self) -> None:
-        """Connect, and ask for all that the server says of itself, if it may be asked.
+        """Connect, and ask for all that the server says of itself, if our user has the right to.
 
-        In a cluster that is the node with our keys, which the first node that answers names.
+        In a cluster the server is the node with our keys, which the first node that answers names.
         """
         self._client = self._first_that_answers()
         if redis_urls.kind_of(self._url) == redis_urls.CLUSTER:
@@ -130,7 +130,7 @@ class _Server:
         return judge(self.info) if self.info else not_checked("The user of its URL has no right to INFO.")
 
     def round_trip_s(self) -> float:
-        """Return what a round trip usually takes."""
+        """Return how long a round trip usually takes."""
         took_s = []
         for _ in range(ROUND_TRIPS):
             began_at = time.perf_counter()
@@ -169,12 +169,12 @@ def _send() -> Verdict:
 
 
 def _own_broker() -> str:
-    """Return CELERY_BROKER_URL, of several the first; empty where REDIS_URL names the broker."""
+    """Return CELERY_BROKER_URL, the first of several; empty if REDIS_URL names the broker."""
     return os.environ.get("CELERY_BROKER_URL", "").strip().partition(";")[0]
 
 
 def _checks_of_broker() -> list[Check]:
-    """Return the checks of a broker that is another server; what is not Redis, or on a Unix socket, is connected to."""
+    """Return the broker's checks; one that is our Redis, is not Redis, or is on a Unix socket, is only connected to."""
     url = _own_broker()
     broker = Check(name="broker", ask=_send, needs=() if url else (SERVER,), provides=BROKER, within_s=5)
     if url.partition("://")[0] not in REDIS_SCHEMES:

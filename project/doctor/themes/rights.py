@@ -19,7 +19,7 @@ RIGHTS = Statement("rights", row=Rights, commits=False)
 
 
 def rights(found: Rights) -> Verdict:
-    """Judge whether rows of all tables can be read and written. More rights than that are no fault."""
+    """Judge whether rows of all tables can be read and written. More rights than that are not a fault."""
     if found.closed:
         return wrong(
             f"The role {found.role} lacks rights on {found.closed} tables or sequences, such as {found.first}: execute "

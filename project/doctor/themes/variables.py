@@ -1,4 +1,4 @@
-"""What is set: variables that nobody reads, and what Django's own checks, with Weir's among them, find."""
+"""What is set: variables that Weir does not read, and what Django's own checks, with Weir's among them, find."""
 
 import os
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
--- Note that the account has logged in from the address.
+-- Record that the account has logged in from the address.
 --
--- forgotten: what was noted too long ago; a hundred at a time, so that the table stays small
+-- forgotten: addresses that were recorded too long ago; a hundred at a time, so that the table stays small
 WITH forgotten AS (
     DELETE FROM weir_logins_knownaddress
     WHERE key IN (

@@ -1,6 +1,6 @@
 -- Count an attempt by its key's clock (GCRA), or say how many seconds too soon it comes.
 --
--- Promises: two attempts at once are two; one that comes too soon changes nothing.
+-- Promises: two attempts at the same time count as two; one that comes too soon changes nothing.
 --
 -- forgotten: clocks that have run out, which say nothing any more; a hundred at a time, so that the table stays small
 -- taken: the clock, put forward; empty if the attempt comes too soon

@@ -1,4 +1,4 @@
--- Use a link up. Promises: of two at once, one gets the row.
+-- Use a link up. Promises: of two uses at the same time, one gets the row.
 --
 -- used: the link, deleted, good or not
 WITH used AS (

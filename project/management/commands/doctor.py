@@ -22,14 +22,14 @@ class Command(ExactCommand):
         "good, or one sentence with what to do. Nothing is changed, no e-mail is sent, and nothing is connected to but "
         "what the settings name. Exit status: 0; 1 when something is wrong, which a warning is not."
     )
-    requires_system_checks: list[str] = []  # they are part of what is told
+    requires_system_checks: list[str] = []  # the report includes them
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        logging.disable(logging.ERROR)  # what libraries would log is what the findings say
+        logging.disable(logging.ERROR)  # the findings say what libraries would log
         try:
             self._report(**options)
         finally:

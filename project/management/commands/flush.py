@@ -7,9 +7,9 @@ from weir.postgres.timeline import apps as timeline
 
 
 class Command(flush.Command):
-    """Django's `flush`, after which Weir knows the history of what is empty: it would grant nothing otherwise.
+    """Django's `flush`, after which Weir knows the history of the empty database: otherwise it would grant nothing.
 
-    `post_migrate` has that done as well, but Django's tests may inhibit it.
+    A receiver of `post_migrate` does that as well, but Django's tests may inhibit the signal.
     """
 
     def handle(self, **options: Any) -> None:

@@ -20,9 +20,9 @@ from weir.postgres.timeline import told
 
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
 POLL_S = 0.5
-# What a migration waits for waits behind others, and all who come later behind it: for so long at most.
+# A migration that waits for a lock holds up all statements that come later: for this long at most.
 LOCK_TIMEOUT = "500ms"
-PAUSE_S = 2.0  # in which those go on
+PAUSE_S = 2.0  # in which those statements go on
 GIVE_UP_AFTER_S = 600.0
 
 
@@ -32,8 +32,8 @@ class LockLimits:
 
     lock_timeout: str
     statement_timeout: str
-    # How often a statement looks whether its client is still there. Without it, PostgreSQL goes on for one that was
-    # killed: an index would become valid, and nothing would have recorded that.
+    # How often a statement checks whether its client is still there. Without it, PostgreSQL goes on for a client that
+    # was killed: an index would become valid, and nothing would have recorded that.
     client_connection_check_interval: str = "1s"
 
 
@@ -41,27 +41,27 @@ UNLIMITED = LockLimits("0", "0")
 
 
 class Command(migrate.Command):
-    """Django's `migrate`, one at a time, and beside all that is at work.
+    """Django's `migrate`, one at a time, and beside all processes that are at work.
 
     1. A second one waits until the first has ended, and finds nothing left to do. It asks again and again: a statement
        that waits has a snapshot, and an index that is built concurrently would wait for that.
-    2. A migration that does not get a lock at once is rolled back, and tried again after a pause.
-    3. One that is no transaction cannot be rolled back. It has concurrent operations only (CONTRIBUTING.md), which hold
-       up nobody: it may wait, and take, as long as it needs.
-    4. Where tests go without migrations, Weir's tables are made by theirs all the same, before all others: functions,
-       constraints and rows belong to them, which no model tells.
+    2. A migration that does not get a lock within LOCK_TIMEOUT is rolled back, and tried again after a pause.
+    3. A migration that is not a transaction cannot be rolled back. It has concurrent operations only (CONTRIBUTING.md),
+       which hold up no other statement: it may wait, and take, as long as it needs.
+    4. If tests go without migrations, Weir's tables are still made by theirs, before all others: they need functions,
+       constraints and rows that no model declares.
 
-    For any other database than Weir's it is Django's. A second name of the same one is refused: there Django would note
-    Weir's migrations as applied, and make no table, then and afterwards.
+    For any other database than Weir's it is Django's. A second alias of Weir's database is refused: for it Django would
+    record Weir's migrations as applied, and make no table, then or later.
     """
 
     _before: LockLimits | None = None
 
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
         if options["check_unapplied"]:
-            return super().handle(*args, **options)  # which only looks
+            return super().handle(*args, **options)  # it only looks
         if connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
-            return super().handle(*args, **options)  # whose checks refuse it
+            return super().handle(*args, **options)  # its system checks refuse that
         if (alias := options["database"]) != DEFAULT_DB_ALIAS:
             if _is_weirs(connections[alias]):
                 raise CommandError(
@@ -97,9 +97,9 @@ class Command(migrate.Command):
         super().migration_progress_callback(action, migration, fake)
 
     def _migrate_weirs(self) -> None:
-        """Make Weir's tables by their migrations, and before them, by their models, those that they refer to."""
+        """Make Weir's tables by their migrations, and before them, by their models, the tables that they refer to."""
         users = apps.get_app_config(settings.AUTH_USER_MODEL.partition(".")[0])
-        self.verbosity = 0  # which Django's method reads
+        self.verbosity = 0  # Django's method reads it
         self.sync_apps(self._database, {"contenttypes", "auth", users.label})
         others = {label: None for label in apps.app_configs if not weir_apps.is_weirs(label)}
         without, settings.MIGRATION_MODULES = settings.MIGRATION_MODULES, others
@@ -126,7 +126,7 @@ class Command(migrate.Command):
                 raise CommandError(remedy) from error
 
     def _remedy(self, error: DatabaseError) -> str:
-        """Return what a person has to do, in a sentence; empty where that is not known."""
+        """Return what a person has to do, in a sentence; empty if that is not known."""
         if isinstance(error.__cause__, psycopg.errors.DuplicateTable):
             for name in self._invalid_indexes():
                 if re.search(rf"\b{re.escape(name)}\b", str(error)):
@@ -152,24 +152,24 @@ class Command(migrate.Command):
 
 
 def _is_weirs(database: BaseDatabaseWrapper) -> bool:
-    """Tell whether this is another name of Weir's database, such as that of a way past a pooler."""
+    """Return whether this alias names Weir's database, too, such as one that leads past a pooler."""
     return database.vendor == "postgresql" and _place(database) == _place(connections[DEFAULT_DB_ALIAS])
 
 
 def _place(database: BaseDatabaseWrapper) -> tuple[object, ...]:
-    """Return which server this is, by when it was started, and which of its databases."""
+    """Return which server this is, by the time of its start, and which of its databases."""
     with database.cursor() as cursor:
         cursor.execute("SELECT pg_postmaster_start_time(), current_database()")
         return tuple(cursor.fetchone())
 
 
 def _has_migrations(label: str) -> bool:
-    """Tell whether the settings leave the app its migrations."""
+    """Return whether the settings leave the app its migrations."""
     return MigrationLoader.migrations_module(label)[0] is not None
 
 
 def _lacks_rights(error: BaseException) -> bool:
-    """Tell whether PostgreSQL refused something for want of rights, which Django may hand on as context only."""
+    """Return whether PostgreSQL refused something for lack of rights; Django may pass that on as context only."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, psycopg.errors.InsufficientPrivilege):
         cause = cause.__cause__ or cause.__context__

@@ -87,7 +87,7 @@ def _pages(base: str, later: str) -> str:
 
 
 def _bell(base: str) -> list[tuple[str, str]]:
-    """Return the line about the demo's page with the bell, where there is one."""
+    """Return the line about the demo's page with the bell, if there is one."""
     try:
         return [("bell", f"{base}{reverse('demo:bell')} (what your users see; sign in first)")]
     except NoReverseMatch:

@@ -1,5 +1,5 @@
--- Add up the minutes of the last `points` steps, each `step` long; the last one ends `trail` seconds ago. One row a step,
--- with NULLs where no minute is known. The lateness is that of the worst minute. Reads only, by the primary key.
+-- Add up the minutes of the last `points` steps, each `step` long; the last one ends `trail` seconds ago. One row a
+-- step, with NULLs if no minute is known. The lateness is that of the worst minute. Reads only, by the primary key.
 --
 -- period  its end, and the beginning of its first step
 -- summed  the steps of which minutes are known

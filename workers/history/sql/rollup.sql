@@ -1,9 +1,10 @@
 -- Roll up the minute that begins at `minute`: add what happened in it to the totals, write its rows, and move the
--- watermark behind it. Run in the transaction that holds the watermark's lock (next_minute.sql), after planner.by_indexes.
+-- watermark behind it. Run in the transaction that holds the watermark's lock (next_minute.sql), after
+-- planner.by_indexes.
 -- Promises: with the watermark's row locked, no minute is added twice, and a process that is killed leaves nothing half
 -- done (one statement). A minute that is not whole (`is_whole`) gets no rows: what is left of it goes into the totals.
--- Slots are found by the block range index of their starts, fetches by that of their ends. Nothing is said any more of a
--- slot without an outcome: it is unreported.
+-- Slots are found by the block range index of their starts, fetches by that of their ends. No outcome can come any
+-- more: a slot without one is unreported.
 --
 -- slot     the slots that began in the minute, each with its fate
 -- at_site  the same, counted by site

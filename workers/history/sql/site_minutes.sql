@@ -1,6 +1,6 @@
--- Add up the minutes of one site in the last `points` steps, each `step` long; the last one ends `trail` seconds ago. One row a step,
--- with NULLs where no minute is known. The lateness is that of the worst minute. Reads only, by the index of
--- the constraint weir_siteminute_unique.
+-- Add up the minutes of one site in the last `points` steps, each `step` long; the last one ends `trail` seconds ago.
+-- One row a step, with NULLs if no minute is known. The lateness is that of the worst minute. Reads only, by the index
+-- of the constraint weir_siteminute_unique.
 --
 -- period  its end, and the beginning of its first step
 -- summed  the steps of which minutes are known

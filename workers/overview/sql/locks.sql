@@ -1,8 +1,9 @@
--- Who holds a lock that other sessions of this database have waited for longer than `after` seconds, and waits for nobody
--- itself; with `exclusive`, also who has a table to itself. Process 0 stands for transactions that are prepared. Reads only.
+-- Return the sessions that hold a lock for which other sessions of this database have waited for longer than `after`
+-- seconds, and that do not wait themselves; with `exclusive`, also those that have a table to themselves. Process 0
+-- stands for transactions that are prepared. Reads only.
 --
 -- waiting  the sessions that wait
--- holder   whom they wait for, and for how long the longest waits
+-- holder   the sessions for which they wait, and for how long the longest waits
 WITH waiting AS MATERIALIZED (
     SELECT lock.pid, max(extract(epoch FROM clock_timestamp() - lock.waitstart))::float8 AS waits_s
     FROM pg_locks AS lock

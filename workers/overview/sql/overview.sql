@@ -1,26 +1,27 @@
--- Count what is queued, held and doubtful, and find the oldest of it. Reads only. No number goes beyond `most`: where
+-- Count what is queued, held and doubtful, and find the oldest of it. Reads only. No number goes beyond `most`: if
 -- there is more, it is `most` + 1. Every row is found by a partial index, or by the order of a primary key, so that the
--- cost does not grow with the tables. Run after planner.by_indexes, which sees to that where there are no statistics.
--- Of sites, those that have fetches to come are looked at. `oldest_due_s` is exact up to `most` queued fetches; where
--- there are more, the heads of the queues of `heads` sites stand for the rest. `stalled` sites have fetches that have
--- been due for `stalled_after` seconds though the site's rate would have allowed them; `stalled_fetch` is one of these.
--- `halted` sites have due fetches, and are paused until somebody resumes them; `halted_site` is one of these.
+-- cost does not grow with the tables. Run after planner.in_index_order, which makes sure of that if there are no
+-- statistics. Only sites that have fetches to come are looked at. `oldest_due_s` is exact up to `most` queued fetches;
+-- if there are more, the heads of the queues of `heads` sites stand for the rest. `stalled` sites have fetches that
+-- have been due for `stalled_after` seconds although the site's rate would have allowed them; `stalled_fetch` is one of
+-- these. `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these.
 --
 -- clock   the database's time
 -- queued  queued fetches
 -- held    those that have a slot
 -- ended   those that ended within an hour, the newest first
 -- site    sites that dispatch looks at, or that have fetches which become due
--- head    the first fetch of the queues of some of these sites that is due
+-- head    the first queued fetch of each of `heads` sites that dispatch looks at
 -- stalled the heads that could have started
--- halted  the sites of heads that nothing but a person lets start
+-- halted  the sites whose heads start only if a person acts
 -- email   e-mails that have not ended
 -- newest  the newest e-mails
--- hour    e-mails that ended in the hour that the history knows last, and those of them that failed, if these are so many
---         that it is no accident: `failing_least`, and one in `failing_share`
--- behind  slots of the last minutes that the history knows, and those of them that passed before a fetcher took them, if these
---         are so many that it is no accident: `missed_least`, and one in `missed_share`
--- failing what most of these say: the kind and how the reply begins, of the newest e-mails that failed within the hour
+-- hour    e-mails that ended in the hour that the history knows last, and those of them that failed, if these are too
+--         many for an accident: `failing_least`, and one in `failing_share`
+-- behind  slots of the last minutes that the history knows, and those of them that passed before a fetcher took them,
+--         if these are too many for an accident: `missed_least`, and one in `missed_share`
+-- failing the most frequent failure among the newest e-mails that failed within the hour: its kind, and how its reply
+--         begins
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS MATERIALIZED (

@@ -1,8 +1,8 @@
--- Read all processes, and how each of them does: alive, stopping, silent (no heartbeat for `silent` seconds, stopping or not),
--- or gone (silent, and replaced by a later process of its name).
--- Promises: `is_lost` is true only of a process that could have written one: it is silent, and some witness has written its
--- heartbeats for `witness` seconds without a gap. After a time in which PostgreSQL was away, or in which the whole machine was
--- suspended, there is no witness until all others have had that long to write one.
+-- Read all processes, and the state of each: alive, stopping, silent (no heartbeat for `silent` seconds, stopping or
+-- not), or gone (silent, and replaced by a later process of its name).
+-- Promises: `is_lost` is true only of a process that could have had a heartbeat: it is silent, and some witness has
+-- written its heartbeats for `witness` seconds without a gap. After a time in which PostgreSQL was away, or in which
+-- the whole machine was suspended, there is no witness until all others have had that long to write one.
 --
 -- clock    the same now for all
 -- witness  whether there is one

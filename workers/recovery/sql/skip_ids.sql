@@ -1,4 +1,4 @@
--- Have the ids of these tables go on `ahead` further, so that none is given twice. Returns the first of the new ones.
+-- Move the ids of these tables `ahead` further, so that none is given twice. Returns the first new id of each table.
 SELECT name, setval(sequence, nextval(sequence) + %(ahead)s::bigint) AS id
 FROM unnest(%(tables)s::text[]) AS name
 CROSS JOIN LATERAL (SELECT pg_get_serial_sequence(quote_ident(name), 'id')::regclass AS sequence OFFSET 0) AS found

@@ -1,19 +1,19 @@
 -- Mark as published, for `delivery` seconds, the next tasks of these sites: at most `most` of a site, `batch` in all.
--- They are those that would start within `lookahead` seconds, and within their own `max_wait`, if they reserved now, one
--- after the other. Before them go the slots that are reserved at the site, and the tasks that were published before and
--- that no worker holds yet. At sites where fetches wait, too, `beside_fetches` seconds count instead of `lookahead`.
--- `added_grace` seconds are what the workers add to the grace of a site, for their round trips.
--- Promises: first in, first out within a site. However many processes execute this at once, no task is published twice,
--- nor more tasks than there is room for: the process that locks the first task of a site has the site, and the others
--- skip it (skip locked). The site's row is not locked. It costs one look at an index for each site, whatever the number
--- of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over.
+-- They are those that would start within `lookahead` seconds, and within their own `max_wait`, if they reserved now,
+-- one after the other. Before them go the slots that are reserved at the site, and the tasks that were published before
+-- and that no worker holds yet. At sites where fetches wait, too, `beside_fetches` seconds count instead of
+-- `lookahead`. `added_grace` seconds are what the workers add to the grace of a site, for their round trips.
+-- Promises: first in, first out within a site. However many processes execute this at the same time, no task is
+-- published twice, nor more tasks than there is room for: the process that locks the first task of a site has the site,
+-- and the others skip it (skip locked). The site's row is not locked. It costs one look at an index for each site,
+-- whatever the number of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over.
 --
 -- timed      the clock (one clock)
 -- opened     when a task could start at each, by the rules of ratelimit/sql/reserve.sql
 -- roomy      the sites with room, and for how many tasks
 -- held       those of them whose first task is locked by this transaction
 -- queued     their next tasks, locked
--- fitting    whether each may wait so long
+-- fitting    whether each may wait that long
 -- chosen     the tasks to publish
 -- published  their rows, marked
 WITH timed AS MATERIALIZED (
