@@ -34,7 +34,7 @@ class Kinds(Subcommand):
 
 
 class Pause(Subcommand):
-    """None of a kind is begun any more."""
+    """E-mails of a kind are not begun any more."""
 
     name = "pause"
     help = "have no e-mail of a kind begun, until somebody resumes it"
