@@ -155,7 +155,7 @@ def _leaves(part: MIMEPart, above: str = "") -> Iterator[_Leaf]:
 
 
 def _addresses(headers: list[tuple[str, str]], header: str) -> list[str]:
-    """Return the addresses of a header, with their names quoted where they must be."""
+    """Return the addresses of a header, with their names quoted if they must be."""
     values = (value for name, value in headers if name.lower() == header.lower())
     return [lines.mailbox(*found) for value in values for found in reading.mailboxes(value, header)]
 

@@ -77,7 +77,7 @@ def send_once(
     There is one e-mail for each kind and key, even if many processes call this together: the first call counts, and
     later ones change nothing. It is submitted at most once. Workers are told when the transaction commits.
 
-    It is rendered here, and sent as it is rendered: later changes of templates, or of what it is about, change nothing.
+    It is rendered here, and sent as it is rendered: later changes of templates, or of the data, change nothing.
     `to` is an address, or `Name <address>`; `context` the kind's keyword arguments, which must be JSON; `language` one
     of LANGUAGES, by default the active one. It is not sent before `not_before`; those of lower `priority` come later.
     No attempt begins at `expires_at` or later, by the database's clock: then it is `expired`. Without one, its kind may

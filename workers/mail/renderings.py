@@ -45,7 +45,7 @@ def store(email: Email, rendered: Rendered) -> Rendering:
 
 
 def message(email: Email, rendering: Rendering) -> Message:
-    """Return what is transmitted; bounces go to the address that the settings have now. Raises CannotBeWritten."""
+    """Return the message to transmit; bounces go to the address that the settings name now. Raises CannotBeWritten."""
     return Message(
         from_address=envelope_sender(email),
         recipient=email.recipient,
@@ -96,7 +96,10 @@ def envelope_fault() -> str:
 
 
 def _key(email: Email) -> str:
-    """Return the key of this content until a provider accepts it, then another: what is ordered after that is sent."""
+    """Return the idempotency key of this content.
+
+    It is another one after a provider has accepted the e-mail: what is ordered after that is to be sent.
+    """
     key = f"{email.message_id.strip('<>')}/{email.renderings}"
     if email.provider_id:
         key = f"{key}/{_sha256(email.provider_id)[:12]}"

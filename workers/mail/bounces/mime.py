@@ -60,7 +60,7 @@ class MimePart:
 
     @property
     def text(self) -> str:
-        """The content as text; whatever its charset, what is looked for is ASCII, or an address in UTF-8."""
+        """The content as text. Its charset does not matter: only ASCII, or an address in UTF-8, is looked for."""
         return as_text(self.decoded)
 
     def parts(self) -> Iterator["MimePart"]:
@@ -91,7 +91,7 @@ class MimePart:
 
 
 def read(content: bytes) -> MimePart:
-    """Return an e-mail, of which only the first LOOKED_AT bytes are read. Raises nothing."""
+    """Return a parsed e-mail; only its first LOOKED_AT bytes are read. Raises nothing."""
     content = one_line_end(content[:LOOKED_AT]).removeprefix(BOM_UTF8).lstrip(b"\n")
     if content[:5] == b"From ":  # a line of a mailbox file
         content = content.partition(b"\n")[2]

@@ -65,7 +65,7 @@ def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterato
 
 
 def _sent_on(lines: Sequence[str]) -> list[str]:
-    """Return whose mail was forwarded, as Postfix, sendmail and Exim write it after the address that it went to."""
+    """Return the recipients whose mail was forwarded; Postfix, sendmail and Exim name them after the new address."""
     return [found[1] for found in islice(_SENT_ON.finditer("\n".join(lines)), _MOST)]
 
 

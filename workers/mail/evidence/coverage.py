@@ -1,4 +1,4 @@
-"""What a host's log covers: from when to when, and where lines may be missing without being seen."""
+"""What a host's log covers: from when to when, and where lines may be missing without a trace."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -173,7 +173,10 @@ def add(gaps: list[LogGap], gap: LogGap) -> None:
 
 
 def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> LogGap:
-    """Return the time in which lines were lost, as another program says at `moment`; `before` is the line before."""
+    """Return the time in which lines were lost, as another program says at `moment`.
+
+    `before` is the time of the line before, of the host or of the file.
+    """
     said = text[:LONGEST_QUOTED]
     if reach is Reach.DOWN:
         return LogGap(min(before, moment), moment, f"who keeps the log was started then ({said})")

@@ -27,7 +27,7 @@ class LogOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoggedAttempt:
-    """The attempt to send an e-mail of which the outcome is unknown, by the database's clock."""
+    """An attempt to send an e-mail, whose outcome is unknown. Times are by the database's clock."""
 
     message_id: str  # without < and >
     relay: str  # the one to which it went; empty for an attempt of an earlier release

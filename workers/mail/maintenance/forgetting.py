@@ -23,7 +23,7 @@ class Forgotten(NamedTuple):
 
     forgotten: int
     cancelled: int  # of these: they waited
-    left: int  # a relay has them in hand, or is asked what became of them: repeat it when they have ended
+    left: int  # a relay has them in hand, or is asked what became of them: call again when they have ended
 
 
 def forget_recipient(

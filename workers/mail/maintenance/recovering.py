@@ -25,7 +25,7 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
     """Make all e-mails unknown that may have been sent `since` then.
 
     Those are due, wait after an attempt, are claimed or being sent, or are unknown already, because an unknown one may
-    have been sent again. The latest clock decides what is due: that of a snapshot may be behind the one by which
+    have been sent again. The latest clock decides which are due: a snapshot's clock may be behind the clock by which
     e-mails were sent. Returns how many. A living mailer still settles an e-mail that it has in hand, when it learns
     that the e-mail was accepted.
     """

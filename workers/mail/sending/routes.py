@@ -221,8 +221,8 @@ class Routes:
     def of(self, email: Email) -> Iterator[Route]:
         """Return the routes that the e-mail may take, the best first.
 
-        If an earlier attempt may have been accepted, only the relay that it went to may be asked, whichever relays the
-        kind goes by now. Raises RelayIsGone.
+        If an earlier attempt may have been accepted, only the relay that it went to may be asked, even if the kind goes
+        by other relays now. Raises RelayIsGone.
         """
         if email.ask_until is None:
             return iter(self._routes)

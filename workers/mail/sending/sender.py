@@ -122,8 +122,8 @@ class Sender:
     def _by_some_route(self, email: Email, message: Message) -> Delivery:
         """Submit it to the first relay that can be used.
 
-        An e-mail that is refused while others may be accepted does not hold up others. Nor does one that only one relay
-        may have, or can take: it waits for that relay.
+        An e-mail that is refused while others may be accepted does not hold up others. Nor does an e-mail that only one
+        relay may have, or can take: it waits for that relay.
         """
         tried = Tried()
         try:

@@ -45,7 +45,7 @@ class Tried:
 
 
 def refusal_of_it(error: Unreachable, phase: Phase, blame: Blame) -> Refused:
-    """Return what looked like a refusal of us as one of the e-mail: for good, or for now if it may still mean us.
+    """Return a refusal of the e-mail for what looked like one of us: for good, or for now if it may still mean us.
 
     If the reply does not say whom it means, the relay is asked again a while later.
     """

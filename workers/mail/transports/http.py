@@ -108,7 +108,7 @@ class ApiConnection:
             raise BrokenOff(_reason(error), Phase.BEFORE_DOT) from error
 
     def _refusal(self) -> Reply | None:
-        """Return the reply to a request whose rest the server did not read, if that is a refusal that says why."""
+        """Return the reply to a request that the server did not read to its end, if that is a refusal (4xx)."""
         try:
             reply = self._read(time.monotonic() + min(REFUSAL_WITHIN_S, self._timeout_s))
         except OutcomeUnknown:

@@ -108,7 +108,7 @@ def unused(kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _by_pattern() -> dict[str, tuple[Relay, ...]]:
-    """Return the relays by patterns of kinds, of which `*` is one."""
+    """Return the relays by patterns of kinds, including `*`."""
     known = relays()
     if not settings.WEIR_MAIL_ROUTES:
         return {kind_routes.OTHERS: known}

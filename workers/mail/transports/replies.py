@@ -115,7 +115,7 @@ TABLE = (
     ReplyRow(TRANSACTION, "4?? 5??", "*", ReplyVerdict.LATER, THEIR_RATE),
     ReplyRow(TRANSACTION, "5??", "*", ReplyVerdict.NEVER, r"by (?:the |this )?recipient|resolver\.rst\S*"),
     ReplyRow(TRANSACTION, "5??", "7.12? 7.13?", ReplyVerdict.NEVER),  # Exchange Online's page on 5.7.1xx
-    # RFC 7489, 10.3, RFC 7372, 3.1, RFC 3463, 3.7: after the dot, what is judged is this content.
+    # RFC 7489, 10.3, RFC 7372, 3.1, RFC 3463, 3.7: after the dot, the server judges this content.
     ReplyRow((CONTENT,), "5??", "7.2[0-26] 7.30", ReplyVerdict.NEVER),
     ReplyRow((CONTENT,), "5??", "*", ReplyVerdict.NEVER, JUDGED_CONTENT),
     # Gmail's page on 4.7.2x and 4.7.3x, RFC 5248 (7.28): after the dot, it takes less from us for now.
@@ -231,5 +231,5 @@ def _matches(row: ReplyRow, step: SmtpStep, code: int, of_status: str, words: st
 
 
 def _says(pattern: str, words: str) -> bool:
-    """Return whether one of these words is there by itself, and not as a part of an address or of a host's name."""
+    """Return whether one of these words stands by itself, and not as a part of an address or of a host's name."""
     return not pattern or re.search(rf"(?<![\w.@/-])(?:{pattern})(?!\w|[.@-]\w)", words) is not None

@@ -262,7 +262,7 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()
 
     def _aside(self) -> AbstractContextManager[object]:
-        """Limit what is said beside the e-mail, whose outcome is not recorded yet, to the time of one of its steps."""
+        """Limit the time of commands beside the e-mail, whose outcome is not recorded yet, to that of one step."""
         server = self.connection
         return server.step(min(server.timeout, settings.WEIR_MAIL_COMMAND_TIMEOUT)) if server else nullcontext()
 

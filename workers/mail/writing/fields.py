@@ -122,7 +122,7 @@ def _date(email: Email) -> datetime:
     return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else the default
 
 
-# Headers that are neither text nor, as the rest of List-*, structured without a name in them.
+# How headers are written that are not text; those of List-* that are not here are structured, without a name in them.
 _WAYS: dict[str, Callable[[str, str], HeaderValue]] = {
     "from": _mailboxes,
     "sender": _mailboxes,

@@ -63,7 +63,7 @@ _SECOND_OF_MAIL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. If it names no host, `host` is the one that all such lines of its file are said to be of."""
+    """One line. If it names no host, `host` is the one that is given for all such lines of its file."""
 
     moment: datetime  # UTC
     ambiguous: bool  # its time is one of two, because the clock was set back
@@ -192,7 +192,7 @@ def until_ellipsis(text: str) -> str:
 
 
 def of_parts(header: tuple[str, str, str], text: str, around: Around) -> LogLine | None:
-    """Return a line of which host, program and process id are known, as a journal has them."""
+    """Return a line whose host, program and process id are known, as in a journal."""
     if around.moment is None or around.moment.year not in YEARS:
         return None
     named, name, pid = header
