@@ -69,7 +69,7 @@ class Evidence(Subcommand):
 
 
 def _resolve_as(actor: acting.Actor) -> settling.Resolve:
-    """Return a function that resolves. Raises acting.Refused before the logs are read."""
+    """Return a function that resolves. Raises acting.ActRefused before the logs are read."""
     actions.RESOLVE[Act.ARRIVED].allow(actor, WHO)
     return lambda email_id, act, why: actions.resolve(actor, email_id, act, why=why, may_be_late=False)
 
