@@ -11,27 +11,27 @@ from django.core.validators import validate_email
 from weir.workers.mail.headers import words
 from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
 
-__all__ = ["CannotBeWritten"]  # who writes to addresses need not know more of headers
+__all__ = ["CannotBeWritten"]  # code that writes to addresses need not know more of headers
 
 LONGEST = 320  # characters: 64 before the @, 255 after it (RFC 5321, 4.5.3.1)
 LONGEST_NAME = 200
 _LONGEST_LIST = 2_000  # characters
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _PARTS_OF_LIST = re.compile(r'(?:"(?:[^"\\]|\\.)*"|<[^<>]*>|[^,])+')
-_ENDS_AN_ADDRESS = re.compile(r"[\s<>]")  # also in quotes, where many servers and programs do not look for them
+_ENDS_AN_ADDRESS = re.compile(r"[\s<>]")  # even in quotes, where many servers and programs do not expect them
 
 
 def canonical(text: str) -> str:
     """Return the address with its domain in ASCII and lower case. Raises CannotBeWritten.
 
     The part before the @ stays as it is: only its own mail server knows what it means (RFC 5321, 2.3.11). It may have
-    letters that are not ASCII, which a relay must know how to take (RFC 6531).
+    letters that are not ASCII, which a relay must support (RFC 6531).
     """
     refuse_controls(text, "the address")
     local, _, domain = text.rpartition("@")
     if not local.isprintable():
         raise CannotBeWritten(f"There is an invisible character before the @ of the address {text!r}.")
-    if words.BEGIN in local:  # of which some readers make another address
+    if words.BEGIN in local:  # some readers would decode it to another address
         raise CannotBeWritten(f"{text!r} is not an e-mail address: it has {words.BEGIN}, as encoded words begin.")
     try:
         validate_email(text if local.isascii() else f"{_in_ascii(local)}@{domain}")
@@ -47,7 +47,7 @@ def canonical(text: str) -> str:
 
 
 def as_stored(text: str) -> str:
-    """Return the address as e-mails have it, for looking them up; what is no address, as it is, without blanks."""
+    """Return the address as e-mails have it, for looking them up; a text that is not an address, without blanks."""
     try:
         return canonical(text.strip())
     except CannotBeWritten:
@@ -57,8 +57,8 @@ def as_stored(text: str) -> str:
 def split(text: str) -> tuple[str, str]:
     """Return name and canonical address of `Name <address>`, or of an address alone. Raises CannotBeWritten.
 
-    A name is text, with any letters and signs, such as `Shop: Ltd`; it may be in quotes. Where it is encoded words, as
-    `email.utils.formataddr` writes them, these are decoded.
+    A name is text, with any letters and signs, such as `Shop: Ltd`; it may be in quotes. If it consists of encoded
+    words, as `email.utils.formataddr` writes them, these are decoded.
     """
     refuse_controls(text, "the address")
     stripped = text.strip()
@@ -90,14 +90,14 @@ def sender() -> tuple[str, str]:
 
 
 def redacted(text: str, address: str) -> str:
-    """Return the text without the address: what is written down is kept for longer than addresses."""
-    if not address or address.lower() not in text.lower():  # as of nearly all replies
+    """Return the text without the address: such texts are kept for longer than addresses."""
+    if not address or address.lower() not in text.lower():  # true of nearly all replies
         return text
     return re.sub(re.escape(address), "<recipient>", text, flags=re.IGNORECASE)
 
 
 def _name(given: str) -> str | None:
-    """Return the name that is meant, with single blanks; None where there seem to be several addresses."""
+    """Return the name that is meant, with single blanks; None if there seem to be several addresses."""
     if found := _QUOTED.fullmatch(given):
         name = re.sub(r"\\(.)", r"\1", found[1])
     elif words.are_all(given):

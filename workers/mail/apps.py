@@ -17,7 +17,7 @@ class MailConfig(weir_apps.WeirApp):
     verbose_name = "Weir: e-mails"
 
     def ready(self) -> None:
-        """Import the checks, and the module `emails` of every installed app, which registers; say what beat asks."""
+        """Import the checks, and each installed app's module `emails`, which registers kinds; say what beat asks."""
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps

@@ -16,7 +16,7 @@ from weir.workers.mail import kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten, from_address
 from weir.workers.mail.transports import mail_server, relays
 
-# Django's test runner sets it, before it has the checks made. Nothing goes wrong in it.
+# Django's test runner sets it before it runs the checks. Nothing can go wrong in this backend.
 OF_TEST_RUNNERS = "django.core.mail.backends.locmem.EmailBackend"
 
 
@@ -33,9 +33,9 @@ def mail_server_can_have_a_rate(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def mail_server_has_a_time_limit(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E007: the time-out that Django's settings name must be positive; without one there is Weir's own."""
+    """weir.E007: the time-out that Django's settings name must be positive; without one Weir's own is used."""
     server = mail_server.of_settings()
-    if 0 < server.timeout_s < math.inf:  # which NaN is not
+    if 0 < server.timeout_s < math.inf:  # false for NaN
         return []
     name = "EMAIL_TIMEOUT" if server.setting == mail_server.OF_EMAIL_SETTINGS else f"The timeout of {server.setting}"
     return [Error(f"{name} must be greater than 0 (seconds), but is {server.timeout_s}.", id="weir.E007")]
@@ -75,7 +75,7 @@ def envelope_sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other. Of MAILERS, Django's backend says so (E011)."""
+    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other. For MAILERS, Django's backend says so (E011)."""
     server = mail_server.of_settings()
     if server.use_tls and server.use_ssl and server.setting == mail_server.OF_EMAIL_SETTINGS:
         hint = "EMAIL_USE_TLS is STARTTLS, mostly on port 587; EMAIL_USE_SSL is TLS from the first byte, on port 465."
@@ -85,7 +85,7 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E016: what WEIR_MAIL_XOAUTH2_TOKEN and WEIR_MAIL_CA_FILE name must be there."""
+    """weir.E016: what WEIR_MAIL_XOAUTH2_TOKEN and WEIR_MAIL_CA_FILE name must exist."""
     wrong: list[CheckMessage] = []
     try:
         if settings.WEIR_MAIL_XOAUTH2_TOKEN:
@@ -119,7 +119,7 @@ def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def routes_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E020: WEIR_MAIL_ROUTES must name relays that there are; weir.W007: each route and relay should be used."""
+    """weir.E020: WEIR_MAIL_ROUTES must name relays that exist; weir.W007: each route and relay should be used."""
     if sentence := relays.routes_fault():
         return [Error(sentence, hint="Write NAME=URL in WEIR_MAIL_RELAYS to name a relay.", id="weir.E020")]
     return [Warning(text, hint=hint, id="weir.W007") for text, hint in relays.unused(kinds.names())]
@@ -155,7 +155,7 @@ def _secrets_of_relays() -> list[CheckMessage]:
 def _judge_backend(setting: str, path: str, *, is_of_settings: bool = False) -> list[CheckMessage]:
     try:
         backend = import_string(path)
-        if not mail_is_encrypted_in_one_way():  # which is weir.E010
+        if not mail_is_encrypted_in_one_way():  # that is weir.E010
             mail_server.backend("" if is_of_settings else path)
     except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
         message = f"{setting}: {path!r} cannot be used: {type(error).__name__}: {error}"
@@ -170,7 +170,7 @@ def _judge_backend(setting: str, path: str, *, is_of_settings: bool = False) -> 
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, by its name alone (RFC 6761, 6.3)."""
+    """Return whether a host is this machine, by its name alone (RFC 6761, 6.3)."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -29,7 +29,7 @@ class UnknownKind(LookupError):
 
 
 class EmailAttachment(NamedTuple):
-    """A file that goes along."""
+    """A file that is sent along."""
 
     name: str
     content: bytes
@@ -41,9 +41,8 @@ class EmailAttachment(NamedTuple):
 class Content:
     """What an e-mail says. The text and the HTML say the same.
 
-    `headers` are such as Reply-To, or From: another name and address than DEFAULT_FROM_EMAIL's, which stays the one
-    that bounces go to. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): an https URL that accepts a
-    POST.
+    `headers` may be Reply-To, or From with another name and address than DEFAULT_FROM_EMAIL's; bounces still go to the
+    latter. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): an https URL that accepts a POST.
     """
 
     subject: str
@@ -63,7 +62,7 @@ class Content:
         try:
             html = render_to_string(f"{name}.html", values)
         except TemplateDoesNotExist as error:
-            if str(error) != f"{name}.html":  # one that it includes
+            if str(error) != f"{name}.html":  # it includes a missing one
                 raise
         return cls(
             subject=_text(f"{name}_subject.txt", values).rstrip("\n"),
@@ -73,10 +72,10 @@ class Content:
 
 
 def misfit(name: str, arguments: Mapping[str, object]) -> str:
-    """Return, in a sentence, how these arguments do not fit the kind; empty where they do, or nobody can tell."""
+    """Return, in a sentence, how these arguments do not fit the kind; empty if they do, or if that is not known."""
     try:
         parameters = signature(get(name)).parameters.values()
-    except ValueError:  # of what is not written in Python
+    except ValueError:  # a callable that is not written in Python has no signature
         return ""
     named = [it for it in parameters if it.kind in {it.KEYWORD_ONLY, it.POSITIONAL_OR_KEYWORD}]
     needed = [it.name for it in named if it.default is it.empty]
@@ -105,20 +104,20 @@ def _text(name: str, values: dict[str, object]) -> str:
 Kind = Callable[..., Content]
 _Registered = TypeVar("_Registered", bound=Kind)
 LONGEST_NAME = 100  # characters
-_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # which a Message-ID can begin with
+_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # a Message-ID can begin with it
 LONGEST_LIFE = timedelta(days=3_650)
 _kinds: dict[str, Kind] = {}
 _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
 
 
 def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[_Registered], _Registered]:
-    """Make a function a kind of e-mail; or a class whose call returns EmailContent.
+    """Register a function as a kind of e-mail; or a class whose call returns EmailContent.
 
-    It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: where
+    It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: when
     that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.
-    `expires_after` is for how long an e-mail of it may be sent, where `send_once` names no other end: from when it is
-    queued or, with a later `not_before`, from then on.
-    Raises ValueError if the name is bad, or taken, or if `expires_after` is no time above 0.
+    `expires_after` says for how long an e-mail of this kind may be sent, if `send_once` names no other end: from when
+    it is queued or, with a later `not_before`, from then on.
+    Raises ValueError if the name is bad, or taken, or if `expires_after` is not a time above 0.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(

@@ -24,13 +24,13 @@ _TAKES_PARTS = django.VERSION >= (6, 0)  # before, Django and its backends knew 
 
 
 class Attachment(NamedTuple):
-    """A part beside the texts. It is inline where the HTML shows it, by the name `content_id`."""
+    """A part beside the texts. It is inline if the HTML shows it, by the name `content_id`."""
 
     part: MIMEPart
     filename: str | None
     content: bytes
     content_type: str  # without its parameters
-    content_id: str  # without < and >; empty where it is not inline
+    content_id: str  # without < and >; empty if it is not inline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ class Message:
         )
 
     def as_django(self) -> EmailMultiAlternatives:
-        """Return it as Django's backends take it. Those that transmit bytes transmit these."""
+        """Return it as Django's backends take it. Backends that transmit bytes transmit `content`."""
         parts = self.parts()
         message = _Written(
             subject=parts.subject,
@@ -106,7 +106,7 @@ class Message:
 
 
 class _Transmitted(ParsedMessage):
-    """A parsed message that is written as it was, whatever ends of lines a backend asks for."""
+    """A parsed message that is written as it was, whatever line ends a backend asks for."""
 
     content: bytes | None = None  # of the whole; its parts have none
 
@@ -116,7 +116,7 @@ class _Transmitted(ParsedMessage):
 
 
 class _Written(EmailMultiAlternatives):
-    """A message of Django's that was written before."""
+    """A Django message that was written before."""
 
     written: _Transmitted
 
@@ -126,7 +126,7 @@ class _Written(EmailMultiAlternatives):
 
 
 class _Leaf(NamedTuple):
-    """A part that holds content. Its headers are read once, as each reading parses them."""
+    """A part that holds content. Its headers are read once, because each reading parses them."""
 
     part: MIMEPart
     content_type: str
@@ -134,7 +134,7 @@ class _Leaf(NamedTuple):
     above: str  # the type of the part that it is in; empty for the whole
 
     def is_body(self, kind: str) -> bool:
-        """Tell whether it may be the text of this kind; the first one is."""
+        """Return whether it may be the text of this kind; the first such part is."""
         return self.content_type == f"text/{kind}" and self.disposition != "attachment"
 
     @property
@@ -155,7 +155,7 @@ def _leaves(part: MIMEPart, above: str = "") -> Iterator[_Leaf]:
 
 
 def _addresses(headers: list[tuple[str, str]], header: str) -> list[str]:
-    """Return the addresses of a header, with their names quoted where they must be."""
+    """Return the addresses of a header, with their names quoted if they must be."""
     values = (value for name, value in headers if name.lower() == header.lower())
     return [lines.mailbox(*found) for value in values for found in reading.mailboxes(value, header)]
 
@@ -172,14 +172,14 @@ def _attachment(leaf: _Leaf) -> Attachment:
         content = b"".join(below.as_bytes() for below in part.iter_parts())
     headers = {name.lower(): str(value) for name, value in part.raw_items()}
     name = reading.text(headers.get("content-id", ""), "Content-ID").removeprefix("<").removesuffix(">")
-    # Python's add_related calls an attachment what has a filename, but its place says that the HTML shows it.
+    # Python's add_related calls a part with a filename an attachment, but its place says that the HTML shows it.
     is_shown = leaf.disposition != "attachment" or leaf.above == "multipart/related"
     filename = reading.file_name(headers.get("content-disposition", "")) or None
     return Attachment(part, filename, content, leaf.content_type, name if is_shown else "")
 
 
 def _attach(message: _Written, attachment: Attachment) -> None:
-    """Attach as most backends know it: a tuple, or an object where a part is inline, which a tuple cannot say."""
+    """Attach it as most backends expect: a tuple, or an object if the part is inline, which a tuple cannot say."""
     if attachment.content_id:
         message.attach(_inline_part(attachment) if _TAKES_PARTS else _inline_mime(attachment))
     else:

@@ -1,6 +1,6 @@
 """Email, on its way from `pending` to an end that is known or `unknown`, with what is transmitted (Rendering).
 
-Around it: what people and logs said about it (Resolution), kinds that somebody paused (PausedKind), addresses that are
+Around it: what people and logs said about it (Resolution), kinds that a person paused (PausedKind), addresses that are
 not written to (Suppression), relays that cannot be used at the moment (RelayHold), and what operators did about kinds
 and addresses (MailAct).
 """
@@ -18,7 +18,7 @@ from django.db.models.lookups import Exact
 from weir.workers.mail.phases import HELD, NOT_BEGUN, UNSENT, EmailState, Phase
 from weir.workers.tracing.rows import Traced
 
-# What the index of addresses has: with the collation C it serves prefixes, too.
+# The expression that the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
 _SAYS_WHY = ~Q(who="") & ~Q(why="")
@@ -37,9 +37,9 @@ class Act(models.TextChoices):
 
 
 def _only_in(states: Collection[EmailState], field: str, name: str) -> models.CheckConstraint:
-    """Return what demands a value of the field in these states, and none in the others.
+    """Return a constraint that requires a value of the field in these states, and none in the others.
 
-    Not by `^`: PostgreSQL reads the text of all constraints with each UPDATE, and that one is three times as long.
+    Not by `^`: PostgreSQL reads the text of all constraints with each UPDATE, and that text is three times as long.
     """
     has_value = Q(**{f"{field}__isnull": False})
     return models.CheckConstraint(condition=Exact(Q(state__in=[state.value for state in states]), has_value), name=name)
@@ -49,7 +49,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
     """The queries of the outbox."""
 
     def due(self) -> Self:
-        """Return the e-mails whose time has come, also those of paused kinds, the longest waiting first."""
+        """Return the e-mails whose time has come, including those of paused kinds, the longest waiting first."""
         return self.filter(state=EmailState.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
 
     def claimable(self) -> Self:
@@ -181,11 +181,11 @@ class Email(Traced):
             models.Index(fields=["kind", "id"], name="weir_email_kind"),
             # Search by address, or by how it begins.
             models.Index(LOWER_RECIPIENT, F("id"), name="weir_email_recipient"),
-            # History: which ended in a minute. A small index, as e-mails end in about the order of their rows.
+            # History: which ended in a minute. A small index, because e-mails end in about the order of their rows.
             BrinIndex(fields=["ended_at"], name="weir_email_by_end", autosummarize=True),
-            # Logs and delivery reports name e-mails so.
+            # Logs and delivery reports name e-mails by it.
             models.Index(fields=["message_id"], name="weir_email_message_id"),
-            # Delivery reports of providers that replace the Message-ID by a name of their own.
+            # Delivery reports of providers that replace the Message-ID by an id of their own.
             models.Index(fields=["provider_id"], condition=~Q(provider_id=""), name="weir_email_provider_id"),
         ]
 
@@ -230,12 +230,12 @@ class Resolution(models.Model):
 
     @property
     def done(self) -> Act:
-        """What it did, also for a row of an earlier release."""
+        """What it did, even for a row of an earlier release."""
         return Act(self.act) if self.act else Act.ARRIVED if self.arrived else Act.RESEND
 
 
 class PausedKind(models.Model):
-    """A kind of e-mail of which none is begun, until an operator resumes it."""
+    """A kind whose e-mails are not begun, until a person resumes it."""
 
     kind = models.CharField(max_length=100, primary_key=True)
     paused_at = models.DateTimeField(db_default=Now())
@@ -249,7 +249,7 @@ class PausedKind(models.Model):
 class Suppression(models.Model):
     """An address that is not written to: e-mails to it came back for good, or its owner was forgotten."""
 
-    # Of the address in lower case: it is recognised also when it was forgotten.
+    # Of the address in lower case: it is recognised even after it was forgotten.
     address_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256")
     address = models.CharField(max_length=320, blank=True, help_text="empty when it was forgotten")
     why = models.TextField()
@@ -260,7 +260,7 @@ class Suppression(models.Model):
 
 
 class RelayHold(models.Model):
-    """A relay that cannot be reached, or refuses us: its e-mails wait. It goes when the relay accepts one again."""
+    """A relay that cannot be reached, or refuses us: its e-mails wait. Deleted when the relay accepts one again."""
 
     relay = models.CharField(max_length=300, primary_key=True)
     since = models.DateTimeField(db_default=Now())
@@ -272,7 +272,7 @@ class RelayHold(models.Model):
 
 
 class MailAct(models.Model):
-    """What an operator did that is about no single e-mail. Never changed."""
+    """What an operator did that is not about a single e-mail. Never changed."""
 
     class What(models.TextChoices):
         PAUSE = "pause", "paused the kind"

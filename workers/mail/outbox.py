@@ -1,4 +1,4 @@
-"""What web code calls to have e-mails sent, each once.
+"""What web code calls to send e-mails, each once.
 
 from weir.workers.mail import outbox
 outbox.send_once("user.welcome", str(user.pk), to=user.email, context={"user_id": user.pk})
@@ -28,7 +28,7 @@ from weir.workers.publish import publish
 from weir.workers.tracing import correlation, spans
 
 LONGEST_KEY = 100
-LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
+LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: larger data belongs in a table of the application
 PRIORITIES = range(-100, 101)
 # The fields that `queue` writes as the caller's code has set them.
 _STORED = (
@@ -72,21 +72,21 @@ def send_once(
     priority: int = 0,
     raises: bool = True,
 ) -> Email:
-    """Queue the e-mail of this kind and key; return it, or the one that there is. In the caller's transaction.
+    """Queue the e-mail of this kind and key; return it, or the existing one. In the caller's transaction.
 
-    There is one e-mail for each kind and key, also if many processes call this at once: the first call counts, and
-    later ones change nothing. It is submitted at most once. Workers hear of it when the transaction commits.
+    There is one e-mail for each kind and key, even if many processes call this together: the first call counts, and
+    later ones change nothing. It is submitted at most once. Workers are told when the transaction commits.
 
-    It is rendered here, and sent as it is rendered: later changes of templates, or of what it is about, change nothing.
+    It is rendered here, and sent as it is rendered: later changes of templates, or of the data, change nothing.
     `to` is an address, or `Name <address>`; `context` the kind's keyword arguments, which must be JSON; `language` one
-    of LANGUAGES, by default the active one. It is not sent before `not_before`, and before those of lower `priority`.
+    of LANGUAGES, by default the active one. It is not sent before `not_before`; those of lower `priority` come later.
     No attempt begins at `expires_at` or later, by the database's clock: then it is `expired`. Without one, its kind may
     say for how long it may be sent: `expires_after`.
 
-    Raises kinds.UnknownKind, and CannotBeWritten (a ValueError) where the key, an address, a time, the context, or what
-    the kind makes of it is bad: then nothing is stored. An `expires_at` that is past is bad, unless the e-mail is there
-    already. With `raises=False`, what cannot be rendered is stored all the same: a mailer tries again, and where it
-    cannot be rendered then, it is `failed` and says why.
+    Raises kinds.UnknownKind, and CannotBeWritten (a ValueError) if the key, an address, a time, the context, or what
+    the kind makes of it is bad: then nothing is stored. An `expires_at` that is past is bad, unless the e-mail exists
+    already. With `raises=False`, an e-mail that cannot be rendered is stored all the same: a mailer tries again, and if
+    it cannot be rendered then, it is `failed` and says why.
     """
     kinds.get(kind)
     _check(key, context, priority)
@@ -110,7 +110,7 @@ def send_once(
         email.next_attempt_at = due_at
     rendered: Rendered | None = None
     try:
-        if storable(to, len(to)) == to:  # with letters replaced it might be somebody else's
+        if storable(to, len(to)) == to:  # with letters replaced it might be another person's
             email.recipient = to.strip()[: addresses.LONGEST]
         email.recipient_name, email.recipient = addresses.split(to)
         rendered = render(email) if raises else _render_apart(email)
@@ -123,12 +123,12 @@ def send_once(
 
 
 def wake_mailer(*, unless: Callable[[], bool] | None = None) -> None:
-    """Have a worker look for e-mails that are due. The schedule does so every two seconds."""
+    """Tell a worker to look for e-mails that are due. The schedule does so every two seconds."""
     publish(task_names.SEND_EMAILS, unless=unless)
 
 
 def _render_apart(email: Email) -> Rendered:
-    """Render it so that a query of the kind that fails does not abort the caller's transaction."""
+    """Render it so that a failing query of the kind does not abort the caller's transaction."""
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
         return render(email)
 
@@ -159,7 +159,7 @@ def _wake_mailer_unless_others_wait(email: Email) -> None:
 
 
 def _times(kind: str, not_before: datetime | None, expires_at: datetime | None) -> tuple[datetime | None, ...]:
-    """Return from when and until when it may be sent, where that does not depend on when it is stored."""
+    """Return from when and until when it may be sent, if that does not depend on when it is stored."""
     try:
         due_at, ends_at = in_utc("not_before", not_before), in_utc("expires_at", expires_at)
         if due_at and not ends_at and due_at > timezone.now() and (life := kinds.expires_after(kind)):
@@ -183,7 +183,7 @@ def _check_context(context: Mapping[str, Any]) -> None:
     """Refuse what would come back from the database as something else, or not at all."""
     try:
         written = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
-        size = len(written.encode())  # which half of a surrogate pair has no way to
+        size = len(written.encode())  # fails for half of a surrogate pair
         is_the_same = json.loads(written) == context
     except (TypeError, ValueError) as error:
         raise CannotBeWritten(f"The context must be JSON, such as numbers and strings: {error}.") from error

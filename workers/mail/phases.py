@@ -20,7 +20,7 @@ class EmailState(models.TextChoices):
 
 HELD = (EmailState.CLAIMED, EmailState.SENDING, EmailState.UNKNOWN)
 NOT_BEGUN = (EmailState.PENDING, EmailState.CLAIMED)
-# Ends that say that something went wrong, or that somebody did not want it.
+# Ends that say that something went wrong, or that a person did not want it.
 UNSENT = tuple(state for state in EmailState if state not in {*NOT_BEGUN, EmailState.SENDING, EmailState.SENT})
 
 

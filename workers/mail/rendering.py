@@ -19,7 +19,7 @@ from weir.workers.mail.writing.attachments import attach
 from weir.workers.mail.writing.policy import POLICY
 
 _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC 5322, 3.2.3)
-_NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what a server may take away
+_NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what a server may remove
 _HALVES = re.compile("[\ud800-\udfff]")
 _LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
 
@@ -74,12 +74,12 @@ def project_language(language: str) -> str:
 def message_id(kind: str, key: str) -> str:
     """Return a Message-ID for an e-mail, to be kept in its row: the same in every attempt.
 
-    Another installation, or a database that was made anew, has the same keys: chance keeps them apart. It also makes
-    delivery reports hard to forge.
+    Another installation, or a database that was made anew, has the same keys: a random part keeps them apart. It also
+    makes delivery reports hard to forge.
     """
     try:
         domain = from_address().rpartition("@")[2]
-    except CannotBeWritten:  # writing the e-mail will say so: it can be queued all the same
+    except CannotBeWritten:  # writing the e-mail will report that; it can be queued all the same
         domain = "localhost"
     return f"<{kind}-{_NOT_IN_MESSAGE_ID.sub('_', key)}-{uuid4().hex[:12]}@{domain}>"
 
@@ -99,7 +99,7 @@ def _message(email: Email, recipient: str, content: Content) -> EmailMessage:
 
 
 def _encoding(text: str) -> str | None:
-    """Return how a text must be encoded; None where Python sees that by its letters and the length of its lines."""
+    """Return how a text must be encoded; None if Python decides that by its letters and the length of its lines."""
     if _HALVES.search(text):
         raise CannotBeWritten("There is half of a surrogate pair in a text, which is not a letter.")
     return "quoted-printable" if _NOT_IN_7BIT.search(text) else None

@@ -1,9 +1,9 @@
-"""What is transmitted of each e-mail, as it is stored: written once, and read before each attempt; and from whom.
+"""The stored rendering of each e-mail, written once and read before each attempt; and the sender of its envelope.
 
-The sender of the envelope is whom delivery reports come back to: one address for all e-mails, or one for each. One for
-each names its e-mail whatever a provider does to the Message-ID, and whatever a report returns. Anybody may write to
-such an address, so it has a code that only we can make: of the e-mail's id and of its recipient, as an e-mail may be
-sent again to somebody else, of whom the first one must not speak.
+Delivery reports come back to the sender of the envelope: one address for all e-mails, or one for each. An address of
+its own names its e-mail whatever a provider does to the Message-ID, and whatever a report returns. Anyone may write to
+such an address, so it has a code that only we can make, from the e-mail's id and its recipient. The recipient is in it
+because an e-mail may be sent again to another recipient, about whom the first one must not report.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from weir.workers.mail.rendering import Rendered
 
 ID_PLACE = "{id}"
 _SALT = "workers.mail.envelope"
-_CODE_LETTERS = 20  # of 16: 80 bits
+_CODE_LETTERS = 20  # hexadecimal digits: 80 bits
 _LONGEST_LOCAL = 64  # RFC 5321, 4.5.3.1.1
 _LARGEST_ID = 2**63 - 1
 # The fields of an e-mail that `note` sets.
@@ -45,7 +45,7 @@ def store(email: Email, rendered: Rendered) -> Rendering:
 
 
 def message(email: Email, rendering: Rendering) -> Message:
-    """Return what is transmitted; bounces go to the address that the settings have now. Raises CannotBeWritten."""
+    """Return the message to transmit; bounces go to the address that the settings name now. Raises CannotBeWritten."""
     return Message(
         from_address=envelope_sender(email),
         recipient=email.recipient,
@@ -63,7 +63,7 @@ def envelope_sender(email: Email) -> str:
 
 
 def sent_from(addresses: Iterable[str]) -> Iterator[Email]:
-    """Yield the e-mails for which addresses of ours were made, among all these; none for one that is forged."""
+    """Yield the e-mails whose own envelope senders are among these addresses; none for one that is forged."""
     before, found, after = weir_settings.WEIR_MAIL_ENVELOPE_SENDER.partition(ID_PLACE)
     if not found or envelope_fault():
         return
@@ -96,7 +96,10 @@ def envelope_fault() -> str:
 
 
 def _key(email: Email) -> str:
-    """Return the key of this content, until a provider has accepted it: what is ordered after that is to be sent."""
+    """Return the idempotency key of this content.
+
+    It is another one after a provider has accepted the e-mail: what is ordered after that is to be sent.
+    """
     key = f"{email.message_id.strip('<>')}/{email.renderings}"
     if email.provider_id:
         key = f"{key}/{_sha256(email.provider_id)[:12]}"

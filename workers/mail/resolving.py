@@ -32,7 +32,7 @@ ALLOWED: Mapping[Act, tuple[EmailState, ...]] = {
     ),
     Act.BOUNCED: (EmailState.SENT, EmailState.UNKNOWN),
 }
-# How a refusal goes on after "only pending ones".
+# How a refusal continues after "only pending ones".
 _CAN: Mapping[Act, str] = {
     Act.ARRIVED: "can have arrived",
     Act.RESEND: "can be sent again",
@@ -59,22 +59,22 @@ def resolve(
 ) -> Email:
     """Act on what a person found out about an e-mail; what and why is kept, in the same transaction.
 
-    - ARRIVED: an unknown one is `sent`.
-    - RESEND: one that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. The
-      recipient of one that is unknown, or was given up, may get it twice: that is the risk that the operator accepts.
-      It does not expire any more: whoever has it sent again has decided that, unless the caller says that it must not
-      be late (`may_be_late`). Nor does one that ended and is corrected.
-    - GIVE_UP: an unknown one is `failed`: it is not sent again, and whether it arrived is not known.
-    - CANCEL: one that no worker has begun is `cancelled`.
-    - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
-      `to` if there is one. One that was not tried yet is sent when it would have been. One that was given up may have
-      arrived: it is refused.
-    - BOUNCED: a sent or unknown one came back: `bounced`; `why` is what the report says.
+    - ARRIVED: an unknown e-mail becomes `sent`.
+    - RESEND: an e-mail that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. If
+      it is unknown, or was given up, its recipient may get it twice: the operator accepts that risk. It does not expire
+      any more, because the operator has decided to send it, unless the caller says that it must not be late
+      (`may_be_late=False`). Nor does an e-mail that ended and is corrected.
+    - GIVE_UP: an unknown e-mail becomes `failed`: it is not sent again, and it stays unknown whether it arrived.
+    - CANCEL: an e-mail that no worker has begun becomes `cancelled`.
+    - CORRECT: an e-mail that was certainly not accepted, or came back, is rendered anew before it is sent, to the
+      address `to` if there is one. If it was not tried yet, it is sent when it would have been. If it was given up, it
+      may have arrived: it is refused.
+    - BOUNCED: a sent or unknown e-mail came back: `bounced`; `why` is what the report says.
 
-    A mailer hears of what is to be sent, unless the caller tells it by itself: `wakes`.
+    A mailer is told of an e-mail that is to be sent, unless the caller does that itself (`wakes=False`).
 
-    Of two calls at once, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for a bad
-    address, ValueError if `who` or `why` is blank or `to` is given for another act, and Email.DoesNotExist.
+    Of two calls at the same time, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for
+    a bad address, ValueError if `who` or `why` is blank or `to` is given for another act, and Email.DoesNotExist.
     """
     if not who.strip() or not why.strip():
         raise ValueError("Say who resolves it, and why.")
@@ -94,7 +94,7 @@ def resolve(
 
 
 def refusal(email: Email, act: Act) -> str:
-    """Return why the e-mail cannot be resolved in this way, empty where it can."""
+    """Return why the e-mail cannot be resolved in this way; empty if it can."""
     if email.state not in ALLOWED[act]:
         allowed = " or ".join(ALLOWED[act])
         return f"E-mail {email.pk} is {email.state}: only {allowed} ones {_CAN[act]}."
@@ -112,7 +112,7 @@ def refusal(email: Email, act: Act) -> str:
 
 
 def _was_given_up(email: Email) -> bool:
-    """Tell whether somebody has left it unsent without knowing whether it arrived."""
+    """Return whether an operator has left it unsent without knowing whether it arrived."""
     last = email.resolutions.order_by("-pk").first() if email.state == EmailState.FAILED else None
     return last is not None and last.done == Act.GIVE_UP
 
@@ -128,7 +128,7 @@ def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: boo
             _render_anew(email, to)
         if (
             email.state != EmailState.PENDING or email.attempts
-        ):  # one that was not tried yet goes no sooner than was asked
+        ):  # an e-mail that was not tried yet is sent no sooner than was asked
             email.next_attempt_at = Now()
         if email.state != EmailState.PENDING and may_be_late:
             email.expires_at = None
@@ -143,7 +143,7 @@ def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: boo
 
 
 def _render_anew(email: Email, to: str | None) -> None:
-    """Forget what would be transmitted: a mailer renders it before the first attempt."""
+    """Delete what would be transmitted: a mailer renders the e-mail anew before the first attempt."""
     if to is not None:
         email.recipient_name, email.recipient = addresses.split(to)
     Rendering.objects.filter(pk=email.pk).delete()
@@ -152,8 +152,8 @@ def _render_anew(email: Email, to: str | None) -> None:
 def _write_down(email: Email, act: Act, who: str, why: str, to: str | None) -> None:
     """Write the resolution, with what was known of the e-mail until now.
 
-    Without its recipient, old and new: whoever may resolve e-mails may not for that alone see whom they are for, and of
-    one that goes to another address by now nobody would find it, to have the old one forgotten.
+    Without its recipient, old and new: permission to resolve e-mails is not permission to see their recipients. And
+    when the old recipient is to be forgotten, an e-mail that goes to another address by now would not be found.
     """
     reason = addresses.redacted(why, email.recipient)
     if to is not None:

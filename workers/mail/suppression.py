@@ -12,12 +12,12 @@ INSTEAD = "What was said here went when the recipient was forgotten."
 
 
 def address_hash(address: str) -> str:
-    """Return what an address is recognised by, also when it was forgotten: the SHA-256 of it in lower case."""
+    """Return what an address is recognised by, even after it was forgotten: the SHA-256 of it in lower case."""
     return hashlib.sha256(address.lower().encode()).hexdigest()
 
 
 def reasons(addresses: Iterable[str]) -> dict[str, str]:
-    """Return why those of these addresses that are on the list are not written to."""
+    """Return, for each of these addresses that is on the list, why it is not written to."""
     hashes = {address: address_hash(address) for address in addresses}
     if not hashes:
         return {}
@@ -58,20 +58,20 @@ def forget(address: str, why: str) -> None:
 
 
 def is_forgotten(address: str) -> bool:
-    """Tell whether the address is on the list by its hash only, as its owner was forgotten."""
+    """Return whether the address is on the list by its hash only, because its owner was forgotten."""
     return bool(forgotten([address]))
 
 
 def forgotten(addresses: Iterable[str]) -> list[str]:
-    """Return those of these addresses that are on the list by their hash only, as their owners were forgotten."""
+    """Return which of these addresses are on the list by their hash only, because their owners were forgotten."""
     hashes = {address_hash(address): address for address in addresses if address}
     listed = Suppression.objects.filter(address_hash__in=hashes, address="") if hashes else Suppression.objects.none()
     return [hashes[found] for found in listed.values_list("address_hash", flat=True)]
 
 
 def forget_ended(address: str, batch: int) -> int:
-    """Remove what is personal of all e-mails to the address that have ended; return how many.
+    """Remove personal data from all e-mails to the address that have ended; return how many.
 
-    In transactions of `batch` e-mails each, so not inside of one.
+    In transactions of `batch` e-mails each, so not inside a transaction.
     """
     return batches.delete(FORGET, batch=batch, address=address, pattern=re.escape(address), instead=INSTEAD)

@@ -8,8 +8,8 @@ from weir.workers.mail.maintenance import purge
 from weir.workers.mail.sending import leases, runner
 from weir.workers.pools import serial
 
-TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
-EXPIRING_S = 1.0  # before e-mails are sent: those that waited for longer than they could may be very many
+TURN_S = 2.0  # after that the rest is left to the next task, so that a worker that is to stop can do so
+EXPIRING_S = 1.0  # before e-mails are sent: very many may have expired while they waited
 
 
 @shared_task(name=task_names.SEND_EMAILS, **task_names.OPTIONS)
@@ -27,7 +27,7 @@ def send_emails() -> None:
 @shared_task(name=task_names.PURGE_EMAILS, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def purge_emails() -> None:
-    """Delete old contents of e-mails, and end those whose time is over, also where no mailer runs.
+    """Delete old contents of e-mails, and end those whose time is over, even if no mailer runs.
 
     Safe to run twice, together, or late, and may be killed anywhere.
     """

@@ -1,7 +1,7 @@
-"""Addresses that are written to no more, or forgotten, with a reason and an entry in the audit trail.
+"""Addresses that are not written to any more, or forgotten, with a reason and an entry in the audit trail.
 
-The trail is kept when an address is forgotten, so it has the hash of it, and reasons without it. Raises acting.Refused
-where the actor may not, or says no reason.
+The trail is kept when an address is forgotten, so it has the hash of the address, and reasons without it. Raises
+acting.ActRefused if the actor may not do that, or gives no reason.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ FORGET: Final = AuditedAction("emails.forget", MAY_ACT, wants_reason=True)
 
 
 def suppress(actor: Actor, address: str, *, why: str) -> bool:
-    """Have an address not written to; False if it was on the list. Raises addresses.CannotBeWritten if it is none."""
+    """Put an address on the list; False if it was there. Raises addresses.CannotBeWritten if it is not an address."""
     SUPPRESS.allow(actor, why)
     hashed, reason = suppression.address_hash(addresses.canonical(address.strip())), addresses.redacted(why, address)
     with transaction.atomic():
@@ -42,7 +42,7 @@ def release(actor: Actor, address_hash: str, *, why: str) -> bool:
 
 
 def forget(actor: Actor, address: str, *, why: str) -> forgetting.Forgotten:
-    """Remove what is personal of all e-mails to an address. The entry is written first, with what begins it."""
+    """Remove personal data from all e-mails to an address. The entry is written in the first of its transactions."""
     FORGET.allow(actor, why)
     address = addresses.as_stored(address)
     note = partial(FORGET.record, actor, suppression.address_hash(address), addresses.redacted(why, address))

@@ -1,8 +1,8 @@
-"""What operators say of e-mails, and have done with them, each with a reason and an entry in the audit trail.
+"""What operators say about e-mails, and order for them, each with a reason and an entry in the audit trail.
 
-E-mails have records of their own, too: resolving writes down what was known at that moment. The audit trail is kept
-when a recipient is forgotten, so it has no address: reasons are redacted, and of another recipient it has the hashes.
-Raises acting.Refused where the actor may not, or says no reason.
+E-mails have records of their own, too: resolving records what was known at that moment. The audit trail is kept when a
+recipient is forgotten, so it has no address: reasons are redacted, and for a change of recipient it has the hashes.
+Raises acting.ActRefused if the actor may not do that, or gives no reason.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from weir.workers.mail import addresses, resolving, suppression
 from weir.workers.mail.models import Act, Email
 
 MAY_ACT: Final = "weir_mail.resolve_email"
-MAY_REDIRECT: Final = "weir_mail.redirect_email"  # beside MAY_ACT: whoever names the recipient can read what it says
+MAY_REDIRECT: Final = "weir_mail.redirect_email"  # beside MAY_ACT: an actor who names the recipient can read it
 RESOLVE: Final[Mapping[Act, AuditedAction]] = {
     act: AuditedAction(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
     for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP, Act.CANCEL, Act.CORRECT)
@@ -36,10 +36,10 @@ def resolve(
 ) -> Email:
     """Say what became of an e-mail, or what is to become of it, as resolving.resolve does.
 
-    `to` is a right of its own, also where it is the address that the e-mail has: nobody is told whether it is.
+    `to` needs a right of its own, even if it is the address that the e-mail has: the actor is not told whether it is.
 
-    `seen` is the version that the actor has looked at. Raises acting.Changed where it has ended again since: a refused
-    one that was sent again may be unknown by now, and to send that again is another decision.
+    `seen` is the version that the actor has looked at. Raises acting.Changed if the e-mail has ended again since: a
+    refused one that was sent again may be unknown by now, and sending that again is another decision.
     """
     action = RESOLVE[act]
     action.allow(actor, why)
@@ -53,7 +53,7 @@ def resolve(
         before = _state_of(looked_at)
         email = resolving.resolve(email_id, act, actor.name, why, to=to, may_be_late=may_be_late)
         reason = addresses.redacted(addresses.redacted(why, looked_at.recipient), email.recipient)
-        # A correction of one that waits has an entry, too, though neither its state nor its phase changes.
+        # A correction of a waiting e-mail has an entry, too, though neither its state nor its phase changes.
         after = _state_of(email)
         if to is not None:
             before, after = _with_recipient(before, looked_at), _with_recipient(after, email)
@@ -62,7 +62,7 @@ def resolve(
 
 
 def version_of(email: Email) -> str:
-    """Return what differs where the e-mail has ended again, in whatever state."""
+    """Return a version that differs if the e-mail has ended again, in whatever state."""
     return acting.version({"ended_at": email.ended_at})
 
 

@@ -1,6 +1,6 @@
 """Whole kinds of e-mail that operators pause and resume, with a reason and an entry in the audit trail.
 
-Raises acting.Refused where the actor may not, or says no reason.
+Raises acting.ActRefused if the actor may not do that, or gives no reason.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ RESUME: Final = AuditedAction("emails.resume_kind", MAY_ACT, wants_reason=True)
 
 
 def pause(actor: Actor, kind: str, *, why: str) -> bool:
-    """Have no e-mail of the kind begun from now on; False if it was paused."""
+    """Begin no more e-mails of the kind from now on; False if it was paused."""
     PAUSE.allow(actor, why)
     with transaction.atomic():
         if is_new := operators.pause(kind, actor.name, why):

@@ -1,8 +1,8 @@
-"""Failed e-mails that are sent again all at once, when what had them fail is mended.
+"""Resends many failed e-mails together, after the cause of their failure was fixed.
 
-Only those that were certainly not accepted: one that somebody left unsent, as nobody knew, may have arrived, and is
-resolved by itself. In batches, each with an entry in the audit trail, and a Resolution for each e-mail. Raises
-acting.Refused where the actor may not, or says no reason.
+Only those that were certainly not accepted: an e-mail that a person left unsent because its outcome was unknown may
+have arrived, and is resolved by itself. In batches, each with an entry in the audit trail, and a Resolution for each
+e-mail. Raises acting.ActRefused if the actor may not do that, or gives no reason.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ BATCH: Final = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedEmails:
-    """Which failed e-mails: of a kind, whose last reply has these words, that failed since; "" and None: whatever."""
+    """Which failed e-mails: of a kind, whose last reply has these words, that failed since; "" and None: any."""
 
     kind: str = ""
     reply: str = ""
@@ -65,10 +65,10 @@ def _like(wanted: WantedEmails) -> QuerySet[Email]:
 def resend(
     actor: Actor, wanted: WantedEmails, *, why: str, limit: int | None = None, expected: int | None = None
 ) -> tuple[int, list[str]]:
-    """Have failed e-mails sent again, the oldest `limit` or all; return how many, and why others are not.
+    """Resend failed e-mails, the oldest `limit` or all; return how many, and why others are not sent again.
 
-    Commits in batches; raises TransactionManagementError inside a transaction, and MoreEmailsThanExpected where there
-    are more than `expected`.
+    Commits in batches; raises TransactionManagementError inside a transaction, and MoreEmailsThanExpected if there are
+    more than `expected`.
     """
     own_commits.refuse_transaction("resend")
     RESOLVE[Act.RESEND].allow(actor, why)
@@ -86,7 +86,7 @@ def _batch(actor: Actor, wanted: WantedEmails, ids: Sequence[int], why: str, ref
     number = 0
     with transaction.atomic(durable=True):
         locked = list(Email.objects.filter(pk__in=ids).order_by("pk").select_for_update().values_list("pk", flat=True))
-        # Another statement, which sees what others did until the rows were locked, such as to leave one unsent.
+        # A further statement sees what other transactions did until the rows were locked, such as leaving one unsent.
         for email_id in _like(wanted).filter(pk__in=locked).order_by("pk").values_list("pk", flat=True):
             try:
                 resolving.resolve(email_id, Act.RESEND, actor.name, why, wakes=False)

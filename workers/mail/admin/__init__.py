@@ -1,4 +1,4 @@
-"""The admin pages of e-mails, and of what they have in common. They show: pages, commands and the API act."""
+"""The admin pages of e-mails, and of what they have in common. They only show: pages, commands and the API act."""
 
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,11 @@ SHOWN = 100  # characters of a text in a list
 if TYPE_CHECKING:
     ResolutionTabularInline = admin.TabularInline[Resolution, Email]
 else:
-    ResolutionTabularInline = admin.TabularInline  # takes no parameter when it runs
+    ResolutionTabularInline = admin.TabularInline  # takes no type parameter at run time
 
 
 class IndexedPaginator(ShortPaginator):
-    """Counts by indexes: where PostgreSQL believes that many match, it would read the table until it has found them."""
+    """Counts by indexes: if PostgreSQL expects many matches, it would read the table until it has found them."""
 
     @cached_property
     def count(self) -> int:
@@ -36,7 +36,7 @@ class IndexedPaginator(ShortPaginator):
 
 
 class KindFilter(admin.SimpleListFilter):
-    """The kinds that apps have registered: to ask which ones there are in the table would read all of it."""
+    """The kinds that apps have registered: asking which ones are in the table would read all of it."""
 
     title = parameter_name = "kind"
 
@@ -93,7 +93,7 @@ class EmailAdmin(ReadOnlyAdmin[Email]):
     )
     paginator = IndexedPaginator
     list_filter = ("state", KindFilter)
-    search_fields = ("key",)  # for the search box to be there: get_search_results says what is searched
+    search_fields = ("key",)  # shows the search box; get_search_results says what is searched
     search_help_text = "how the address begins, the key, or the Message-ID"
     inlines = (ResolutionInline,)
     ordering = ("-pk",)
@@ -145,7 +145,7 @@ class SuppressionAdmin(ReadOnlyAdmin[Suppression]):
 
     @admin.display(description="address")
     def shown(self, entry: Suppression) -> str:
-        """Return the address, or its hash where it was forgotten."""
+        """Return the address, or its hash if it was forgotten."""
         return entry.address or entry.address_hash
 
 
@@ -159,7 +159,7 @@ class RelayHoldAdmin(ReadOnlyAdmin[RelayHold]):
 
 @admin.register(MailAct)
 class MailActAdmin(ReadOnlyAdmin[MailAct]):
-    """Who paused, resumed, suppressed, released and had forgotten what, and why; the newest first."""
+    """Who paused, resumed, suppressed, released or forgot what, and why; the newest first."""
 
     list_display = ("acted_at", "what", "about", "who", "why")
     list_filter = ("what",)

@@ -1,10 +1,10 @@
-"""A delivery report is believed, or not, and has its effect.
+"""Decides whether a delivery report is believed, and applies it.
 
-Anybody can send a report, so one is believed only if it names an e-mail of ours: by its Message-ID, whose random part
-was told to nobody but the mail servers on the way and the recipient; by the name that a provider gave it, likewise; or
-by an address that only we can make (`renderings`). The recipient, who may forge a report about an e-mail to them, can
-do so by refusing it as well. If the report names an address, it must be the e-mail's own: else it is about somebody to
-whom the recipient forwards, and says nothing of the address that we write to.
+Anyone can send a report, so it is believed only if it names an e-mail of ours: by its Message-ID, whose random part
+only the mail servers on the way and the recipient were told; by the id that a provider gave it, likewise; or by an
+address that only we can make (`renderings`). A recipient may forge a report about an e-mail to them, but refusing the
+e-mail has the same effect. If the report names an address, it must be the e-mail's own: else the report is about an
+address to which the recipient forwards, and says nothing about the address that we write to.
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from weir.workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
-MOST = 10  # e-mails of one name by a provider
-SHORTEST_ID = 20  # characters of a provider's name that counts: shorter ones, such as numbers, can be guessed
-CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
+MOST = 10  # e-mails with one id of a provider
+SHORTEST_ID = 20  # characters of a provider's id that counts: shorter ones, such as numbers, can be guessed
+CLOCK_ERROR = timedelta(minutes=5)  # how much the clocks of the database and of a mail server may differ, at most
 
 
 class TooSoon(Exception):
@@ -42,13 +42,13 @@ class Handled:
 
 
 def handle(report: BounceReport) -> Handled:
-    """Check a report and give it its effect, in one transaction.
+    """Check a report and apply it, in one transaction.
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
-    `signals.email_bounced` hear of it; and an address that does not exist is suppressed, if the report is about it. So
-    is that of a recipient who complains. All other reports are only told. One that comes again, also at once, changes
-    nothing, nor does one that shows by its time that it is about what was sent before an operator had the e-mail sent
-    again.
+    `signals.email_bounced` are called; and an address that does not exist is suppressed, if the report is about it. So
+    is the address of a recipient who complains. All other reports are only described in the result. A report that comes
+    again, even at the same time, changes nothing. Nor does a report whose time shows that it is about what was sent
+    before an operator resent the e-mail.
 
     Raises what a receiver raises, and then changes nothing; and TooSoon while the e-mail's mailer, or its relay, may
     yet say that it was accepted: a server that is near may be faster with its report, and a mailer may have died.
@@ -97,12 +97,12 @@ def _named_by(report: BounceReport) -> list[Email]:
 
 
 def _is_to(email: Email, report: BounceReport) -> bool:
-    """Tell whether the report can be about the e-mail's recipient: it names the address, or none."""
+    """Return whether the report can be about the e-mail's recipient: it names the address, or none."""
     return not report.addresses or bool(report.addresses & spellings(email.recipient))
 
 
 def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
-    """Tell whether the server had the e-mail before an operator had it sent again: the Message-ID is the same."""
+    """Return whether the server had the e-mail before an operator resent it: the Message-ID is the same."""
     if report.arrived_by is None:
         return False
     again = Resolution.objects.filter(email=email, act__in=[Act.RESEND, Act.CORRECT]).order_by("pk").last()
@@ -110,7 +110,7 @@ def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
 
 
 def _bounce(email: Email, report: BounceReport) -> None:
-    """Note that the e-mail came back. Raises resolving.CannotBeResolved, and what a receiver raises."""
+    """Record that the e-mail came back. Raises resolving.CannotBeResolved, and what a receiver raises."""
     why = _reason(report, email)
     with transaction.atomic():
         email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
@@ -120,18 +120,18 @@ def _bounce(email: Email, report: BounceReport) -> None:
 
 
 def _names_a_dead_recipient(report: BounceReport) -> bool:
-    """Tell whether the report names the recipient, and not one to whom it was sent on, and says that it is dead."""
+    """Return whether the report says that the recipient, not an address to which it forwards, is dead."""
     is_named = report.addresses and not report.is_forwarded
     return bool(is_named) and is_of_a_dead_address(report.status, report.diagnostic, is_of_content=report.is_of_content)
 
 
 def _suppress(email: Email, why: str) -> None:
-    if email.recipient:  # which goes when its owner is forgotten
+    if email.recipient:  # empty when its owner was forgotten
         suppression.suppress(email.recipient, why)
 
 
 def _reason(report: BounceReport, email: Email) -> str:
-    """Return status and diagnostic, without the address: what is written down is kept for longer than addresses."""
+    """Return status and diagnostic, without the address: reasons are kept for longer than addresses."""
     status = "" if report.diagnostic.startswith(report.status) else report.status
     said = " ".join(filter(None, (status, report.diagnostic))) or "The report gives no reason."
     for address in (email.recipient, *report.addresses):

@@ -1,7 +1,7 @@
-"""A Maildir from which each e-mail is handled, and marked as seen only then: a kill in between loses none.
+"""A Maildir. Each e-mail is handled, and only then marked as seen: a kill in between loses none.
 
-The format is qmail's (https://cr.yp.to/proto/maildir.html): what came lies in `new`, and who looks at
-it moves it to `cur`, with its flags behind `:2,`.
+The format is qmail's (https://cr.yp.to/proto/maildir.html): new e-mails lie in `new`, and a reader moves them to `cur`,
+with their flags after `:2,`.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _INFO = ":2,"
 
 
 class NoMaildir(ValueError):
-    """The folder is no Maildir; the message names what is missing."""
+    """The folder is not a Maildir; the message names what is missing."""
 
 
 def unseen(folder: Path) -> Iterator[Path]:
@@ -36,7 +36,7 @@ def read(path: Path, most: int) -> bytes | None:
 
 
 def mark(path: Path, *, for_people: bool) -> None:
-    """Move it to `cur` as seen; `for_people` also flags it. Two readers at once, and a second time, do no harm."""
+    """Move it to `cur` as seen; `for_people` also flags it. Two readers together, and a second call, do no harm."""
     unique, _, flags = path.name.partition(_INFO)
     added = {SEEN, *(FLAGGED if for_people else "")}
     with suppress(FileNotFoundError):

@@ -1,8 +1,8 @@
-"""An e-mail that a stranger wrote, taken apart in a time that grows with its length only, whatever it holds.
+"""Parses an e-mail that a stranger wrote, in a time that grows only with its length, whatever it holds.
 
-Fields are read by Python's parser. Of parameters and of parts it knows no bound: it takes hours for a million
-parameters, and runs out of stack in parts of parts. So these are looked for here: a bounded number of fields and of
-parts, and each byte at most once for each level of parts.
+Python's parser reads the fields. For parameters and parts it has no bound: it takes hours for a million parameters, and
+runs out of stack in parts of parts. So this module looks for those: a bounded number of fields and of parts, and each
+byte at most once for each level of parts.
 """
 
 import binascii
@@ -19,7 +19,7 @@ from itertools import islice
 LOOKED_AT = 1_048_576  # bytes
 _MOST_FIELDS = 1_000  # of a header
 _LONGEST_VALUE = 16_384  # characters of a field
-_DEEPEST = 8  # parts in parts: a report has two levels, and one that was passed on some more
+_DEEPEST = 8  # levels of parts in parts: a report has two, a forwarded one some more
 _MOST_PARTS = 100
 _OLD_COLON = re.compile(r"^([!-9;-~]{1,100})[ \t]{1,10}:", re.MULTILINE)  # `Subject :` (RFC 5322, 4.5)
 _BOUNDARY = re.compile(r';\s{0,100}boundary\s{0,10}=\s{0,10}(?:"([^"]{1,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
@@ -46,7 +46,7 @@ class MimePart:
 
     @property
     def decoded(self) -> bytes:
-        """The content without base64 or quoted-printable; as it is where it cannot be decoded."""
+        """The content without base64 or quoted-printable; unchanged if it cannot be decoded."""
         encoding = self.first("content-transfer-encoding").strip().lower()
         try:
             if encoding == "base64":
@@ -60,11 +60,11 @@ class MimePart:
 
     @property
     def text(self) -> str:
-        """The content as text; whatever its charset, what is looked for is ASCII, or an address in UTF-8."""
+        """The content as text. Its charset does not matter: only ASCII, or an address in UTF-8, is looked for."""
         return as_text(self.decoded)
 
     def parts(self) -> Iterator["MimePart"]:
-        """Yield it, and the parts in it, but not those of an e-mail that it returns: that may be a report itself."""
+        """Yield this part and the parts in it, but not those of a returned e-mail: that may be a report itself."""
         waiting, count = [self], 0
         while waiting and count < _MOST_PARTS:
             part = waiting.pop(0)
@@ -84,14 +84,14 @@ class MimePart:
         pieces = (b"\n" + self.content).split(b"\n--" + boundary, most + 1)[1 : most + 1]
         parts = []
         for piece in pieces:
-            if piece[:2] == b"--":  # the end; what follows is nobody's, and some write further parts all the same
+            if piece[:2] == b"--":  # the end; what follows is in no part, but some write further parts there
                 continue
             parts.append(_read(piece.partition(b"\n")[2], self.depth + 1))
         return parts
 
 
 def read(content: bytes) -> MimePart:
-    """Return an e-mail of which the beginning is looked at. Raises nothing."""
+    """Return a parsed e-mail; only its first LOOKED_AT bytes are read. Raises nothing."""
     content = one_line_end(content[:LOOKED_AT]).removeprefix(BOM_UTF8).lstrip(b"\n")
     if content[:5] == b"From ":  # a line of a mailbox file
         content = content.partition(b"\n")[2]
@@ -107,7 +107,7 @@ def as_text(content: bytes) -> str:
 
 
 def one_line_end(content: bytes) -> bytes:
-    """Return the content with all lines ended by a line feed, as servers on the way may write any end."""
+    """Return the content with all lines ended by a line feed, because servers on the way may write any end."""
     return content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
@@ -121,7 +121,7 @@ def fields_of(text: str) -> tuple[dict[str, list[str]], str]:
 
 
 def _read(content: bytes, depth: int) -> MimePart:
-    """Return a part. A header that is longer than half of what is looked at is none."""
+    """Return a part. Its header ends at the first empty line, or else with the content."""
     end = content.find(b"\n\n") if content[:1] != b"\n" else -1
     if content[:1] == b"\n" or end < 0:
         head, body = (b"", content[1:]) if content[:1] == b"\n" else (content, b"")

@@ -1,4 +1,4 @@
-"""Reports that are no MIME, or not RFC 3464's: what mail servers say in a text."""
+"""Reports that are not MIME, or not as in RFC 3464: what mail servers say in a text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -34,19 +34,19 @@ _LATER = re.compile(replies("4"))
 
 @dataclass(frozen=True, slots=True)
 class PlainReport:
-    """What a text says of one recipient."""
+    """What a text says about one recipient."""
 
     recipient: str
     diagnostic: str
     is_delayed: bool
     is_of_content: bool
-    is_forwarded: bool  # whether it is about one to whom the recipient's mail is sent on
+    is_forwarded: bool  # whether it is about an address to which the recipient's mail is forwarded
 
 
 def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterator[PlainReport]:
-    """Yield what an e-mail from a mail server says of recipients that were not reached.
+    """Yield what an e-mail from a mail server says about recipients that were not reached.
 
-    Either the header X-Failed-Recipients names these, which only mail servers write. Or it says of a recipient that it
+    Either the header X-Failed-Recipients, which only mail servers write, names them. Or the text says that a recipient
     was refused for good.
     """
     failed = names(message.first("x-failed-recipients"))[:_MOST]
@@ -65,14 +65,14 @@ def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterato
 
 
 def _sent_on(lines: Sequence[str]) -> list[str]:
-    """Return whose mail was sent on, as Postfix, sendmail and Exim write it behind the one to whom it was."""
+    """Return the recipients whose mail was forwarded; Postfix, sendmail and Exim name them after the new address."""
     return [found[1] for found in islice(_SENT_ON.finditer("\n".join(lines)), _MOST)]
 
 
 def _is_of_a_server(message: mime.MimePart, lines: Sequence[str]) -> bool:
-    """Tell whether the e-mail comes from a mail server, as far as it says so itself.
+    """Return whether the e-mail comes from a mail server, as far as it says so itself.
 
-    One without a return path may be an automatic answer (RFC 3834, 3.3). It is, if its author names his own address.
+    One with an empty return path may be an automatic answer (RFC 3834, 3.3). It is, if it names its author's address.
     """
     sender, path = message.first("from").lower(), message.first("return-path").lower()
     locals_ = {word.rpartition("@")[0] for word in names(f"{sender} {path}")} | {sender.strip("<> "), path.strip("<> ")}
@@ -82,7 +82,7 @@ def _is_of_a_server(message: mime.MimePart, lines: Sequence[str]) -> bool:
 
 
 def _recipients(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> list[str]:
-    """Return whom the text names: to whom the copy is, or else others than those who got the report."""
+    """Return the addresses that the text names: the copy's recipients, or else those that are not the report's own."""
     named = list(dict.fromkeys(name for line in lines if "@" in line for name in names(line)))[:_MOST]
     spelt = {name: spellings(name) for name in named}
     to = {spelling for name in copy.recipients[:_MOST] for spelling in spellings(name)}
@@ -91,7 +91,7 @@ def _recipients(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> lis
 
 
 def _warns(message: mime.MimePart, lines: Sequence[str]) -> bool:
-    """Tell whether it speaks of an e-mail that is delayed: what it quotes of a refusal does not count."""
+    """Return whether it is about an e-mail that is delayed: a refusal that it quotes does not count."""
     text = "\n".join(
         [message.first("subject")[:_LONGEST_SUBJECT], *(line for line in lines if not _FINAL.search(line))]
     )
@@ -99,7 +99,7 @@ def _warns(message: mime.MimePart, lines: Sequence[str]) -> bool:
 
 
 def _is_final(lines: Sequence[str], diagnostic: str) -> bool:
-    """Tell whether the recipient was refused for good."""
+    """Return whether the recipient was refused for good."""
     if _FINAL.search(diagnostic) or is_of_a_dead_address("", diagnostic):
         return True
     if _LATER.search(diagnostic):

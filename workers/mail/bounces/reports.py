@@ -1,8 +1,8 @@
-"""Delivery reports: what a mail server says later of an e-mail that it, or one before it, accepted (RFC 3464).
+"""Delivery reports: what a mail server says later about an e-mail that it, or one before it, accepted (RFC 3464).
 
-A pure parser. It finds in what order whatever mail servers send: multipart/report, also inside of other parts, texts of
-any form that name a recipient who was refused, and complaints (RFC 5965). What is none of these (an answer, an
-auto-reply, a receipt, spam) gives no report. Whatever an e-mail holds, it is read in a time with a bound.
+A pure parser. It looks, in this order, for what mail servers send: multipart/report, even inside other parts; texts of
+any form that name a recipient who was refused; and complaints (RFC 5965). An e-mail that is none of these (an answer,
+an auto-reply, a receipt, spam) gives no report. Whatever an e-mail holds, it is read in bounded time.
 """
 
 import re
@@ -21,11 +21,12 @@ from weir.workers.mail.bounces.texts import Copy
 
 _REPLY = re.compile(r"(?<![\w.\[:-])([45])\d\d[ -]")
 _WORD = re.compile(r"\s*(\w+)")
-# Not `not-spam`, nor what says something else of the e-mail: `auth-failure` (RFC 6591), `dmarc`, `virus`, `other`.
+# Not `not-spam`, nor types that say something else about the e-mail: `auth-failure` (RFC 6591), `dmarc`, `virus`,
+# `other`.
 _COMPLAINTS = frozenset({"abuse", "fraud", "opt-out", "opt-out-list"})
 _END_OF_THREAD = 2_000  # characters
-_BEGINNING = 10_000  # characters of what is said to programs: it names the e-mail before the recipients
-_OF_ANOTHER = frozenset({"message-id", "from", "in-reply-to", "references"})  # read by themselves, or its own
+_BEGINNING = 10_000  # characters of a part for programs, which names the e-mail before the recipients
+_OF_ANOTHER = frozenset({"message-id", "from", "in-reply-to", "references"})  # read elsewhere, or the report's own
 
 
 class ReportAction(StrEnum):
@@ -44,20 +45,20 @@ _BY_CLASS = {"5": ReportAction.FAILED, "4": ReportAction.DELAYED, "2": ReportAct
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BounceReport:
-    """What is reported of one recipient."""
+    """What is reported about one recipient."""
 
     message_id: str  # of the e-mail that it is about, with < and >; empty if the report does not have it
     recipient: str  # the address that it was sent to, or else the last one that it was forwarded to; empty if not said
-    addresses: frozenset[str]  # in small letters: all that the recipient may have been called
+    addresses: frozenset[str]  # in small letters: all addresses that may mean the recipient
     action: ReportAction
-    status: str  # as 5.1.1 (RFC 3463); empty if not said
+    status: str  # such as 5.1.1 (RFC 3463); empty if not said
     diagnostic: str
     reporting_mta: str
     # When the e-mail had come to that server, or else when the report was written; None if it says neither.
     arrived_by: datetime | None = None
-    is_of_content: bool = False  # whether what was refused is the content, after the recipient was taken
-    is_forwarded: bool = False  # whether it is about an address to which the recipient's mail is sent on
-    # What may name the e-mail, as x@y: Message-IDs, what the report was sent to. The best first.
+    is_of_content: bool = False  # whether the content was refused, after the recipient was accepted
+    is_forwarded: bool = False  # whether it is about an address to which the recipient's mail is forwarded
+    # What may name the e-mail, such as x@y: Message-IDs, the address that the report was sent to. The best first.
     names: tuple[str, ...] = ()
 
 
@@ -69,7 +70,7 @@ class _Mail:
     parts: Sequence[mime.MimePart]
     lines: Sequence[str]  # what it says to people
     copies: Sequence[Copy]
-    names: Sequence[str]  # the Message-IDs by which it says what it is about
+    names: Sequence[str]  # the Message-IDs by which it names its e-mail
     other_names: Sequence[str]  # what else may name the e-mail
 
     @property
@@ -79,7 +80,7 @@ class _Mail:
 
 
 def parse(content: bytes) -> list[BounceReport]:
-    """Return the reports in an e-mail, one for each recipient; an empty list if it is no delivery report."""
+    """Return the reports in an e-mail, one for each recipient; an empty list if it is not a delivery report."""
     message = mime.read(content)
     parts = list(message.parts())
     text = next((part.text for part in parts if part.kind == "text/plain" and part.content.strip()), "")
@@ -94,7 +95,7 @@ def _of_fields(mail: _Mail) -> Iterator[BounceReport]:
     reporting_mta = next((after_type(group["reporting-mta"]) for group in groups if "reporting-mta" in group), "")
     arrived_by = next(filter(None, (moment(group.get("arrival-date", "")) for group in groups)), None)
     of_whom = [_named(group) for group in groups]
-    # Exim says to people only why it gave up by itself, and nobody says to programs what was refused.
+    # Exim says why it gave up by itself only to people, and no server says to programs what was refused.
     to_people = texts.diagnostics(mail.lines, [address for named in of_whom for address in named]) if groups else {}
     for group, named in zip(groups, of_whom, strict=True):
         diagnostic = texts.kept(_diagnostic(group))
@@ -112,14 +113,14 @@ def _of_fields(mail: _Mail) -> Iterator[BounceReport]:
 
 
 def _named(group: Group) -> list[str]:
-    """Return the recipient in a group of fields, as it was asked for and as it became."""
+    """Return the recipient in a group of fields: the original one and the final one."""
     return [
         *filter(None, (after_type(group.get(f"{which}-recipient", ""))[:LONGEST] for which in ("original", "final")))
     ]
 
 
 def _diagnostic(group: Group) -> str:
-    """Return what the refusing server said: some tell it in a field of their own, as `<mx #5.0.0 smtp; 550 no>`."""
+    """Return what the refusing server said; some have a field of their own for it: `<mx #5.0.0 smtp; 550 no>`."""
     own = (after_type(value) for name, value in group.items() if name.startswith("x-"))
     return after_type(group.get("diagnostic-code", "")) or next(filter(_REPLY.match, own), "")
 
@@ -170,7 +171,7 @@ def _report(
 
 
 def _names(message: mime.MimePart, copies: Sequence[Copy]) -> list[str]:
-    """Return the Message-IDs by which a report says what it is about."""
+    """Return the Message-IDs by which a report names its e-mail."""
     returned = names(" ".join(copy.message_id for copy in copies))
     answered = names(message.first("in-reply-to"))
     thread = names(message.first("references")[-_END_OF_THREAD:])[-1:]  # the last one (RFC 5322, 3.6.4)
@@ -178,7 +179,7 @@ def _names(message: mime.MimePart, copies: Sequence[Copy]) -> list[str]:
 
 
 def _other_names(message: mime.MimePart, parts: Sequence[mime.MimePart], copies: Sequence[Copy]) -> list[str]:
-    """Return what else may name the e-mail: to whom the report was sent, and from whom the e-mail came."""
+    """Return what else may name the e-mail, such as the report's recipient and the e-mail's sender."""
     of_header = (value for name, values in message.fields.items() if name not in _OF_ANOTHER for value in values)
     of_status = (part.text[:_BEGINNING] for part in parts if part.kind in fields.STATUSES | fields.COMPLAINTS)
     found: dict[str, None] = {}
@@ -190,7 +191,7 @@ def _other_names(message: mime.MimePart, parts: Sequence[mime.MimePart], copies:
 
 
 def _action(text: str, status: str) -> ReportAction | None:
-    """Return what a group of fields says that happened. A failure with a status of success is no failure."""
+    """Return what a group of fields says that happened. A failure with a status of success is not a failure."""
     word = _WORD.match(text)
     by_status = _BY_CLASS.get(status[:1])
     try:

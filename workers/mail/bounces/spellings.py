@@ -13,7 +13,7 @@ MOST_NAMES = 200
 
 
 def plain(text: str) -> str:
-    """Return the address of an address field, in which `+2B` (RFC 3461, 4) and the like of RFC 6533 (3) are letters."""
+    """Return the address of an address field; `+2B` (RFC 3461, 4) and the like in RFC 6533 (3) stand for letters."""
     text = _UTF8_ADDRESS.sub(_letter, text.strip("<> "))
     return _XTEXT.sub(_letter, text)
 
@@ -36,11 +36,11 @@ def spellings(address: str) -> frozenset[str]:
 
 
 def names(text: str) -> list[str]:
-    """Return all in a text that has the form of an address or of a Message-ID, in their order, each once."""
+    """Return all words of a text that have the form of an address or of a Message-ID, in their order, each once."""
     words = dict.fromkeys(word.strip(_AROUND) for word in _BETWEEN.split(text) if "@" in word)
     return [word for word in words if 3 <= len(word) <= LONGEST and word.isprintable()][:MOST_NAMES]  # noqa: PLR2004  a@b
 
 
 def _letter(found: re.Match[str]) -> str:
     number = int(found[1], 16)
-    return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004  the last one that there is
+    return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004  the last code point

@@ -1,9 +1,9 @@
 """Whether a report says that an address does not exist (RFC 3463, 3; the IANA's registry of enhanced status codes).
 
-Who is taken for dead gets nothing more, in silence. So only what is certain counts: each status in the report must say
-it, or say nothing, and no word may speak of another reason. The status of the server that reports is often its own
-digest: Exim writes 5.0.0 for all, sendmail 5.1.1 for each bare `550`. What the server said that refused the e-mail
-(Diagnostic-Code) is nearer to the cause, its own status nearest.
+An address that is taken for dead silently gets no more e-mails. So only what is certain counts: each status in the
+report must say that it is dead, or say nothing, and no word may give another reason. The status of the reporting server
+is often its own summary: Exim writes 5.0.0 for all, sendmail 5.1.1 for each bare `550`. What the refusing server said
+(Diagnostic-Code) is nearer to the cause, and the status in that is nearest.
 """
 
 import re
@@ -11,12 +11,12 @@ import re
 # The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor any 5.2.x, by which a server says
 # that the mailbox exists (RFC 3463, 3.3), whatever its words are.
 _DEAD = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
-# These say nothing of the reason, or are in use for this one, too: the words decide.
+# These say nothing about the reason, or are used for this one, too: the words decide.
 _VAGUE = frozenset({"5.1.0", "5.1.351", "5.3.0", "5.4.0", "5.4.4", "5.4.310", "5.5.0", "5.7.1"})
 
 
 def replies(classes: str) -> str:
-    """Return a pattern of replies and statuses of these classes, as `550 no` and `5.1.1`; not of hosts and dates."""
+    """Return a pattern of replies and statuses of these classes, such as `550 no`, `5.1.1`; not of hosts and dates."""
     code = rf"(?<![\w.\[-])[{classes}]\d\d(?:[ -]|: )(?!\d\d? [A-Z])"
     return rf"{code}|(?<![\d.])[{classes}]\.\d{{1,3}}\.\d{{1,3}}(?!\.?\d)"
 
@@ -24,8 +24,8 @@ def replies(classes: str) -> str:
 _PASSING = re.compile(rf"{replies('4')}|\btry(?:ing)? again$|, try again\b")
 _STATUS = re.compile(r"(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)")
 _REPLY = re.compile(r"(?<![\w.\[-])5\d\d(?=[ :,-])")
-# "550 : User unknown" where others have "550 <kim@example.com>: User unknown": in reply to the content, as servers of
-# au write it, there is no recipient to name.
+# "550 : User unknown" instead of "550 <kim@example.com>: User unknown": in reply to the content, as servers of au write
+# it, there is no recipient to name.
 _NAMES_NOBODY = re.compile(r"(?<![\w.\[-])5\d\d(?:[ -]|: ?): ")
 # A word that is an address, a host or a URL, which may have any other word in it.
 _NAME = re.compile(r"@|\w\.[a-z]|://", re.IGNORECASE)
@@ -67,7 +67,7 @@ _DEAD_WORDS = re.compile(
     ),
     re.IGNORECASE,
 )
-# These speak of another reason, whatever the status is: of the sender, of lists and policies, of what may pass.
+# These give another reason, whatever the status is: the sender, lists and policies, or something that may pass.
 _OTHER_WORDS = re.compile(
     r"\bsender|\bfrom address|\bmail from\b|\bspf\b|\bdkim\b|\bdmarc\b|\bptr\b|\breverse\b|\b(?:helo|ehlo)\b"
     r"|\bip address|\byour ip\b|\bclient host|\bauthenti|\bauthori[sz]"
@@ -78,21 +78,21 @@ _OTHER_WORDS = re.compile(
     r"|\bpreference|\brefused due|\bstorage\b|\btemporar|\blater\b|\btime[ -]?out|\bloop\b|\bcouldn't create\b",
     re.IGNORECASE,
 )
-# A mailbox of which this is said exists, or may: words that say both are not certain.
+# A mailbox that is described by these exists, or may exist: a text that has both kinds of words is not certain.
 _UNSURE_WORDS = re.compile(
     r"\bdisabled\b|\binactiv|\bsuspen|\bexpired?\b|\bverif|\b(?:may|might) (?:not|be|have)\b|\bor (?:mailbox|access)",
     re.IGNORECASE,
 )
-# In the names of hosts and in URLs, too: who refuses for what a list says names the list.
+# Looked for in host names and URLs, too: a server that refuses because of a list names the list.
 _LISTS = re.compile(r"spamhaus|spamcop|dnsbl|\brbl\b|black-?list|block-?list|barracudacentral|sorbs", re.IGNORECASE)
 
 
 def is_of_a_dead_address(status: str, diagnostic: str, *, is_of_content: bool = False) -> bool:
-    """Tell whether it is of no use to write to the address again.
+    """Return whether it is useless to write to the address again.
 
-    `status` is the report's own, `diagnostic` what the server said that refused the e-mail, or else what the one that
-    reports says of the reason. A server that has refused the content (`is_of_content`) had taken the recipient: some
-    say "unknown user" then of one who wants no such e-mails.
+    `status` is the report's own; `diagnostic` is what the refusing server said, or else what the reporting server says
+    about the reason. A server that has refused the content (`is_of_content`) had accepted the recipient: some then say
+    "unknown user" about a recipient who wants no such e-mails.
     """
     said = _STATUS.findall(diagnostic)
     if _PASSING.search(f"{status} {diagnostic}") or not all(_may_be_dead(each) for each in (status, *said) if each):
@@ -103,10 +103,10 @@ def is_of_a_dead_address(status: str, diagnostic: str, *, is_of_content: bool = 
         return True
     reply = _REPLY.search(diagnostic)
     if not said and not reply and status in _DEAD:
-        return True  # the server that reports has found it out by itself
+        return True  # the reporting server has found that out by itself
     if is_of_content or _NAMES_NOBODY.search(diagnostic):
         return False
-    words = _words(diagnostic[reply.start() :] if reply else diagnostic)  # before it stands another server's digest
+    words = _words(diagnostic[reply.start() :] if reply else diagnostic)  # another server's summary stands before it
     return bool(_DEAD_WORDS.search(words)) and not _UNSURE_WORDS.search(words)
 
 
@@ -121,7 +121,7 @@ def first_status(text: str) -> str:
 
 
 def exact_status(status: str, diagnostic: str) -> str:
-    """Return the report's status, or the one that the refusing server said, where the report's has no detail."""
+    """Return the report's status, or the one that the refusing server said if the report's has no detail."""
     if status and not status.endswith(".0.0"):
         return status
     return next((each for each in _STATUS.findall(diagnostic) if each[0] == (status or each)[0]), status)

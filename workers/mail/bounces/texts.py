@@ -1,7 +1,7 @@
-"""What mail servers write to people: what a text says of recipients, and the copy of the e-mail below it.
+"""What mail servers write to people: what a text says about recipients, and the copy of the e-mail below it.
 
-There is a form for each server, and nobody knows all. What they have in common: they name the recipient, and
-they quote what the refusing server said, and at least the header of what they return.
+Each server has its own form, and no list of them is complete. What they have in common: they name the recipient, and
+they quote what the refusing server said, and at least the header of the e-mail that they return.
 """
 
 import re
@@ -21,7 +21,7 @@ _AROUND = " \t<>:\"'.;,()"  # what stands around an address
 _SEPARATOR = "--"  # before a copy, or another part of the text
 LONGEST_DIAGNOSTIC = 1_000  # characters that are kept
 _FIELD = re.compile(r"[> ]{0,4}([A-Za-z][A-Za-z0-9-]{1,60}):")
-# What begins a header, and nothing else that a server says.
+# Fields that begin a header, and nothing else that a server says.
 _OF_A_HEADER = frozenset(
     {"received", "message-id", "return-path", "mime-version", "dkim-signature", "date", "from", "to"}
 )
@@ -29,7 +29,7 @@ _WANTED = ("message-id", "to", "return-path", "x-hmxmroriginalrecipient")
 _OF_CONTENT = re.compile(
     r"\bend of data\b|\breply to data\b|\bfinal data\b|\bafter i sent the message\b", re.IGNORECASE
 )
-# The reply to DATA where no recipient was taken (RFC 5321, 3.3).
+# The reply to DATA if no recipient was accepted (RFC 5321, 3.3).
 _NO_RECIPIENT = re.compile(r"503\b|554\b.*\bno valid recipients\b", re.IGNORECASE)
 _REPLY = re.compile(replies("45"))
 
@@ -55,7 +55,7 @@ def parted(text: str) -> tuple[list[str], Copy]:
 
 
 def copy_of(lines: Sequence[str]) -> Copy:
-    """Return what a returned header says, also one that was folded anew, or quoted, or whose parts are mixed up."""
+    """Return what a returned header says, even if it was folded anew, or quoted, or its parts are mixed up."""
     found: dict[str, str] = {}
     for at, line in enumerate(lines[:_MOST_LINES]):
         field = _FIELD.match(line)
@@ -70,20 +70,20 @@ def copy_of(lines: Sequence[str]) -> Copy:
 
 
 def copy_in(part: mime.MimePart) -> Copy:
-    """Return what is known of the e-mail that a part returns, if it does."""
+    """Return what is known of the e-mail that a part returns, if it returns one."""
     if part.kind not in {"message/rfc822", "message/global", "text/rfc822-headers", "message/global-headers"}:
         return Copy()
     return copy_of([line[:_LONGEST_LINE] for line in part.text.lstrip().split("\n", _MOST_LINES)[:_MOST_LINES]])
 
 
 def diagnostics(lines: Sequence[str], recipients: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """Return, for each of the recipients that the lines name, what they say of it, and whether its content was refused.
+    """Return, for each recipient that the lines name, what they say about it, and whether the content was refused.
 
-    That stands where the recipient is named, up to the next one: what a server has replied, or else a paragraph.
+    That stands between the recipient's name and the next one: what a server has replied, or else a paragraph.
     """
     known = {spelling: recipient for recipient in recipients for spelling in spellings(recipient)}
     places: list[tuple[int, str]] = []
-    others: set[int] = set()  # where somebody else is spoken of
+    others: set[int] = set()  # lines that are about another address
     for at, line in enumerate(lines):
         for name in names(line) if "@" in line else []:
             recipient = next((known[each] for each in spellings(name) if each in known), None)
@@ -95,7 +95,7 @@ def diagnostics(lines: Sequence[str], recipients: Sequence[str]) -> dict[str, tu
     found: dict[str, tuple[str, bool]] = {}
     for at, recipient in places[:_MOST_PLACES]:
         end = begins[bisect_right(begins, at)]
-        if recipient not in found or not _REPLY.search(found[recipient][0]):  # where it is named without a reason
+        if recipient not in found or not _REPLY.search(found[recipient][0]):  # named before without a reason
             found[recipient] = _said_of(recipient, lines[at : min(end, at + _MOST_OF_ONE)], lines)
     return found
 
@@ -112,13 +112,13 @@ def _reply_in(lines: Sequence[str]) -> str:
 
 
 def _first_words(lines: Sequence[str], recipient: str) -> str:
-    """Return the paragraph that names the recipient, and the next one; without the name where that stands first."""
+    """Return the paragraph that names the recipient, and the next one; without the name if that stands first."""
     before, _, after = lines[0].partition(recipient)
     return _paragraphs([lines[0] if before.strip(_AROUND) else after.strip(_AROUND), *lines[1:]], 2)
 
 
 def _is_of_content(said: Sequence[str], lines: Sequence[str]) -> bool:
-    """Tell whether what was refused is the content, after the recipient was taken, as servers write it to people."""
+    """Return whether the content was refused, after the recipient was accepted, as servers write it to people."""
     if _OF_CONTENT.search(" ".join(" ".join(said).split())) or "DATA" in map(str.strip, said):
         return True
     commands = [line for line in lines if line.startswith((">>> ", "<<< "))]  # sendmail's
@@ -145,7 +145,7 @@ def kept(text: str) -> str:
 
 
 def _begins_a_header(lines: Sequence[str], at: int) -> bool:
-    """Tell whether a Message-ID begins here, or three fields, two of which only a header has."""
+    """Return whether a Message-ID begins here, or three fields, two of which only a header has."""
     known, count = 0, 0
     first = _FIELD.match(lines[at])
     if first is None or lines[at][:1] in {" ", "\t"}:
@@ -166,7 +166,7 @@ def _begins_a_header(lines: Sequence[str], at: int) -> bool:
 
 
 def _folded(lines: Sequence[str], at: int) -> list[str]:
-    """Return the lines that go on with a field."""
+    """Return the lines that continue a field."""
     folded = []
     for line in lines[at + 1 : at + 20]:
         if line[:1] not in {" ", "\t"}:

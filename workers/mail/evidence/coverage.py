@@ -1,4 +1,4 @@
-"""What a host's log covers: from when to when, and where lines may be missing that nobody can see."""
+"""What a host's log covers: from when to when, and where lines may be missing without a trace."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -24,8 +24,8 @@ class LogGap:
     since: datetime
     until: datetime
     why: str
-    crash: bool = False  # whoever kept the log may have kept it all the same
-    strange: bool = False  # whoever asks may know that what is not understood there is of no mail server
+    crash: bool = False  # the program that keeps the log may have kept it all the same
+    strange: bool = False  # the operator may know that the lines not understood are not a mail server's
 
     def touches(self, since: datetime, until: datetime) -> bool:
         return self.since <= until and since <= self.until
@@ -41,7 +41,7 @@ class Minutes:
         self._found.add(_minute(moment))
 
     def has_any(self, since: datetime, until: datetime) -> bool:
-        """Tell whether there is one from one time to another, to the minute."""
+        """Return whether there is one from one time to another, to the minute."""
         first, last = _minute(since), _minute(until)
         if last - first < len(self._found):
             return any(minute in self._found for minute in range(first, last + 1))
@@ -59,7 +59,7 @@ class LoggedSpan:
 
 @dataclass(slots=True)
 class Coverage:
-    """Of one host. Fill it with `note`, in any order of files."""
+    """What the log of one host covers. Fill it with `note`, in any order of files."""
 
     first: datetime
     last: datetime
@@ -72,11 +72,11 @@ class Coverage:
     _silence: timedelta = timedelta(0)  # the longest between two lines of a file
     _previous: datetime | None = None  # the line before, in the order of reading
     _down: str = ""  # what was down between the line before and the next one
-    # By instance, time and process id, as a line may be in two files: whether it started, and the line before.
+    # By instance, time, start or stop, and process id, because a line may be in two files: the time of the line before.
     _runs: dict[tuple[str, datetime, bool, str], datetime | None] = field(default_factory=dict)
 
     def note(self, line: LogLine, said: LoggedSign, file: str) -> None:
-        """Take in that the host's log has this line, and what it says."""
+        """Record that the host's log has this line, and what it says."""
         sign = said.sign
         self.lines += 1
         self._stretch(line.moment, file)
@@ -101,12 +101,12 @@ class Coverage:
         self._previous = line.moment
 
     def note_cut(self, line: LogLine, *, strange: bool) -> None:
-        """Take in that the end of this line is missing, or seems to be, which may have been the name of an e-mail."""
+        """Record that the end of this line, which may have named an e-mail, is missing, or seems to be."""
         why = f"a line of it is not complete ({line.program}: {line.text[:LONGEST_QUOTED]})"
         add(self.gaps, LogGap(min(self._previous or line.moment, line.moment), line.moment, why, strange=strange))
 
     def note_boot(self) -> None:
-        """Take in that the machine was started between the line before and the next one."""
+        """Record that the machine was started between the line before and the next one."""
         self._down = "the machine was started then"
 
     @property
@@ -115,7 +115,7 @@ class Coverage:
         return self._previous
 
     def close(self) -> None:
-        """Take in that all is read: what lies between files, and before a start that followed no stop, is a gap."""
+        """Record that all is read: add the gaps between files, and before starts that followed no stop."""
         self.gaps += [*self._between_files(), *self._before_starts()]
 
     def _before_starts(self) -> Iterator[LogGap]:
@@ -128,7 +128,7 @@ class Coverage:
                 yield LogGap(min(before, moment), moment, why, crash=True)
 
     def _between_files(self) -> Iterator[LogGap]:
-        """Yield silences between two files that are longer than any within a file: one may be missing there."""
+        """Yield silences between two files that are longer than any within a file: a file may be missing there."""
         spans = sorted(self.spans, key=lambda span: span.first)
         for last, span in zip(accumulate(spans, _later), spans[1:], strict=False):
             if span.first - last.last > self._silence:
@@ -161,7 +161,7 @@ class Coverage:
 
 
 def add(gaps: list[LogGap], gap: LogGap) -> None:
-    """Add a gap, to one of the last if that is of its kind and close: as many as minutes are kept, not as lines."""
+    """Add a gap, to one of the last if that is of its kind and close: there are as many as minutes, not as lines."""
     for at in range(max(len(gaps) - KINDS, 0), len(gaps)):
         last = gaps[at]
         if (last.crash, last.strange) != (gap.crash, gap.strange):
@@ -173,7 +173,10 @@ def add(gaps: list[LogGap], gap: LogGap) -> None:
 
 
 def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> LogGap:
-    """Return the time in which lines were lost, as another program says at a moment; `before` is the line before."""
+    """Return the time in which lines were lost, as another program says at `moment`.
+
+    `before` is the time of the line before, of the host or of the file.
+    """
     said = text[:LONGEST_QUOTED]
     if reach is Reach.DOWN:
         return LogGap(min(before, moment), moment, f"who keeps the log was started then ({said})")
@@ -193,10 +196,10 @@ def _minute(moment: datetime) -> int:
 
 @dataclass(slots=True)
 class Place:
-    """Where the reading of a file stands: between which times a line lies that has none."""
+    """Where the reading of a file stands: between which times a line without a time lies."""
 
     gaps: list[LogGap] = field(default_factory=list)
-    moment: datetime = EVER  # of the last line that has one, or of the end of the file before
+    moment: datetime = EVER  # of the last line that has a time, or of the end of the file before
     before: datetime = EVER  # of the one before that
     first: datetime | None = None
     _why: str = ""
@@ -210,11 +213,11 @@ class Place:
         self.before, self.moment = self.moment, moment
 
     def stop_at(self, why: str) -> None:
-        """Take in that a line is here that may be a mail server's, and is not understood."""
+        """Record that a line is here that may be a mail server's, and is not understood."""
         self._why = self._why or why
 
     def end(self, changed: datetime, damage: str = "") -> None:
-        """Take in that the file ends here, or cannot be read from here on."""
+        """Record that the file ends here, or cannot be read from here on."""
         if self._why:
             self._add(changed, self._why, strange=True)
         if damage:

@@ -1,4 +1,4 @@
-"""What the log says of a queue id, cut into lives: each is of one e-mail, until the id is given to another one."""
+"""What the log says about a queue id, cut into lives: each is of one e-mail, until the id is given to another one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from weir.workers.mail.evidence.signs import LoggedSign, Sign
 
-# By so much one logger may give an earlier time than another, of what was done later.
+# How much earlier the time of one logger may be than that of another, for something that was done later.
 LATEST = timedelta(minutes=1)
 _EVER = datetime.min.replace(tzinfo=UTC)
 _ACCEPTED = frozenset({Sign.RECEIVED, Sign.ACCEPTED, Sign.DISCARDED})
@@ -14,7 +14,7 @@ _ACCEPTED = frozenset({Sign.RECEIVED, Sign.ACCEPTED, Sign.DISCARDED})
 
 @dataclass(slots=True)
 class Life:
-    """What the log says of one queue id, from when it was given until it is given again."""
+    """What the log says about one queue id, from when it was given until it is given again."""
 
     queue_id: str
     since: datetime
@@ -56,11 +56,11 @@ class Event:
 
 
 def lives(queue_id: str, events: Sequence[Event]) -> Iterator[Life]:
-    """Cut what the log says of a queue id into lives, each of one e-mail.
+    """Cut what the log says about a queue id into lives, each of one e-mail.
 
     A life begins with the client's line. Postfix itself sends e-mails, too: these begin with their Message-ID, if the
-    life before has one already. The lines of a life may stand in any order: a program writes when it comes to it. And
-    one logger gives seconds where another gives microseconds.
+    life before has one already. The lines of a life may stand in any order: each program writes in its own time. And
+    some loggers give seconds, others microseconds.
     """
     life: Life | None = None
     for event in sorted(events, key=_in_life):
@@ -81,7 +81,7 @@ def lives(queue_id: str, events: Sequence[Event]) -> Iterator[Life]:
 
 
 def _in_life(event: Event) -> tuple[datetime, bool]:
-    """Sort by whole seconds; the client's line first, as programs' lines may stand in files of their own.
+    """Sort by whole seconds; the client's line first, because programs' lines may stand in files of their own.
 
     No queue id is given twice in a second: it has the microseconds in it.
     """
@@ -89,6 +89,6 @@ def _in_life(event: Event) -> tuple[datetime, bool]:
 
 
 def append(events: list[Event], event: Event) -> None:
-    """Keep the event, but for one that only repeats the last: a deferred e-mail has a line for each attempt."""
+    """Keep the event, unless it only repeats the last one: a deferred e-mail has a line for each attempt."""
     if not (events and events[-1].said == event.said and event.said.sign is Sign.ACCEPTED):
         events.append(event)

@@ -1,4 +1,4 @@
-"""What programs that keep or carry logs say of lines that they have lost, or could not take while they were down.
+"""What programs that keep or carry logs say about lines that they have lost, or could not take while they were down.
 
 From their sources: rsyslog (runtime/ratelimit.c, action.c, stream.c, queue.c, imuxsock, imjournal), systemd
 (journald-server.c, journald-syslog.c, journald-kmsg.c, journal-file.c), syslog-ng (logqueue-fifo.c, afsql, diskq,
@@ -11,8 +11,8 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import NamedTuple
 
-# Lines that were lost lie around the line that says so: it is written when a limit's interval is over, and where a disk
-# is full or a queue goes on being full, it is written at the beginning.
+# Lines that were lost lie around the line that says so: it is written when a limit's interval is over; but if a disk is
+# full, or a queue stays full, it is written at the beginning.
 AROUND = timedelta(hours=1)
 
 
@@ -20,7 +20,7 @@ class Reach(Enum):
     """Whose lines are concerned."""
 
     HOST = auto()  # those of the host whose logger says it
-    ALL = auto()  # those of all hosts, as it may be the one that gathers their lines
+    ALL = auto()  # those of all hosts, because this one may gather their lines
     DOWN = auto()  # those of the host, since its line before: the logger was started
     BOOT = auto()  # those of the host, since its line before: the machine was started
 
@@ -37,7 +37,7 @@ LOSSES = (
     Loss(r"imuxsock.{0,200}lost \d+ messages", Reach.HOST),
     Loss(r"(?:imuxsock|imjournal|imklog).{0,200}(?:messages? lost due to|begins? to drop messages)", Reach.HOST),
     Loss(r"messages? lost due to|begins? to drop messages|lost \d+ messages", Reach.ALL),
-    # What came by TCP in a frame that does not fit: what follows begins at any letter.
+    # A TCP frame that does not fit: what follows begins at any letter.
     Loss(r"larger than (?:max msg size|log_msg_size)|received oversize message|Framing Error in received", Reach.ALL),
     # rsyslog: disks, queues and servers that it forwards to.
     Loss(r"message lost, could not be processed|line lost\b|message is being discarded", Reach.ALL),
@@ -63,16 +63,16 @@ LOSSES = (
     # logrotate, which copies and truncates.
     Loss(r"error (?:copying|truncating|ftruncate|renaming|opening|creating|writing to)\b.{0,200}(?:log|/)", Reach.HOST),
     Loss(r"failed to (?:rename|compress|truncate)\b", Reach.HOST),
-    # The kernel ended who kept the log.
+    # The kernel killed the program that kept the log.
     Loss(r"[Kk]illed process \d+ \((?:r?syslogd|syslog-ng|systemd-journal|postlogd|dockerd|containerd)", Reach.HOST),
-    # What ended: until it was started again, which it may not have said.
+    # A logger ended: lines are lost until it was started again, which it may not have said.
     Loss(r"exiting on signal \d+|syslog-ng shutting down|^syslogd exiting|^Journal stopped", Reach.HOST),
-    # What was down: lines that were written meanwhile went nowhere.
+    # A logger was down: lines that were written meanwhile went nowhere.
     Loss(r"origin software=\"rsyslogd\".{0,200}\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
     Loss(r"^\S* ?[\d.]*: restart\b|syslogd.{0,200}\brestart|kernel boot file is|^Journal started", Reach.DOWN),
     Loss(r"^(?:\[ *\d+\.\d+\] )?Linux version \d", Reach.BOOT),
 )  # fmt: skip
-# One of these is in each of them: to look for one after the other is many times as fast as all that.
+# Each wording has one of these: looking for these, one after the other, is many times as fast as for the wordings.
 _WORDS = (
     *("lost", "loss", "rror", "drop", "discard", "full", "uspend", "ailed", "orrupt", "Suppressed", "issed", "skipped"),
     *("larger than", "oversize", "Framing"),

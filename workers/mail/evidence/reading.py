@@ -1,12 +1,12 @@
-"""Logs are read for what they say about Message-IDs of ours.
+"""Reads logs for what they say about Message-IDs of ours.
 
-1. The years of lines that name none are looked for, as only a file's end tells them.
-2. The next reading looks for the Message-IDs, in each line, whatever it is; notes with which queue ids they came in,
-   what each host's log covers, and where a line was not understood.
-3. The last one, if there are such queue ids, gathers the lines that have them, and cuts them into lives.
+1. The first reading finds the years of lines that name none, because only a file's end tells them.
+2. The second looks for the Message-IDs in each line, whatever it is; it records with which queue ids they came in, what
+   each host's log covers, and where a line was not understood.
+3. The third, if there are such queue ids, gathers the lines that have them, and cuts them into lives.
 
-A queue id's other lines may stand in a file that is read earlier. Of the logs, only what concerns our Message-IDs is
-kept; and one number for each minute in which a Message-ID was logged.
+A queue id's other lines may stand in a file that is read earlier. Only what concerns our Message-IDs is kept of the
+logs; and one number for each minute in which a Message-ID was logged.
 """
 
 from bisect import bisect_left
@@ -30,10 +30,10 @@ from weir.workers.mail.evidence.traces import Traces
 
 SAMPLES = 3  # lines that were not understood are shown
 LONGEST_PROOF = 500  # characters of a line that are kept
-MOST_MENTIONS = 8  # lines that are kept of a Message-ID
+MOST_MENTIONS = 8  # lines that are kept for a Message-ID
 AND_MORE = "... and more lines"
 _BOOTS = ("-- Boot", "-- Reboot")
-# Mail servers whose logs are not read: of a host that has such lines, no log proves anything by silence.
+# Mail servers whose logs are not read: the silence of a log proves nothing about a host that has such lines.
 _NOT_READ = frozenset(
     {"sendmail", "sm-mta", "sm-msp-queue", "smtpd", "opensmtpd", "qmail", "qmail-send"}
     | {"maddy", "stalwart", "haraka", "zmta", "james", "dma", "MSExchangeTransport"}
@@ -52,7 +52,7 @@ class Logs:
     mentions: dict[str, list[str]] = field(
         default_factory=lambda: defaultdict(list)
     )  # by Message-ID: lines not understood
-    not_read: list[str] = field(default_factory=list)  # sentences: what is no log of a mail server that is read
+    not_read: list[str] = field(default_factory=list)  # sentences: what is not a log of a mail server that is read
     lines: int = 0
     of_other_programs: int = 0
     not_understood: int = 0
@@ -61,7 +61,7 @@ class Logs:
 
 @dataclass(slots=True)
 class _Hosts:
-    """Whose lines a file has."""
+    """The hosts whose lines a file has."""
 
     mail: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
@@ -89,7 +89,7 @@ class _Reader:
         self._last_of_family: dict[str, datetime] = {}
         self._losses: dict[str, list[LogGap]] = defaultdict(
             list
-        )  # by host, of which a mail server's line may come later
+        )  # by host; a line of a mail server of that host may come later
         self._lost_for_all: set[str] = set()  # hosts that may gather the logs of others, and have lost some
         self._places: dict[str, Place] = {}  # by file: where its reading began and ended
 
@@ -124,7 +124,7 @@ class _Reader:
             coverage.close()
 
     def gather_lines(self) -> None:
-        """Find the lines of our queue ids, and that of a client that left while its e-mail came in."""
+        """Find the lines of our queue ids, and the line of a client that left while its e-mail came in."""
         events: dict[tuple[str, str], list[Event]] = defaultdict(list)
         receiving: dict[tuple[str, str], str] = {}  # by host and process id
         for text, line, said in self._mail_lines():
@@ -148,7 +148,7 @@ class _Reader:
                     said = _said(record.line) if record.line else None
                     if record.line and said:
                         yield record.text, record.line, said
-            except Damaged:  # as it was noted
+            except Damaged:  # it was recorded before
                 continue
 
     def _note(self, record: LogRecord, file: str, place: Place, hosts: _Hosts) -> None:
@@ -160,7 +160,7 @@ class _Reader:
         if line:
             place.move(line.moment)
             (hosts.mail if said else hosts.others).add(line.host)
-            if record.strange:  # before it or behind it: who knows
+            if record.strange:  # before it or after it: that is not known
                 place.stop_at(record.strange)
         if line and said:
             self._note_mail(line, said, file)
@@ -183,7 +183,7 @@ class _Reader:
             self.queue_ids.add((line.host, said.queue_id))
 
     def _is_beginning_of_ours(self, said: LoggedSign) -> bool:
-        """Tell whether the line may have named an e-mail of ours, had its end not been cut off."""
+        """Return whether the line may have named an e-mail of ours before its end was cut off."""
         if not said.names or said.message_id in self._wanted or (said.sign is Sign.NAMED and said.whole):
             return False
         at = bisect_left(self._sorted, said.message_id)
@@ -228,7 +228,7 @@ class _Reader:
         self._last_of_family[file.host] = max(place.moment, self._last_of_family.get(file.host, EVER))
 
     def _note_what_is_not_read(self, seen: dict[str, _Hosts]) -> None:
-        """Take in which files and hosts have no line of Postfix or Exim."""
+        """Record which files and hosts have no line of Postfix or Exim."""
         known = {host: coverage for host, coverage in self.logs.coverage.items() if coverage.certain}
         self.logs.coverage = known
         families = {file.host for file in self._files if file.host == family(file.name)}
@@ -255,7 +255,7 @@ class _Reader:
                 self.logs.gaps += [replace(gap, why=f"{host} says that {gap.why}") for gap in gaps]
 
     def _note_missing_files(self) -> None:
-        """Take in where a number is missing among those of a rotated log's files: mail.log.2 between 1 and 3."""
+        """Record where a number is missing among those of a rotated log's files: mail.log.2 between 1 and 3."""
         numbers: dict[str, dict[int, str]] = defaultdict(dict)
         for name, place in self._places.items():
             number = rotation(name)

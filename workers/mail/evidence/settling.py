@@ -1,11 +1,11 @@
-"""Unknown e-mails are settled by what logs prove.
+"""Settles unknown e-mails by what logs prove.
 
-Without a word on it, the logs are taken for those of the one relay that the settings name, if it is a mail server: a
-provider with an HTTP API has e-mails of which no mail server's log has a line.
+By default the logs are taken for those of the only relay that the settings name, if it is a mail server: no mail
+server's log has a line about e-mails to a provider with an HTTP API.
 
 Safe beside mailers and operators: an e-mail is resolved only if it is still `unknown` by the attempt that was judged,
-which is looked at again with its row locked. What a late worker reports first counts, and so does
-what an operator says.
+which is looked at again with its row locked. What a late worker reports first counts, and so does what an operator
+says.
 """
 
 from collections import Counter
@@ -27,25 +27,25 @@ from weir.workers.mail.models import Act, Email
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.transports import relays
 
-MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
+MOST = 100_000  # e-mails that are judged in one call, the oldest first: some 50 MB
 LONGEST_WHY = 2_000  # characters that are kept
 Resolve = Callable[[int, Act, str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What whoever asks says of the files."""
+    """What the operator says about the files."""
 
     zone: tzinfo  # of times that name none
-    year: int | None = None  # of the last line of files whose lines name none
+    year: int | None = None  # of the last line of files whose lines name no year
     hosts: Collection[
         tuple[str, str]
-    ] = ()  # names of hosts, each with a pattern of names of files whose lines name none
+    ] = ()  # names of hosts, each with a pattern of names of files whose lines name no host
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedEmail:
-    """An unknown e-mail, and what the logs prove of it."""
+    """An unknown e-mail, and what the logs prove about it."""
 
     id: int
     message_id: str
@@ -60,7 +60,7 @@ class EvidenceReport:
 
     logs: Logs
     judged: list[JudgedEmail] = field(default_factory=list)
-    more: bool = False  # there are more unknown e-mails than are judged at once
+    more: bool = False  # there are more unknown e-mails than are judged in one call
 
     def counts(self) -> Counter[LogOutcome]:
         """Return how many there are of each outcome."""
@@ -68,11 +68,11 @@ class EvidenceReport:
 
 
 def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolve | None = None) -> EvidenceReport:
-    """Judge all unknown e-mails by these log files, and have those resolved of which something is proven.
+    """Judge all unknown e-mails by these log files, and resolve those about which something is proven.
 
     `resolve` is called with the e-mail, the act and the reason: what was accepted becomes `sent`, what was certainly
-    not accepted is sent again, all else stays as it is. It must leave `expires_at` as it is, as no log says that an
-    e-mail may be late. Raises files.CannotBeRead, before anything is resolved.
+    not accepted is sent again, all else stays as it is. It must leave `expires_at` as it is, because no log says that
+    an e-mail may be late. Raises files.CannotBeRead, before anything is resolved.
     """
     unknown = _unknown()
     known = relays.relays()
@@ -96,7 +96,7 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
     others = [relay.name for relay in relays.relays() if relay.name not in vouched.relays]
     for email in unknown:
         noted = email.sending_since
-        if noted is not None:  # as a constraint demands
+        if noted is not None:  # always: a constraint requires it
             since, relay = noted, email.relay
             if email.phase == Phase.FORGOTTEN:  # it may have gone at any time until then, by any relay
                 since, relay = email.created_at, ", ".join(others)
@@ -107,7 +107,7 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
 
 
 def _resolved(judged: JudgedEmail, resolve: Resolve) -> JudgedEmail:
-    """Resolve the e-mail, if something is proven and nobody was faster; say whether it was."""
+    """Resolve the e-mail, if something is proven and it was not resolved meanwhile; say whether it was resolved."""
     if judged.verdict.outcome is LogOutcome.STILL_UNKNOWN:
         return judged
     with transaction.atomic():

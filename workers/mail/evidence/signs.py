@@ -8,8 +8,8 @@ class Sign(Enum):
     """What a line says about the e-mail that has its queue id."""
 
     BEGUN = auto()  # a queue id was given: from here on it means another e-mail than before
-    NAMED = auto()  # the Message-ID was read from the content, the end of which may be missing yet
-    RECEIVED = auto()  # named and accepted at once
+    NAMED = auto()  # the Message-ID was read from the content, whose end may still be missing
+    RECEIVED = auto()  # named and accepted at the same time
     ACCEPTED = auto()  # the queue has it, completely
     DISCARDED = auto()  # the client was told 250, and the e-mail was thrown away
     REFUSED = auto()  # it is not in the queue and never will be

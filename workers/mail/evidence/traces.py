@@ -1,8 +1,8 @@
-"""Where a text has a Message-ID of ours, whatever else it says, and however it is written.
+"""Finds Message-IDs of ours in a text, whatever else it says, and however they are written.
 
-Each Message-ID has twelve random hexadecimal digits. No way to escape a text changes these, so they are what is looked
-for: one look-up for each place in a run of digits, whatever the number of Message-IDs. One that has none, as no
-release makes it, is looked for as a word of which only letters and digits count.
+Each Message-ID has twelve random hexadecimal digits. No way to escape a text changes these, so these are looked for:
+one look-up for each place in a run of digits, whatever the number of Message-IDs. A Message-ID without them, which no
+release makes, is looked for as a word of which only letters and digits count.
 """
 
 import re
@@ -30,7 +30,7 @@ class Traces:
                 self._by_word[_NOT_PLAIN.sub("", lower)].append(message_id)
 
     def find(self, text: str) -> Iterator[str]:
-        """Yield those that a text has, or seems to have."""
+        """Yield the Message-IDs that a text has, or seems to have."""
         for run in _RUNS.findall(text):
             lower = run.lower()
             for at in range(len(lower) - RANDOM + 1):

@@ -1,7 +1,7 @@
-"""What logs prove of one e-mail: a pure function.
+"""What logs prove about one e-mail: a pure function.
 
-A log proves what it has. What it does not have proves something only if the log has everything, which no log can show:
-lines that are missing cannot be seen. So whoever asks must vouch for a time in which the log is complete; what the log
+A log proves what it has. The absence of a line proves something only if the log is complete, which no log can show:
+lines that are missing cannot be seen. So the operator must vouch for a time in which the log is complete; what the log
 itself shows against that (it begins too late, ends too early, says that lines were lost) outweighs the vouching.
 """
 
@@ -14,7 +14,7 @@ from weir.workers.mail.evidence.coverage import EVER, LogGap
 from weir.workers.mail.evidence.lives import Life
 from weir.workers.mail.evidence.reading import Logs
 
-CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
+CLOCK_ERROR = timedelta(minutes=5)  # how much the clocks of the database and of a mail server may differ, at most
 
 
 class LogOutcome(StrEnum):
@@ -27,26 +27,26 @@ class LogOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoggedAttempt:
-    """The attempt to send an e-mail of which the outcome is unknown, by the database's clock."""
+    """An attempt to send an e-mail, whose outcome is unknown. Times are by the database's clock."""
 
     message_id: str  # without < and >
-    relay: str  # to which it went; empty for one of an earlier release
+    relay: str  # the one to which it went; empty for an attempt of an earlier release
     since: datetime
     until: datetime  # when it had ended for certain
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vouched:
-    """What whoever asks knows and the logs cannot show."""
+    """What the operator knows and the logs cannot show."""
 
     complete_from: datetime | None = None  # the logs have every line of every host from here
     complete_until: datetime | None = None  # to here
     clock_error: timedelta = CLOCK_ERROR
     queue_empty: bool = False  # the mail server's queue was seen empty, after the last line
-    strange_harmless: bool = False  # what was not understood was looked at, and is of no e-mail of ours
-    survived_crashes: bool = False  # what keeps the log is no part of the mail server, and did not crash
+    strange_harmless: bool = False  # a person looked at the lines not understood: they are of no e-mail of ours
+    survived_crashes: bool = False  # what keeps the log is not a part of the mail server, and did not crash
     relays: Collection[str] = ()  # the logs are those of these relays
-    hosts: Collection[str] = ()  # as the logs name the mail servers; without any, all that are in them
+    hosts: Collection[str] = ()  # the mail servers by their names in the logs; without any, all that are in them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ class LogVerdict:
 
 
 def judge(attempt: LoggedAttempt, logs: Logs, vouched: Vouched) -> LogVerdict:
-    """Return what the logs prove of this attempt. What was accepted is accepted, whatever else they have or lack."""
+    """Return what the logs prove about this attempt. What was accepted is accepted, whatever else they have or lack."""
     since = attempt.since - vouched.clock_error
     lives = sorted(logs.lives.get(attempt.message_id, ()), key=_named_at)
     now = [life for life in lives if _named_at(life) >= since]

@@ -1,7 +1,7 @@
 """Headers as they are transmitted, folded, with each text exactly as it was given.
 
-A line has 78 characters at most where it can be folded, and 998 at most in any case (RFC 5322, 2.1.1). What is ASCII
-stays as it is, but for a text that somebody could take for encoded words.
+A line has 78 characters at most if it can be folded, and 998 at most in any case (RFC 5322, 2.1.1). ASCII stays as it
+is, except a text that a reader could take for encoded words.
 """
 
 import re
@@ -24,7 +24,7 @@ _LONGEST_SECTION = 50  # characters of a file's name on a line (RFC 2231, 3)
 
 
 class HeaderValue(str):
-    """What stands behind a header's name, to the last byte but the line's end."""
+    """What stands after a header's name, to the last byte before the line's end."""
 
     __slots__ = ()
 
@@ -67,9 +67,9 @@ def parameters(name: str, value: str, given: Sequence[str]) -> HeaderValue:
 
 
 def file_name(called: str) -> list[str]:
-    """Return the parameters that tell the name of a file (RFC 2183, RFC 2231).
+    """Return the parameters that give the name of a file (RFC 2183, RFC 2231).
 
-    Every program reads a name in quotes, where it has nothing that some of them decode in a way of their own.
+    Every program reads a name in quotes, if it has nothing that some programs decode in a way of their own.
     """
     if _is_plain(called) and not set(called) & {'"', "\\", "%"}:
         return [f'filename="{called}"']
@@ -85,7 +85,7 @@ def file_name(called: str) -> list[str]:
 
 
 def mailbox(called: str, address: str) -> str:
-    """Return name and address as one text, for APIs: letters stay what they are."""
+    """Return name and address as one text, for APIs: letters stay as they are."""
     if not called:
         return address
     is_bare = not _SPECIAL.search(called) and words.BEGIN not in called and called == called.strip()
@@ -98,7 +98,7 @@ def quoted(value: str) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Tell whether each reader has this name for what it says, whatever stands before and behind it."""
+    """Return whether every reader takes this name literally, whatever stands before and after it."""
     return _is_ascii(value) and words.BEGIN not in value and "  " not in value
 
 

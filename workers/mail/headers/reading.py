@@ -1,6 +1,6 @@
-"""Headers as a person or an API has them: unfolded and decoded, and checked after that.
+"""Headers as a person or an API reads them: unfolded and decoded, and checked after that.
 
-What was stored by an older version may decode to a line break, which an API might write into a header.
+A header that an older version stored may decode to a line break, which an API might write into a header.
 """
 
 import re
@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from weir.workers.mail.headers import words
 from weir.workers.mail.headers.texts import refuse_controls
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"?'  # also without its end, which nobody looks for again then
+_QUOTED = r'"(?:[^"\\]|\\.)*"?'  # even without its end, which is not looked for again then
 _TOKEN = re.compile(rf'(?P<quoted>{_QUOTED})|<(?P<address>[^<>]*)>|(?P<comma>,)|(?P<word>[^\s,<"]+|.)')
 _PARAMETER = re.compile(rf';\s*(?P<name>[^\s=;"]+)\s*=\s*(?P<value>{_QUOTED}|[^\s;"]*)')
 _SECTION = re.compile(r"filename(?:\*(?P<number>\d{1,4}))?(?P<is_encoded>\*)?", re.IGNORECASE)
@@ -37,7 +37,7 @@ def mailboxes(value: str, where: str) -> list[tuple[str, str]]:
 
 
 def file_name(value: str) -> str:
-    """Return the name that a Content-Disposition tells (RFC 2183, RFC 2231). Raises CannotBeWritten as `text` does."""
+    """Return the name that a Content-Disposition gives (RFC 2183, RFC 2231). Raises CannotBeWritten as `text` does."""
     sections: dict[int, tuple[bool, str]] = {}
     for parameter in _PARAMETER.finditer(_unfolded(value)):
         if section := _SECTION.fullmatch(parameter["name"]):

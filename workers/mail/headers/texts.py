@@ -1,9 +1,9 @@
-"""What must not be in a text that stands in a header, whoever gives it and whatever way it takes."""
+"""What must not be in the text of a header, whoever gives the text and whatever way it takes."""
 
 import re
 
 # What could end a header: all control characters, and the separators of lines and paragraphs; and halves of surrogate
-# pairs, which are no text.
+# pairs, which are not text.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 

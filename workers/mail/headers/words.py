@@ -1,7 +1,7 @@
 """Encoded words (RFC 2047): text of any letters, in ASCII.
 
-Python's e-mail package is not asked for them: its versions write some texts otherwise than they were meant, and decode
-what a text has by chance, or what somebody has put there, such as `=?utf-8?q?=0D=0ABcc:...?=` (cpython#121650, #128110,
+Python's e-mail package is not used for them: its versions write some texts with another meaning, and decode what a text
+has by chance, or what an attacker has put there, such as `=?utf-8?q?=0D=0ABcc:...?=` (cpython#121650, #128110,
 #144156).
 """
 
@@ -13,8 +13,8 @@ from string import ascii_letters, digits
 LONGEST = 75  # RFC 2047, 2
 BEGIN, END = "=?", "?="
 _AROUND = len("=?utf-8?q??=")
-_LEAST_ROOM = 32  # which one letter needs, in any alphabet
-_WORTH_READING = 4  # characters more, as a person can read what is not in base64
+_LEAST_ROOM = 32  # enough for one letter of any alphabet
+_WORTH_READING = 4  # characters more than base64 are accepted, because a person can read the other encoding
 _AS_THEY_ARE = frozenset(f"{ascii_letters}{digits}!*+-/")  # also in a name (RFC 2047, 5 (3))
 _WORD = r"=\?([!#-'*+\-0-9A-Z^_`a-z{|}~]+)\?([BQbq])\?([!->@-~]*)\?="
 _ONE = re.compile(_WORD)
@@ -35,14 +35,14 @@ def encoded(text: str, room: int = LONGEST) -> list[str]:
 
 
 def decoded(text: str) -> str:
-    """Return the text with its encoded words decoded; what cannot be, stays as it is."""
+    """Return the text with its encoded words decoded; what cannot be decoded stays as it is."""
     return _SOME.sub(lambda found: "".join(map(_decoded, _ONE.finditer(found[0]))), text) if BEGIN in text else text
 
 
 def in_ascii(value: str) -> str:
-    """Return a header of somebody else's with those of its words encoded that are not ASCII; the others stay.
+    """Return a header that Weir has not written, with its words encoded that are not ASCII; the others stay.
 
-    Bytes are taken for UTF-8 where they can be that, and else for ISO 8859-1. Nothing is decoded.
+    Bytes are taken for UTF-8 if they can be that, else for ISO 8859-1. Nothing is decoded.
     """
     given = value.encode("ascii", "surrogateescape")
     try:
@@ -66,17 +66,17 @@ def in_ascii(value: str) -> str:
 
 
 def could_be_there(text: str) -> bool:
-    """Tell whether somebody may find an encoded word, also one who takes blanks for a part of it."""
+    """Return whether a reader may find an encoded word, even one that takes blanks for a part of it."""
     return 0 <= text.find(BEGIN) < text.rfind(END)
 
 
 def has_one(text: str) -> bool:
-    """Tell whether there is an encoded word, also within a word."""
+    """Return whether there is an encoded word, even within a word."""
     return _ONE.search(text) is not None
 
 
 def are_all(text: str) -> bool:
-    """Tell whether there is nothing but encoded words."""
+    """Return whether there is nothing but encoded words."""
     return _SOME.fullmatch(text) is not None
 
 
@@ -106,5 +106,5 @@ def _decoded(word: re.Match[str]) -> str:
     charset, encoding, content = word[1].partition("*")[0], word[2].lower(), word[3].encode()
     try:
         return (a2b_qp(content, header=True) if encoding == "q" else a2b_base64(content)).decode(charset, "replace")
-    except (LookupError, ValueError):  # a charset that nobody knows, or one that is none
+    except (LookupError, ValueError):  # a charset that Python does not know, or that is not one
         return word[0]

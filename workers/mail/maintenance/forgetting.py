@@ -1,4 +1,4 @@
-"""Forgetting a recipient: what is personal of all e-mails to an address goes, and the proof of what was sent stays."""
+"""Forgetting a recipient: personal data of all e-mails to an address is removed, the proof of what was sent stays."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Forgotten(NamedTuple):
 
     forgotten: int
     cancelled: int  # of these: they waited
-    left: int  # a relay has them in hand, or is asked what became of them: repeat it when they have ended
+    left: int  # a relay has them in hand, or is asked what became of them: call again when they have ended
 
 
 def forget_recipient(
@@ -31,19 +31,19 @@ def forget_recipient(
 ) -> Forgotten:
     """Remove an address from all e-mails; no more is written to it.
 
-    1. The address's hash goes on the suppression list, and the act is written down, with that hash; `note` is called.
-    2. What waits is cancelled, also what a mailer has claimed and not begun.
-    3. Of what has ended, recipient, context, subject, replies and contents go. Kind, key, Message-ID, hashes, times,
-       state, relay and the provider's id stay: keys should not be personal.
-    4. What is being transmitted is waited for, `wait_s` at most.
+    1. The address's hash goes on the suppression list, and the act is recorded, with that hash; `note` is called.
+    2. E-mails that wait are cancelled, including those that a mailer has claimed and not begun.
+    3. Recipient, context, subject, replies and contents of ended e-mails are removed. Kind, key, Message-ID, hashes,
+       times, state, relay and the provider's id stay: keys should not be personal.
+    4. E-mails that are being transmitted are waited for, `wait_s` at most.
 
-    What a transaction has queued that commits only after that is forgotten by the mailer that comes upon it.
+    An e-mail that was queued in a transaction that commits only after that is forgotten by the mailer that finds it.
 
     In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or `why` is
     blank, and RuntimeError inside a transaction.
     """
     address = addresses.as_stored(address)
-    if not address:  # which e-mails have whose recipient was forgotten, or not known yet
+    if not address:  # as in e-mails whose recipient was forgotten, or is not known yet
         raise ValueError("Say which address is to be forgotten.")
     with transaction.atomic(durable=True):
         reason = addresses.redacted(why, address)
@@ -71,7 +71,7 @@ def _to(address: str) -> QuerySet[Email]:
 
 
 def _cancel(address: str, who: str, why: str) -> int:
-    """Cancel what waits, each in a transaction of its own; return how many."""
+    """Cancel the e-mails that wait, each in a transaction of its own; return how many."""
     waiting = _to(address).filter(state__in=resolving.ALLOWED[Act.CANCEL], ask_until=None).order_by("pk")
     done = 0
     ids = [0]

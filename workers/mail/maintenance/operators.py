@@ -1,8 +1,8 @@
-"""What operators do that is about no single e-mail: each act is written down, with who did it and why (MailAct).
+"""What operators do that is not about a single e-mail: each act is recorded, with who did it and why (MailAct).
 
-Reasons are written down without the address: acts are kept when it is forgotten.
+Reasons are recorded without the address: acts are kept when it is forgotten.
 
-Raises ValueError where `who` or `why` is blank: then nothing is done.
+Raises ValueError if `who` or `why` is blank: then nothing is done.
 """
 
 from django.db import transaction
@@ -16,7 +16,7 @@ What = MailAct.What
 def pause(kind: str, who: str, why: str) -> bool:
     """Begin no more e-mails of the kind; False if it was paused: then the first reason stays.
 
-    What a mailer has claimed goes on. Raises kinds.UnknownKind.
+    E-mails that a mailer has claimed go on. Raises kinds.UnknownKind.
     """
     kinds.get(kind)
     with transaction.atomic():
@@ -39,7 +39,7 @@ def resume(kind: str, who: str, why: str) -> bool:
 def suppress(address: str, who: str, why: str) -> bool:
     """Put an address on the suppression list; False if it was there, and then the first reason stays.
 
-    Raises CannotBeWritten if it is none.
+    Raises CannotBeWritten if it is not an address.
     """
     address = addresses.canonical(address.strip())
     with transaction.atomic():
@@ -65,7 +65,7 @@ def release_hash(address_hash: str, who: str, why: str) -> bool:
 
 
 def note(what: MailAct.What, about: str, who: str, why: str) -> None:
-    """Write down, in the caller's transaction, what somebody does."""
+    """Record, in the caller's transaction, what an operator does."""
     if not who.strip() or not why.strip():
         raise ValueError("Say who does it, and why.")
     MailAct.objects.create(what=what, about=about, who=who.strip(), why=why.strip())

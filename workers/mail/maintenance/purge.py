@@ -1,4 +1,4 @@
-"""Purge: what was transmitted of an e-mail is deleted after its retention. The row stays, with the content's hash."""
+"""Purge: an e-mail's rendering is deleted after its retention. The e-mail's row stays, with the content's hash."""
 
 import math
 import time
@@ -26,10 +26,10 @@ PURGE_RENDERINGS = Statement("purge_renderings", row=Purged, commits=True)
 
 
 def purge(within_s: float = math.inf) -> int:
-    """Delete what was transmitted of e-mails that ended, WEIR_MAIL_CONTENT_RETENTION after it was rendered.
+    """Delete the renderings of e-mails that ended, WEIR_MAIL_CONTENT_RETENTION after they were rendered.
 
-    Returns of how many. In short batches, which skip what others hold locked; after `within_s` seconds the rest is left
-    to the next call. May be killed anywhere. What waits keeps its content, however old.
+    Returns how many. In short batches, which skip rows that other transactions hold locked; after `within_s` seconds
+    the rest is left to the next call. May be killed anywhere. E-mails that wait keep their content, however old.
     """
     deleted, last, last_id, looked_at = 0, _BEGINNING, 0, BATCH
     give_up_at = time.monotonic() + within_s

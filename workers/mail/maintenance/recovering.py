@@ -1,4 +1,4 @@
-"""What becomes of e-mails where PostgreSQL has forgotten whether they were sent: a part of a recovery."""
+"""What becomes of e-mails if PostgreSQL has forgotten whether they were sent: a part of a recovery."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -24,15 +24,15 @@ MAKE_UNKNOWN = Statement("make_unknown", row=RecoveredBatch, commits=True)
 def make_unknown(*, since: datetime, **_signal: object) -> int:
     """Make all e-mails unknown that may have been sent `since` then.
 
-    Those are due, wait after an attempt, are claimed or being sent, or unknown already, as one may have been sent
-    again. What is due is judged by the latest clock: that of a snapshot may be behind the one by which e-mails were
-    sent. Returns how many. What a living mailer has in hand it still settles, when it learns that the e-mail was
-    accepted.
+    Those are due, wait after an attempt, are claimed or being sent, or are unknown already, because an unknown one may
+    have been sent again. The latest clock decides which are due: a snapshot's clock may be behind the clock by which
+    e-mails were sent. Returns how many. A living mailer still settles an e-mail that it has in hand, when it learns
+    that the e-mail was accepted.
     """
     reply = f"PostgreSQL has forgotten what happened since {since:%Y-%m-%d %H:%M:%S} UTC: this may have been sent."
     made, batch = 0, RecoveredBatch(BATCH, 0)
     until = _latest() + CLOCK_ERROR
-    while batch.unknown == BATCH and gate.renew():  # what is sent since another process has ended it is not forgotten
+    while batch.unknown == BATCH and gate.renew():  # what is sent after another process ended it is not forgotten
         parameters = {"until": until, "reply": reply, "after": batch.last, "batch": BATCH}
         [batch] = MAKE_UNKNOWN(**parameters)
         made += batch.unknown
@@ -40,6 +40,6 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
 
 
 def _latest() -> datetime:
-    """Return the latest moment that PostgreSQL's clock says, or said it would be now, or this host's."""
+    """Return the latest of PostgreSQL's time, the time that it was expected to have now, and this host's time."""
     now = moments.now()
     return max(now, datetime.now(UTC), gate.latest_expected() or now)

@@ -1,4 +1,4 @@
-"""`manage.py emails bounces`: delivery reports have their effect."""
+"""`manage.py emails bounces`: delivery reports are read and applied."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ def _of_files(names: list[str], errors: list[str]) -> Iterator[tuple[str, list[H
         try:
             with sys.stdin.buffer if name == STDIN else Path(name).open("rb") as file:
                 content = file.read(mime.LOOKED_AT)
-                while name == STDIN and file.read(mime.LOOKED_AT):  # who writes a pipe must not find it broken
+                while name == STDIN and file.read(mime.LOOKED_AT):  # a pipe's writer must not find it broken
                     pass
         except OSError as error:
             raise ValueError(f"{name}: {error.strerror}.") from error

@@ -26,7 +26,7 @@ TIMES = ("created_at", "next_attempt_at", "expires_at", "sending_since", "sent_a
 def list_text(
     emails: Sequence[Email], numbers: Mapping[str, str], holds: Sequence[RelayHold], *, has_states: bool, has_more: bool
 ) -> str:
-    """Return the numbers by state, the held relays, and the e-mails as a table; with states where these may differ."""
+    """Return the numbers by state, the held relays, and the e-mails as a table; with states if these may differ."""
     text = "\n".join(f"{number:>11} {counted}" for counted, number in numbers.items())
     for hold in holds:
         text += f"\n\n{terminal.printable(_held(hold))}"
@@ -148,7 +148,7 @@ def details(email: Email, blockers: Sequence[EmailBlocker]) -> dict[str, object]
 
 
 def as_text(of: dict[str, object]) -> str:
-    """Return what `details` says, on a screen; without what there is not."""
+    """Return what `details` says, on a screen; without empty fields."""
     lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
     waits = (f"  waits  {it['text']}{_until(it['until'])}" for it in _listed(of, "waits_for"))
     said = _listed(of, "resolutions")

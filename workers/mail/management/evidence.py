@@ -69,7 +69,7 @@ class Evidence(Subcommand):
 
 
 def _resolve_as(actor: acting.Actor) -> settling.Resolve:
-    """Return a function that resolves. Raises acting.Refused before the logs are read."""
+    """Return a function that resolves. Raises acting.ActRefused before the logs are read."""
     actions.RESOLVE[Act.ARRIVED].allow(actor, WHO)
     return lambda email_id, act, why: actions.resolve(actor, email_id, act, why=why, may_be_late=False)
 
@@ -221,7 +221,7 @@ def _host_of(text: str) -> tuple[str, str]:
 
 
 def _whole_name(name: str) -> str:
-    """Return the relay's whole name; the given one may be the project's own for it, or of a relay that is gone."""
+    """Return the relay's whole name; `name` may be the project's own for it, or that of a relay that is gone."""
     relay = relays.named(name, relays.relays())
     return relay.name if relay else name
 

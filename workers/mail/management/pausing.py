@@ -34,7 +34,7 @@ class Kinds(Subcommand):
 
 
 class Pause(Subcommand):
-    """None of a kind is begun any more."""
+    """E-mails of a kind are not begun any more."""
 
     name = "pause"
     help = "begin no e-mail of a kind until an operator resumes it"

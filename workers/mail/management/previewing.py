@@ -77,7 +77,7 @@ def _stored(email_id: int) -> Email:
 
 
 def argument(text: str) -> tuple[str, object]:
-    """Return name and value of KEY=VALUE, for argparse: JSON where it is that, else the text."""
+    """Return name and value of KEY=VALUE, for argparse: the value is read as JSON if it is that, else as text."""
     name, sign, value = utf8(text).partition("=")
     if not sign or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"write KEY=VALUE, not {text!r}")

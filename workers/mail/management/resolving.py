@@ -52,7 +52,7 @@ class Resolve(Subcommand):
 
 
 class Cancel(Subcommand):
-    """Nobody wants e-mails sent any more that wait."""
+    """E-mails that wait are not to be sent any more."""
 
     name = "cancel"
     help = "have e-mails not sent that wait, and that no mailer has begun"
@@ -90,7 +90,7 @@ class Correct(Subcommand):
 
 
 def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Result:
-    resolved: dict[int, str] = {}  # with what is said of each
+    resolved: dict[int, str] = {}  # with what is said about each
     refused: list[str] = []
     actor = acting.of_shell(who)
     for email_id in dict.fromkeys(ids):

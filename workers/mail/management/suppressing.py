@@ -78,7 +78,7 @@ class Suppressed(Subcommand):
 
 
 class Forget(Subcommand):
-    """What is personal of the e-mails to an address goes."""
+    """Personal data of the e-mails to an address is removed."""
 
     name = "forget"
     help = "remove what is personal of all e-mails to an address, and write to it no more; the proof stays"

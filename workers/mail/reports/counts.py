@@ -12,7 +12,7 @@ from weir.workers.mail import kinds
 from weir.workers.mail.transports import relays
 
 MOST: Final = 10_000  # e-mails that are counted: a number that is this means "or more"
-MOST_SENT: Final = 100_000  # that were sent in a period, of all kinds
+MOST_SENT: Final = 100_000  # e-mails that are counted as sent in a period, of all kinds
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 
@@ -77,11 +77,11 @@ class KindNumbers(NamedTuple):
     waiting: int
     unknown: int
     failed: int
-    sent_hour: int  # in the last one
+    sent_hour: int  # in the last hour
     sent_hour_or_more: bool
     sent_day: int
     sent_day_or_more: bool
-    relays: list[str]  # that its e-mails go by, in this order
+    relays: list[str]  # the ones that its e-mails go by, in this order
 
 
 def sent(within: timedelta) -> Sent:

@@ -1,7 +1,7 @@
 """Lists of e-mails, page by page: of one state, of a kind, or to an address. Each has an index.
 
-Where two of these are wanted, an index serves one of them, as a rule. Then a page ends after LOOKED_AT e-mails: it may
-have fewer than others, says so, and its cursor goes on from there.
+If two of these are wanted, an index usually serves only one of them. Then a page ends after LOOKED_AT e-mails: it may
+have fewer than other pages, says so, and its cursor goes on from there.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmailFilters:
-    """Which e-mails: of a state, of a kind, and to addresses that begin so; "" where that does not matter."""
+    """Which e-mails: of a state, of a kind, and to addresses that begin so; "" if that does not matter."""
 
     state: str = ""
     kind: str = ""
@@ -32,7 +32,7 @@ class EmailFilters:
 
 Place = tuple[
     Any, ...
-]  # of an e-mail in the order of a list: the value of its column, if it has another one, and the id
+]  # of an e-mail in the order of a list: the value of the list's column, if that is not the id, and the id
 
 
 class EmailsPage(NamedTuple):
@@ -40,7 +40,7 @@ class EmailsPage(NamedTuple):
 
     emails: list[Email]
     next: str
-    looked_at: int | None = None  # where the page is short, though the list goes on: after so many e-mails
+    looked_at: int | None = None  # if the page is short, though the list goes on: how many were looked at
 
 
 def listed(wanted: EmailFilters) -> QuerySet[Email]:
@@ -76,9 +76,9 @@ def page(wanted: EmailFilters, cursor: str = "") -> EmailsPage:
 
 
 def _last_looked_at(wanted: EmailFilters, cursor: str) -> Place | None:
-    """Return the last place that a page may look at; None where the list ends before, or an index serves all of it.
+    """Return the last place that a page may look at; None if the list ends before, or an index serves all of it.
 
-    What it asks for stands in the index, but for addresses.
+    The query asks only for what stands in the index, except for addresses.
     """
     if (served := _served(wanted)) == wanted:
         return None
@@ -88,7 +88,7 @@ def _last_looked_at(wanted: EmailFilters, cursor: str) -> Place | None:
 
 
 def _served(wanted: EmailFilters) -> EmailFilters:
-    """Return that part of what is wanted which an index serves in the order of the list."""
+    """Return the part of the filters that an index serves in the order of the list."""
     if wanted.to:
         return EmailFilters(to=wanted.to)
     if wanted.state in {"", EmailState.SENT}:
@@ -129,7 +129,7 @@ def _after(emails: QuerySet[Email], wanted: EmailFilters, cursor: str) -> QueryS
 
 
 def _until(emails: QuerySet[Email], wanted: EmailFilters, last: Place) -> QuerySet[Email]:
-    """Return those that do not come behind the last place."""
+    """Return those that do not come after the last place."""
     *values, pk = last
     if not values:
         return emails.filter(pk__gte=pk)
@@ -149,6 +149,6 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             return moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:  # the first and the last day are not there in all time zones
+    except (ValueError, OverflowError) as error:  # not all time zones have the first and the last day
         raise cursors.BadCursor from error
     raise cursors.BadCursor

@@ -1,4 +1,4 @@
-"""What is, or was, transmitted of an e-mail, as a person looks at it."""
+"""What is, or was, transmitted of an e-mail, for a person to look at."""
 
 import base64
 import re
@@ -21,7 +21,7 @@ class NothingToShow(LookupError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreviewedPart:
-    """A file that goes along."""
+    """A file that is sent along."""
 
     name: str
     content_type: str
@@ -41,7 +41,7 @@ class EmailPreview:
 
 
 def of(email: Email) -> EmailPreview:
-    """Return what is, or was, transmitted of it; of one that was not rendered yet, what would be now.
+    """Return what is, or was, transmitted of it; if it was not rendered yet, what would be transmitted now.
 
     Raises NothingToShow, and addresses.CannotBeWritten for one that cannot be rendered.
     """
@@ -85,7 +85,7 @@ def _part(part: EmailMessage) -> PreviewedPart:
 
 
 def _with_pictures(html: str, message: EmailMessage) -> str:
-    """Return the HTML with the pictures that go along as data: a browser finds them nowhere else."""
+    """Return the HTML with the pictures that are sent along, as data: a browser finds them nowhere else."""
     pictures = {
         str(part["Content-ID"]).strip("<>"): part
         for part in message.walk()

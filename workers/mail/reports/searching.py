@@ -1,11 +1,11 @@
-"""What operators search e-mails by: each way has an index, whatever the statistics."""
+"""How operators search for e-mails: each way has an index, whatever the statistics."""
 
 from django.db.models import Q, QuerySet
 
 from weir.workers.mail import addresses, kinds
 from weir.workers.mail.models import LOWER_RECIPIENT, Email
 
-MOST_FOUND = 1_000  # e-mails; nobody reads more of a search
+MOST_FOUND = 1_000  # e-mails; no person reads more of a search
 
 
 def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
@@ -16,9 +16,9 @@ def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
 
 
 def matching(emails: QuerySet[Email], text: str) -> QuerySet[Email]:
-    """Return those whose address begins so, or whose key or Message-ID is this: the first MOST_FOUND of each.
+    """Return those whose address begins with the text, or whose key or Message-ID it is: the first MOST_FOUND of each.
 
-    Three short queries, as PostgreSQL would read the table in the order of the list instead where it expects many.
+    Three short queries, because PostgreSQL would read the table in the order of the list instead if it expects many.
     """
     angled = f"<{text.strip('<>')}>"
     ways = (

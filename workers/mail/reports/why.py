@@ -1,4 +1,4 @@
-"""Why an e-mail waits: everything that is in its way now, and when that is known, until when."""
+"""Why an e-mail waits: everything that is in its way now, and until when, if that is known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class EmailBlocker:
 
 
 def why(email: Email) -> list[EmailBlocker]:
-    """Return what is in the e-mail's way, what needs a person first; nothing for one that has ended for good."""
+    """Return what is in the e-mail's way, first what needs a person; nothing if it has ended for good."""
     if email.state == EmailState.PENDING:
         found = [*_by_people(email), *_by_time(email), *_by_relays(email), *_without_mailer()]
         return found or [
@@ -82,7 +82,7 @@ def _by_time(email: Email) -> Iterator[EmailBlocker]:
 
 
 def _by_relays(email: Email) -> Iterator[EmailBlocker]:
-    """Yield the holds, if there is no relay without one that it may take."""
+    """Yield the holds, if each relay that the e-mail may take has one."""
     usable = goes_by(email)
     holds = RelayHold.objects.in_bulk([relay.name for relay in usable])
     if len(holds) == len(usable):

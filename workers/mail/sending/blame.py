@@ -1,20 +1,20 @@
-"""Blame: whether a relay that refuses an e-mail for good means this one, where its reply does not tell.
+"""Blame: whether a relay that refuses an e-mail for good means this one, if its reply does not say.
 
-What tells is whether the relay takes others. So an e-mail that was refused is asked about again, later:
+Whether the relay accepts others decides. So the relay is asked about a refused e-mail again, later:
 
-1. When it is refused again although the relay has accepted another since, it is to blame.
-2. But not when FEW e-mails in a row were refused, then or now: a relay that refuses all for a while, and takes some in
-   between, such as one whose limit is by the hour, means none of them. That costs an attempt, and no more.
-3. While FEW in a row were refused and none was accepted since, nobody pays for it: the relay refuses us.
+1. If it is refused again although the relay has accepted another since, it is to blame.
+2. But not if FEW e-mails in a row were refused, then or now. A relay that refuses all for a while, and accepts some in
+   between, such as one with an hourly limit, means none of them. That costs an attempt, and no more.
+3. While FEW in a row were refused and none was accepted since, no e-mail pays for it: the relay refuses us.
 4. An e-mail that is refused alone, while nothing else is tried, pays an attempt each time, so it is not asked about for
    ever.
 
-Of a reply that says that we are meant, only this is true: when the relay has accepted others since, it is an attempt.
+For a reply that says that it means us, one rule holds: if the relay has accepted others since, it costs an attempt.
 
-This module says what an e-mail pays, and remembers e-mails. When a relay is asked again, and which e-mails wait until
-then, says refusals.py, which remembers kinds and domains. Neither follows from the other.
+This module says what an e-mail pays, and remembers e-mails. refusals.py says when a relay is asked again, and which
+e-mails wait until then; it remembers kinds and domains. Neither follows from the other.
 
-For the threads of one process, which may call at once. Another process asks once more.
+Safe for the threads of one process. Another process asks once more.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Blame(IntEnum):
 class Suspects:
     """The e-mails of this process that one relay has refused, and when it accepted one.
 
-    By e-mail there are two numbers, each of what the relay had accepted at a moment: has it accepted more since?
+    For each e-mail there are two counts of what the relay had accepted at a moment: has it accepted more since?
     """
 
     accepted_at: datetime | None = None  # the last one
@@ -50,10 +50,10 @@ class Suspects:
     _lock: Lock = field(default_factory=Lock)
 
     def refused(self, email: int, *, is_doubtful: bool, was_due_before: bool) -> Blame:
-        """Note that it was refused; return what it pays.
+        """Record that the e-mail was refused; return what it pays.
 
-        `is_doubtful` if the reply names nobody, `was_due_before` if the e-mail was refused once, and was due again
-        before the relay accepted its last one: that is known also of what another process was refused.
+        `is_doubtful` if the reply does not say whom it means; `was_due_before` if the e-mail was refused once, and was
+        due again before the relay accepted its last one. That is known even if another process was refused.
         """
         with self._lock:
             was_taken_since = self._at_last_refusal.pop(email, self._accepted) < self._accepted
@@ -77,17 +77,17 @@ class Suspects:
             return Blame.PERHAPS if was_taken_since or was_due_before or is_alone else Blame.NOBODY
 
     def has(self, email: int) -> bool:
-        """Tell whether this e-mail may be to blame: it was refused in words that name nobody, and not as all were."""
+        """Return whether this e-mail may be to blame: its refusal did not say whom it means, and not all had one."""
         with self._lock:
             return email in self._at_first_doubt
 
     def forget(self, email: int) -> None:
-        """Know nothing of an e-mail that has all attempts ahead of it."""
+        """Clear the suspicion of an e-mail that has all its attempts ahead of it."""
         with self._lock:
             self._at_first_doubt.pop(email, None)
 
     def accepted(self, now: datetime) -> None:
-        """Note that the relay has accepted an e-mail."""
+        """Record that the relay has accepted an e-mail."""
         with self._lock:
             self.accepted_at = now
             self._accepted += 1

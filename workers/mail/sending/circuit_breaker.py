@@ -24,16 +24,16 @@ class CircuitBreaker:
         return max(0.0, self._open_until - now)
 
     def enter(self, now: float) -> bool:
-        """Tell whether the caller may try; a caller that may then says whether it `failed` or `succeeded`."""
+        """Return whether the caller may try; a caller that may then says whether it `failed` or `succeeded`."""
         with self._lock:
             if self.open_for_s(now):
                 return False
             if self._failures >= self.most_failures:
-                self._open(now)  # for all others, until this caller has said how it went
+                self._open(now)  # for all other callers, until this one has said how it went
             return True
 
     def failed(self, now: float, at_least_s: float = 0.0) -> None:
-        """Count a failure, and open if there were too many in a row, or for `at_least_s` if others said so."""
+        """Count a failure, and open if there were too many in a row, or for `at_least_s` if the other side said so."""
         with self._lock:
             self._failures += 1
             if self._failures >= self.most_failures:
@@ -41,7 +41,7 @@ class CircuitBreaker:
             self._open_until = max(self._open_until, now + at_least_s)
 
     def succeeded(self) -> bool:
-        """Close; tell whether there had been failures."""
+        """Close; return whether there had been failures."""
         with self._lock:
             had_failed = self._failures > 0
             self._failures, self._open_until = 0, 0.0

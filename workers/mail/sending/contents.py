@@ -1,4 +1,4 @@
-"""Contents: what is transmitted of an e-mail that was claimed, or why nothing is."""
+"""Contents: what is transmitted for an e-mail that was claimed, or why nothing is."""
 
 from django.db import Error, transaction
 
@@ -17,7 +17,7 @@ from weir.workers.mail.transports.base import BrokenOff
 def content_of(held: Held) -> Message | EmailOutcome:
     """Return what is to be transmitted, or why nothing is.
 
-    Raises BrokenOff where PostgreSQL fails in the middle of it, in a kind or in a template, and leases.ClaimLost.
+    Raises BrokenOff if PostgreSQL fails while a kind or a template renders the e-mail, and leases.ClaimLost.
     """
     email = held.email
     leases.refuse_expired(email)
@@ -36,7 +36,7 @@ def content_of(held: Held) -> Message | EmailOutcome:
 
 
 def _question(held: Held) -> Message | EmailOutcome:
-    """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
+    """Return what was transmitted before, to ask the relay what became of it, or why the relay cannot be asked."""
     if not leases.may_be_asked_about(held.email):
         reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
         return outcomes.stays_unknown(reason)
@@ -46,7 +46,7 @@ def _question(held: Held) -> Message | EmailOutcome:
 
 
 def _rendered(email: Email) -> Message:
-    """Render the e-mail, and store that before it is transmitted. Raises ClaimLost and CannotBeWritten."""
+    """Render the e-mail, and store the rendering before it is transmitted. Raises ClaimLost and CannotBeWritten."""
     rendered = render(email)
     with transaction.atomic():
         if not Email.objects.select_for_update().filter(pk=email.pk, claim_token=email.claim_token).exists():

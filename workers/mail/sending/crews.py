@@ -1,7 +1,7 @@
 """A crew: the senders of one stream in a round, and the source that they share.
 
-The e-mails of a stream go by the same relays. Each has claims, connections and an end of its own, so that a relay
-that is slow, refuses us, or cannot be reached holds up no kind of another one.
+The e-mails of a stream go by the same relays. Each stream has its own claims, connections and end, so that a relay that
+is slow, refuses us, or cannot be reached does not hold up kinds of another stream.
 """
 
 import time
@@ -18,7 +18,7 @@ from weir.workers.mail.sending.source import ClaimAllowance, Source
 from weir.workers.mail.transports.base import RelayRefuses, Unreachable
 from weir.workers.mail.transports.relays import MailStream, Relay
 
-RESUMES_AFTER_S = 2.0  # where it was stopped, and its round goes on
+RESUMES_AFTER_S = 2.0  # after it was stopped, if its round goes on
 
 
 class Crew:
@@ -44,7 +44,7 @@ class Crew:
         return sum(sender.in_hand for sender in self.senders)
 
     def needs_another(self, at_work: int, of_all: int) -> bool:
-        """Tell whether another sender is needed beside those at work; `of_all` crews there are so many."""
+        """Return whether another sender is needed beside the `at_work` ones; `of_all` is how many all crews have."""
         situation = Situation(
             senders=at_work,
             of_all=of_all,
@@ -59,7 +59,7 @@ class Crew:
         return another == Another.YES or (another == Another.IF_ANY_IS_DUE and self.source.has_next())
 
     def begins(self) -> bool:
-        """Tell whether to begin: an e-mail is due, and a relay may be tried. If not, it rests."""
+        """Return whether to begin: an e-mail is due, and a relay may be tried. If not, the crew rests."""
         if wait_s := routes.open_for_s(self.relays):
             self.stopped_because = (
                 f"{_names(self.relays)} could not be reached lately, or refused us: again in {wait_s:.0f} s."
@@ -71,11 +71,11 @@ class Crew:
         return False
 
     def rests(self) -> None:
-        """Look again later, if other crews have the round go on."""
+        """Look again later, if other crews keep the round going."""
         self._rests_until = time.monotonic() + (RESUMES_AFTER_S if self.stopped_because else PATIENCE_S)
 
     def is_rested(self) -> bool:
-        """Tell whether it has rested for long enough."""
+        """Return whether it has rested for long enough."""
         return time.monotonic() >= self._rests_until
 
     def count(self, outcome: EmailOutcome) -> None:
@@ -86,12 +86,12 @@ class Crew:
             self.ended[outcome.state] += 1
 
     def goes_on_without(self, sender: Sender) -> bool:
-        """Tell whether senders that are connected go on: some servers allow one connection only."""
+        """Return whether senders that are connected go on: some servers allow one connection only."""
         self._is_one_enough = True
         return any(not other.is_stalled for other in self.senders if other is not sender)
 
     def why_stopped(self) -> str:
-        """Return why it has left e-mails that are due; empty if it has not."""
+        """Return why it has left e-mails untried that are due; empty if it has not."""
         said = "" if self.ended[EmailState.SENT] else routes.all_refuse_because(self.relays)
         return self.stopped_because or (said and in_words(self.relays, RelayRefuses(said)))
 

@@ -1,7 +1,7 @@
-"""Recipients' domains that take no more than so many e-mails: each is a site of `ratelimit`, named DOMAIN:25.
+"""Recipients' domains that take only so many e-mails: each is a site of `ratelimit`, named DOMAIN:25.
 
-A domain is one when WEIR_MAIL_DOMAIN_RATE is set, when somebody has set its rate (`manage.py sites set DOMAIN:25 5/m`),
-or once its mail server has said that it takes no more for now, until it has not said so for RECOVERED_AFTER.
+A domain is such a site if WEIR_MAIL_DOMAIN_RATE is set, or a person has set its rate (`manage.py sites set DOMAIN:25
+5/m`), or after its mail server has said that it takes no more for now, until it has not said so for RECOVERED_AFTER.
 """
 
 import time
@@ -19,13 +19,13 @@ from weir.ratelimit import site_names, site_settings
 from weir.ratelimit.models import Site
 from weir.ratelimit.sites import known_sites
 
-# Of a domain that has refused, where no other is set: about what one sender may send to a large provider.
+# The rate of a domain that has refused, if no other is set: about what one sender may send to a large provider.
 RATE_AFTER_REFUSAL = "1/s"
 RECOVERED_AFTER = timedelta(hours=1)
-PATIENCE_S = 1.0  # for a site's row that others have locked
-CLAIMED_BEFORE_S = 60.0  # for which e-mails may have been claimed before their domain was backed off
+PATIENCE_S = 1.0  # for a site's row that another transaction has locked
+CLAIMED_BEFORE_S = 60.0  # how long e-mails may have been claimed before their domain was backed off
 
-_backed_off: dict[str, float] = {}  # by this process, lately: the sites of domains, and when
+_backed_off: dict[str, float] = {}  # sites of domains that this process has backed off lately, and when
 _lock = Lock()
 
 log = get_logger(__name__)
@@ -54,7 +54,7 @@ def backed_off_since_claimed(recipient: str) -> str:
 
 
 def back_off(recipient: str) -> None:
-    """Have e-mails to the recipient's domain wait, in all processes, longer with each refusal in a row."""
+    """Back off the recipient's domain: its e-mails wait, in all processes, longer with each refusal in a row."""
     if not (name := _site(recipient)):
         return
     try:
@@ -73,7 +73,7 @@ def back_off(recipient: str) -> None:
 
 
 def _counting(ids: Iterable[int]) -> set[int]:
-    """Return those of these sites that a person has set, or that have refused lately."""
+    """Return the ids of sites whose rate a person has set, or that have refused lately."""
     lately = Q(backed_off_until__gt=Now() - RECOVERED_AFTER)
     return set(Site.objects.filter(lately | Q(is_kept=True), pk__in=list(ids)).values_list("pk", flat=True))
 

@@ -26,7 +26,7 @@ def note(relay: str, reason: str) -> None:
 
 
 def expire() -> None:
-    """Remove what no process has written lately: the one that did has ended, or nothing was to be sent."""
+    """Remove rows that no process has written lately: the writer has ended, or nothing was to be sent."""
     try:
         RelayHold.objects.filter(tried_at__lt=Now() - LASTS).delete()
     except DatabaseError as error:

@@ -35,10 +35,10 @@ from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
-FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
+FORGOTTEN_AT_ONCE = 500  # e-mails to a forgotten recipient, in one statement
 LONGEST_REPLY = 1_000  # characters of a reply that are kept
 LONGEST_ID: int = Email._meta.get_field("provider_id").max_length or 0  # noqa: SLF001  documented, in spite of its name
-WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreSQL is away
+WRITE_WITHIN_S = 60.0  # how long an outcome is kept in memory while PostgreSQL is away
 TRY_EVERY_S = 0.5
 NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind of an app's own
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
@@ -69,7 +69,7 @@ RECORD = Statement("record", commits=True, prepare=True)
 
 
 class ClaimLost(Exception):
-    """The e-mail is not this worker's any more; `outcome` is what became of it, where this worker has written that."""
+    """The e-mail is not this worker's any more; `outcome` is what became of it, if this worker has written that."""
 
     def __init__(self, outcome: EmailOutcome | None = None) -> None:
         super().__init__()
@@ -79,9 +79,9 @@ class ClaimLost(Exception):
 def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> list[Email]:
     """Take up to `limit` e-mails that are due, for a lease, in the order in which they are to be sent.
 
-    `kinds` has patterns of kinds, as in WEIR_MAIL_ROUTES, each with whether it is to be taken.
+    `kinds` maps patterns of kinds, as in WEIR_MAIL_ROUTES, to whether this claim takes such kinds.
 
-    No two claims may have the same token: a late write for one would be taken for the other's. Raises RuntimeError
+    No two claims may have the same token: a late write for one would be mistaken for the other's. Raises RuntimeError
     inside a transaction: a claim must be committed.
     """
     if own_commits.is_in_transaction():
@@ -108,14 +108,15 @@ def taking(kinds: Mapping[str, bool]) -> dict[str, object]:
 
 
 def renew(tokens: Collection[UUID]) -> None:
-    """Start the lease anew of all that was claimed with these tokens and not begun."""
+    """Renew the lease of all e-mails that were claimed with these tokens and not begun."""
     Email.objects.filter(claim_token__in=tokens, state=EmailState.CLAIMED).update(claimed_until=Now() + _lease())
 
 
 def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
-    """Return for how long after `begin` a relay is asked again that remembers keys for so long; None: never.
+    """Return how long after `begin` a relay that remembers keys for `key_lifetime` may be asked again; None: never.
 
-    A question that is in flight when the key is forgotten would be a second e-mail: none begins that may still be.
+    A question that is in flight when the key is forgotten would send a second e-mail. So no question begins that may
+    still be in flight then.
     """
     if key_lifetime is None:
         return None
@@ -124,9 +125,9 @@ def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
 
 
 def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
-    """Note that its transmission to this relay begins now: from here on it is never taken back.
+    """Record that the e-mail's transmission to this relay begins now: from here on it is never taken back.
 
-    Raises ClaimLost, also where the e-mail has expired.
+    Raises ClaimLost if the claim is lost, or the e-mail has expired.
     """
     if not BEGIN(email=email.pk, token=email.claim_token, relay=relay, asked_for=asked_for(key_lifetime)):
         refuse_expired(email)
@@ -134,7 +135,7 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
 
 
 def refuse_expired(email: Email) -> None:
-    """Raise ClaimLost, with the outcome, if the e-mail has expired by the database's clock: then it ends so."""
+    """End the e-mail, and raise ClaimLost with the outcome, if it has expired by the database's clock."""
     if email.expires_at is not None and Email.objects.filter(pk=email.pk, expires_at__lte=Now()).exists():
         end_expired(0.0)
         state = EmailState.EXPIRED if email.ask_until is None else EmailState.UNKNOWN
@@ -142,7 +143,7 @@ def refuse_expired(email: Email) -> None:
 
 
 def end_expired(within_s: float) -> int:
-    """End what has expired before an attempt has begun, also what waits for a person or a relay; returns how many.
+    """End e-mails that expired before an attempt began, even if they wait for a person or a relay; returns how many.
 
     In short batches; after `within_s` seconds the rest is left to the next call. May be killed anywhere.
     """
@@ -161,22 +162,22 @@ def _end_expired() -> int:
                 log.error("email_unknown", email=row.id, phase=row.phase, reply=row.last_reply, worker=row.claimed_by)
     if expired := sum(row.state == EmailState.EXPIRED for row in ended):
         log.warning("emails_expired", emails=expired)
-    for address in suppression.forgotten(row.recipient for row in ended):  # queued before that, and committed later
+    for address in suppression.forgotten(row.recipient for row in ended):  # queued before that, committed later
         suppression.forget_ended(address, FORGOTTEN_AT_ONCE)
     return len(ended)
 
 
 def may_be_asked_about(email: Email) -> bool:
-    """Tell whether its relay still knows the idempotency key, by the database's clock: this host's may be wrong."""
+    """Return whether its relay still knows the idempotency key, by the database's clock: this host's may be wrong."""
     return Email.objects.filter(pk=email.pk, ask_until__gt=Now()).exists()
 
 
 def record(email: Email, outcome: EmailOutcome) -> bool:
     """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
 
-    An e-mail that has become `unknown` meanwhile is still written. That it was accepted is written also where an
-    operator has had it sent again, or has given it up. While PostgreSQL is away this tries again for a minute: the
-    outcome is known to this worker only.
+    An e-mail that has become `unknown` meanwhile is still written. An acceptance is written even if an operator has
+    resent the e-mail, or has given it up. While PostgreSQL is away this tries again for a minute: only this worker
+    knows the outcome.
     """
     about = {"email": email.pk, "phase": outcome.phase, "reply": outcome.last_reply}
     if not _patiently(lambda: _write(email, outcome)):
@@ -190,7 +191,10 @@ def record(email: Email, outcome: EmailOutcome) -> bool:
 
 
 def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> int:
-    """Make pending again what was claimed with these tokens and not begun, or only these of it; returns how many."""
+    """Make e-mails pending again that were claimed with these tokens and not begun, or `only` these; returns how many.
+
+    `only` has ids.
+    """
     claimed = Email.objects.filter(claim_token__in=tokens, state=EmailState.CLAIMED)
     if only is not None:
         claimed = claimed.filter(pk__in=only)
@@ -198,16 +202,16 @@ def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> 
 
 
 def put_off(waits_s: Mapping[int, float], token: UUID) -> int:
-    """Make pending again, each for so many seconds, what was claimed with this token and not tried; returns how many.
+    """Make e-mails pending again that were claimed with this token and not tried; returns how many.
 
-    They are due one after the other, within a fifth of that time.
+    `waits_s` says in how many seconds each is due again; up to a fifth of that is added, so that they spread.
     """
     parameters = {"token": token, "emails": list(waits_s), "seconds": list(waits_s.values())}
     return _patiently(lambda: len(PUT_OFF(**parameters)))
 
 
 def take_back_abandoned() -> int:
-    """Make pending again what dead workers had claimed and not begun; returns how many."""
+    """Make e-mails pending again that dead workers had claimed and not begun; returns how many."""
     return len(
         claims.claim(
             Email.objects.abandoned(),
@@ -220,9 +224,9 @@ def take_back_abandoned() -> int:
 
 
 def end_silent() -> int:
-    """Make unknown what dead workers had begun to send; returns how many.
+    """Make e-mails unknown that dead workers had begun to send; returns how many.
 
-    Where the relay knows the idempotency key, it is asked again instead.
+    If the relay still knows an e-mail's idempotency key, it is asked again instead.
     """
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
     unknown: list[int] = []
@@ -236,8 +240,8 @@ def end_silent() -> int:
 
 
 def _end(email: Email) -> bool:
-    """Write, in the caller's transaction, that no word came; tell whether it is unknown now."""
-    if email.earlier_reply:  # that an earlier attempt was accepted outweighs whatever became of this one
+    """Write, in the caller's transaction, that its worker did not report; return whether the e-mail is unknown now."""
+    if email.earlier_reply:  # the acceptance of an earlier attempt outweighs the outcome of this one
         email.state, email.sent_at, email.last_reply = EmailState.SENT, Now(), email.earlier_reply
     elif may_be_asked_about(email):
         email.state, email.next_attempt_at, email.last_reply = EmailState.PENDING, Now(), NO_WORD
@@ -287,7 +291,7 @@ def _patiently(write: Callable[[], Result]) -> Result:
     while True:
         try:
             return write()
-        except (OperationalError, InterfaceError, InternalError) as error:  # the last one from a server that only reads
+        except (OperationalError, InterfaceError, InternalError) as error:  # the last: a server that only reads
             sessions.leave(connection)
             if time.monotonic() > give_up_at:
                 raise

@@ -1,7 +1,7 @@
 """What becomes of an e-mail after an attempt: pure decisions, from what the sender saw to what is written.
 
-That an outcome is unknown is seen by the transport (smtp.py: everything was transmitted, and no reply came), or by
-`leases.end_silent` (the worker died). Where the relay knows the e-mail's idempotency key, asking again settles it.
+An unknown outcome is found by the transport (smtp.py: everything was transmitted, and no reply came), or by
+`leases.end_silent` (the worker died). If the relay knows the e-mail's idempotency key, asking again settles it.
 """
 
 import re
@@ -24,10 +24,10 @@ class EmailOutcome:
     state: EmailState
     phase: Phase | None = None
     last_reply: str
-    attempts: int  # by how many their number grows
+    attempts: int  # how many are added to the e-mail's number of attempts
     retry_in_s: float = 0.0
     provider_id: str = ""
-    is_settled: bool = True  # whether it is known now that no attempt until now was accepted, or that one was
+    is_settled: bool = True  # whether it is known now if one of the attempts until now was accepted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class History:
     attempts: int
     max_attempts: int
     is_asked_again: bool = False  # an earlier attempt ended unknown, and this one asks what became of it
-    ask_until: datetime | None = None  # until when the relay knows the idempotency key, as from this attempt on
+    ask_until: datetime | None = None  # until when the relay may be asked; counts from this attempt if it is the first
     now: datetime
     chance: float  # in [0, 1): the jitter
 
@@ -50,7 +50,7 @@ def accepted(reply: Accepted) -> EmailOutcome:
 
 
 def _id_in(reply: str) -> str:
-    """Return the name that Amazon SES gives to an e-mail, by its reply: it puts that in the place of the Message-ID."""
+    """Return the id that Amazon SES gives to an e-mail in its reply: SES replaces the Message-ID by that."""
     found = _SES_ID.fullmatch(reply)
     return found[1] if found else ""
 
@@ -92,14 +92,14 @@ def asked_in_vain(reason: str) -> EmailOutcome:
 
 
 def stays_unknown(reason: str) -> EmailOutcome:
-    """Return the outcome of an e-mail of which nobody can be asked any more what became of it."""
+    """Return the outcome of an e-mail if no relay can be asked any more what became of it."""
     return EmailOutcome(state=EmailState.UNKNOWN, phase=Phase.BEGUN, last_reply=reason, attempts=0, is_settled=False)
 
 
 def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> EmailOutcome:
     """Return the outcome of a failed attempt."""
     said = str(error)
-    if isinstance(error, OutcomeUnknown) or before.is_asked_again:  # a refusal now says nothing of the first attempt
+    if isinstance(error, OutcomeUnknown) or before.is_asked_again:  # a refusal now says nothing about the first
         return _unsettled(error, before)
     if isinstance(error, Refused) and error.is_permanent:
         return EmailOutcome(state=EmailState.FAILED, phase=error.phase, last_reply=said, attempts=1)
@@ -113,7 +113,7 @@ def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> 
 
 
 def _unsettled(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> EmailOutcome:
-    """Return the outcome where this attempt, or an earlier one, may have been accepted: ask while that settles it."""
+    """Return the outcome if this attempt, or an earlier one, may have been accepted: ask while that settles it."""
     retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_ASKING_S)
     can_ask = before.ask_until is not None and before.now + timedelta(seconds=retry_in_s) < before.ask_until
     phase = error.phase if isinstance(error, OutcomeUnknown) else Phase.BEGUN

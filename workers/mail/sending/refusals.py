@@ -1,21 +1,21 @@
-"""Refusals: what a relay refuses in words about us may be this recipient, its domain, or the sender of this kind.
+"""Refusals: a relay that says that it refuses us may mean this recipient, its domain, or the sender of this kind.
 
-No words tell which: whether it takes others does. So others are tried before it counts as about us:
+Its words do not tell which; whether it accepts others does. So others are tried before the refusal counts as about us:
 
-1. Where it did not know the recipient yet, it may mean the sender: other kinds of e-mails are tried.
-2. Else other recipients are. When FEW of a kind to one domain were refused, those wait for PAUSE_S, then twice as many
-   may be tried, and so on. When such was the end of FEW kinds and domains, so does all of the relay.
-3. What was refused once is tried again one at a time, after PAUSE_S, and then after twice as long each time, up to
-   LONGEST_PAUSE_S.
-4. An e-mail that is accepted ends all that: the relay takes e-mails of ours. For WORKS_FOR_S as many may be refused
-   before a pause as may have been then. But it says nothing of another kind whose sender may be refused.
+1. If the relay did not know the recipient yet, it may mean the sender: other kinds of e-mails are tried.
+2. Else other recipients are tried. When FEW of a kind to one domain were refused, those wait for PAUSE_S; then twice as
+   many may be tried, and so on. When FEW kinds and domains have met a refusal, all e-mails of the relay wait likewise.
+3. E-mails that were refused once are tried again one at a time, after PAUSE_S, and then after twice as long each time,
+   up to LONGEST_PAUSE_S.
+4. An e-mail that is accepted ends all that: the relay accepts e-mails of ours. For WORKS_FOR_S as many may be refused
+   before a pause as at that moment. But it says nothing about another kind, whose sender may be refused.
 
-So what a relay takes leaves within a minute, behind thousands that it does not take; and one that takes nothing is not
-asked for all at once, and then once a minute.
+So e-mails that a relay accepts leave within a minute, behind thousands that it does not accept. A relay that accepts
+nothing is not asked about all of them together, but in the end once a minute.
 
-This module says when, and about what, a relay is asked again. What an e-mail pays for being refused says blame.py.
+This module says when, and about what, a relay is asked again. blame.py says what an e-mail pays for being refused.
 
-For the threads of one process, which may call at once, with time, in seconds of a monotonic clock, as an argument.
+Safe for the threads of one process. Time is an argument, in seconds of a monotonic clock.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from typing import Final
 FEW: Final = 3
 PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 60.0
-WORKS_FOR_S: Final = 60.0  # after an e-mail was accepted: a refusal since may well be another's fault
+WORKS_FOR_S: Final = 60.0  # after an e-mail was accepted: a refusal since then may well not be about us
 MOST_DOMAINS: Final = 10_000  # that are remembered; the oldest are forgotten
 
 
@@ -41,7 +41,7 @@ class Budget:
         self._left = self.most
 
     def spend(self, now: float) -> None:
-        """Note a refusal."""
+        """Count a refusal."""
         self._left -= 1
         if self._left <= 0:
             self.most *= 2
@@ -57,15 +57,15 @@ class Budget:
 class Refusals:
     """What one relay has refused since it last accepted an e-mail of this process."""
 
-    _kinds: set[str] = field(default_factory=set)  # before it knew the recipient
-    _domains: dict[tuple[str, str], Budget] = field(default_factory=dict)  # of a kind, and a domain; the oldest first
+    _kinds: set[str] = field(default_factory=set)  # refused before it knew the recipient
+    _domains: dict[tuple[str, str], Budget] = field(default_factory=dict)  # by kind and domain; the oldest first
     _budget: Budget = field(default_factory=Budget)
-    _again_at: float = 0.0  # when one of those that were refused may be tried again
+    _again_at: float = 0.0  # when one of the refused e-mails may be tried again
     _pause_s: float = 0.0  # between two of these
-    _begins_with: int = FEW  # so many, each budget
+    _begins_with: int = FEW  # the size of a new budget
     _accepted_at: float = 0.0
-    said: str = ""  # the last one; empty where there is none
-    because: str = ""  # the last one that is about us, as far as can be told
+    said: str = ""  # the last refusal; empty if there is none
+    because: str = ""  # the last refusal that is about us, as far as is known
     _lock: Lock = field(default_factory=Lock)
 
     def pause_s(self, now: float) -> float:
@@ -73,7 +73,7 @@ class Refusals:
         return self._budget.pause_s(now)
 
     def waits_s(self, kind: str, domain: str, now: float, *, is_new: bool) -> float:
-        """Return for how long such an e-mail is to wait, if something may be tried; `is_new` if it never was."""
+        """Return for how long such an e-mail is to wait, if anything may be tried; `is_new` if it never was tried."""
         with self._lock:
             if not self._kinds and not self._domains:
                 return 0.0
@@ -84,7 +84,7 @@ class Refusals:
             return max(0.0, self._again_at - now) if is_refused else 0.0
 
     def enter(self, kind: str, domain: str, now: float, *, is_new: bool) -> float:
-        """Return the same of an e-mail that is tried if that is 0: others that were refused wait on from then."""
+        """Return the same for an e-mail that is tried now if that is 0; then others that were refused wait on."""
         if wait_s := self.pause_s(now) or self.waits_s(kind, domain, now, is_new=is_new):
             return wait_s
         with self._lock:
@@ -94,7 +94,7 @@ class Refusals:
         return 0.0
 
     def refused(self, kind: str, domain: str, said: str, now: float, *, is_ours: bool = True) -> None:
-        """Note a refusal; without a domain, one before the relay knew the recipient; `is_ours` if it is about us."""
+        """Record a refusal; without a domain, one before the relay knew the recipient; `is_ours` if it is about us."""
         with self._lock:
             if not self.said and now - self._accepted_at > WORKS_FOR_S:
                 self._begins_with, self._budget = FEW, Budget()
@@ -116,9 +116,9 @@ class Refusals:
                 self._begins_with = max(self._begins_with, self._budget.most)
 
     def accepted(self, kind: str, now: float) -> bool:
-        """Forget what was refused; tell whether nothing is left of something.
+        """Forget what was refused; return whether something was, and nothing of it is left.
 
-        Other kinds that were refused before the relay knew the recipient still are: their senders are others.
+        Other kinds that were refused before the relay knew the recipient are kept: they have other senders.
         """
         with self._lock:
             self._accepted_at = now

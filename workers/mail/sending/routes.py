@@ -23,7 +23,7 @@ from weir.workers.mail.transports.base import BrokenOff, RelayRefuses, Transport
 from weir.workers.mail.transports.relays import Relay
 
 LONGEST_TURN_WAIT_S = 15.0
-LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less
+LONGEST_IDLE_S = 2.0  # how long a connection waits for a turn; servers under load allow ten seconds or less
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
 _refusals: dict[str, Refusals] = {}
 _suspects: dict[str, Suspects] = {}
@@ -35,7 +35,7 @@ class NotLately(Unreachable):
 
 
 class RefusedLately(Unreachable):
-    """The relay has refused e-mails like this one lately, which is to wait for so many seconds."""
+    """The relay has refused e-mails like this one lately; this one is to wait for `wait_s` seconds."""
 
     def __init__(self, said: str, wait_s: float) -> None:
         super().__init__(said)
@@ -43,7 +43,7 @@ class RefusedLately(Unreachable):
 
 
 class RelayIsGone(LookupError):
-    """The settings do not name the relay any more that could be asked about the e-mail."""
+    """The settings no longer name the relay that could be asked about the e-mail."""
 
 
 def breaker(relay: str) -> CircuitBreaker:
@@ -61,13 +61,13 @@ def refusals(relay: str) -> Refusals:
 
 
 def suspects(relay: str) -> Suspects:
-    """Return which of this process' e-mails may be to blame that the relay has refused them."""
+    """Return which of this process' e-mails may be to blame for the relay's refusals of them."""
     with _lock:
         return _suspects.setdefault(relay, Suspects())
 
 
 def forget_failures() -> None:
-    """Close all circuit breakers of this process, and know nothing of its relays."""
+    """Close all circuit breakers of this process, and forget all that it knows of its relays."""
     with _lock:
         _breakers.clear()
         _refusals.clear()
@@ -80,9 +80,9 @@ def open_for_s(relays: Sequence[Relay]) -> float:
 
 
 def waits_s(relays: Sequence[Relay], email: Email) -> float:
-    """Return for how long the e-mail is to wait, as each relay has refused such e-mails, or is left alone; 0 where not.
+    """Return for how long the e-mail is to wait: each relay has refused such e-mails, or is left alone; 0 if not.
 
-    Where all are left alone, nothing is claimed. One that may have been accepted waits for nothing but its own relay.
+    If all are left alone, nothing is claimed. An e-mail that may have been accepted waits only for its own relay.
     """
     if email.ask_until is not None:
         return 0.0
@@ -94,7 +94,7 @@ def waits_s(relays: Sequence[Relay], email: Email) -> float:
 
 
 def all_refuse_because(relays: Sequence[Relay]) -> str:
-    """Return what a relay said last, where each has refused us, or e-mails of ours, or is left alone; or ""."""
+    """Return what a relay said last if each one has refused us, or e-mails of ours, or is left alone; else ""."""
     said = {relay.name: refusals(relay.name).because for relay in relays}
     is_usable = any(not because and not _alone_for_s(name) for name, because in said.items())
     return "" if is_usable else next((because for because in reversed(said.values()) if because), "")
@@ -114,9 +114,9 @@ def _domain(email: Email) -> str:
 
 
 def _was_due_before(email: Email, accepted_at: datetime | None) -> bool:
-    """Tell whether it was refused once, and was due again before the relay accepted its last one.
+    """Return whether the e-mail was refused once, and was due again before the relay accepted its last one.
 
-    By this host's clock: where that is wrong, an attempt is counted that was none, or the e-mail waits for longer.
+    By this host's clock: if that is wrong, an attempt is counted that should not be, or the e-mail waits for longer.
     """
     return bool(email.last_reply) and accepted_at is not None and email.next_attempt_at < accepted_at
 
@@ -127,23 +127,23 @@ class Route:
     def __init__(self, relay: Relay) -> None:
         self.relay = relay
         self.served = 0  # e-mails over this connection
-        self.blame = Blame.NOBODY  # of the e-mail that was entered with last, if the relay has refused it
+        self.blame = Blame.NOBODY  # of the e-mail that last entered, if the relay has refused it
         self.transport: Transport = relay.new()
 
     def enter(self, email: Email) -> None:
-        """Raise NotLately or RefusedLately where the relay is not to be asked to take this e-mail now."""
+        """Raise NotLately or RefusedLately if the relay is not to be asked to take this e-mail now."""
         self.blame = Blame.NOBODY
         now = time.monotonic()
         if breaker(self.relay.name).open_for_s(now) and not self.transport.is_connected:
             raise NotLately(f"{self.relay.name} is left alone for a while")
         wait_s = refusals(self.relay.name).enter(email.kind, _domain(email), now, is_new=not email.last_reply)
         if wait_s:
-            if suspects(self.relay.name).has(email.pk):  # it would be asked about by one relay at a time, for ever
+            if suspects(self.relay.name).has(email.pk):  # else one relay at a time would be asked for ever
                 self.blame = Blame.PERHAPS
             raise RefusedLately(refusals(self.relay.name).said, wait_s)
 
     def connect(self) -> None:
-        """Connect, unless there is a connection. Raises Unreachable, also while the circuit breaker is open."""
+        """Connect, unless there is a connection. Raises Unreachable, even untried while the circuit breaker is open."""
         if self.transport.is_connected:
             return
         if not breaker(self.relay.name).enter(time.monotonic()):
@@ -156,20 +156,20 @@ class Route:
             raise
 
     def failed(self, error: Unreachable) -> None:
-        """Note that the relay cannot be used, for this process and for operators."""
+        """Record that the relay cannot be used, for this process and for operators."""
         at_least_s = error.retry_after_s if isinstance(error, RelayRefuses) else 0.0
         breaker(self.relay.name).failed(time.monotonic(), at_least_s)
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
 
     def refused(self, email: Email, error: Unreachable) -> None:
-        """Note that the relay, which was asked to take this e-mail, refuses us, or leaves."""
+        """Record that the relay, which was asked to take this e-mail, refuses us, or leaves."""
         if not _may_mean_the_email(error):
             self.failed(error)
             return
         self.works()
         suspected, is_ours, domain = suspects(self.relay.name), True, ""
         if not email.attempts:
-            suspected.forget(email.pk)  # an operator may have had it sent again
+            suspected.forget(email.pk)  # an operator may have resent it
         if error.knows_recipient:
             domain = _domain(email)
             was_due_before = _was_due_before(email, suspected.accepted_at)
@@ -183,14 +183,14 @@ class Route:
             holds.note(self.relay.name, f"It refuses us, or these e-mails: {error}")
 
     def may_take_others(self, error: Unreachable) -> bool:
-        """Tell whether others may be tried though this is what became of an e-mail."""
+        """Return whether other e-mails may be tried although one ended with this error."""
         is_others = isinstance(error, RefusedLately) or _may_mean_the_email(error)
         return is_others and not _alone_for_s(self.relay.name)
 
     def lost(self, error: Exception) -> None:
-        """Note that the relay broke off, or did not say what became of an e-mail.
+        """Record that the relay broke off, or did not say what became of an e-mail.
 
-        If it goes on so, all others would be unknown, or one attempt poorer.
+        If that goes on, all others would become unknown, or lose an attempt.
         """
         breaker(self.relay.name).failed(time.monotonic())
         if breaker(self.relay.name).open_for_s(time.monotonic()):
@@ -198,12 +198,12 @@ class Route:
             holds.note(self.relay.name, f"It {does}: {error}")
 
     def works(self) -> None:
-        """Note that the relay talks to us."""
+        """Record that the relay talks to us."""
         if breaker(self.relay.name).succeeded():
             holds.clear(self.relay.name)
 
     def accepted(self, email: Email) -> None:
-        """Note that the relay has accepted the e-mail."""
+        """Record that the relay has accepted the e-mail."""
         self.works()
         if refusals(self.relay.name).accepted(email.kind, time.monotonic()):
             holds.clear(self.relay.name)
@@ -212,7 +212,7 @@ class Route:
 
 
 class Routes:
-    """A sender's routes: those of its stream, in their order, and those to other relays that are asked."""
+    """A sender's routes: those of its stream, in their order, and those to other relays that it asks about e-mails."""
 
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = [Route(relay) for relay in relays]
@@ -221,8 +221,8 @@ class Routes:
     def of(self, email: Email) -> Iterator[Route]:
         """Return the routes that the e-mail may take, the best first.
 
-        Where an earlier attempt may have been accepted, only the relay that it went to may be asked, whichever its kind
-        goes by now. Raises RelayIsGone.
+        If an earlier attempt may have been accepted, only the relay that it went to may be asked, even if the kind goes
+        by other relays now. Raises RelayIsGone.
         """
         if email.ask_until is None:
             return iter(self._routes)
@@ -235,7 +235,7 @@ class Routes:
         return iter(same)
 
     def asks_another(self, email: Email) -> bool:
-        """Tell whether the e-mail may only go by another relay than those that it would go by first."""
+        """Return whether the e-mail may only go by another relay than the first of the stream."""
         return email.ask_until is not None and email.relay != self._routes[0].relay.name
 
     def close(self) -> None:

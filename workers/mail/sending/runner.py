@@ -7,7 +7,8 @@
    of its own (policy.py).
 5. The round ends when nothing is due and no sender is busy.
 
-Kinds that go by other relays are another stream: each has claims and senders of its own (crews.py), at the same time.
+Kinds that go by other relays are another stream. Each stream has its own claims and senders (crews.py), which work at
+the same time.
 """
 
 import time
@@ -58,8 +59,8 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
 
     (While a relay keeps an e-mail waiting, the call cannot end, and goes on with others instead.)
 
-    Each is submitted to a relay at most once, however many processes call this, and whatever is killed; but for those
-    that an operator has sent again. What is refused for now is tried again by later calls. If no relay can be reached,
+    Each is submitted to a relay at most once, however many processes call this, and whatever is killed; except those
+    that an operator has resent. What is refused for now is tried again by later calls. If no relay can be reached,
     all go back as if they had not been tried, and the relays are left alone for a while.
 
     Raises TransactionManagementError inside a transaction (a claim must be committed), and ValueError for a limit
@@ -88,12 +89,12 @@ class _Round:
 
     def __init__(self, streams: Sequence[MailStream], limit: int | None, at_most_s: float | None) -> None:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
-        self._lock = Lock()  # of all that the crews have
+        self._lock = Lock()  # guards all that the crews have
         allowed = ClaimAllowance(limit)
         self._crews = [Crew(stream, allowed) for stream in streams]
 
     def run(self, unknown: int) -> SendReport:
-        """Deliver what is due. `unknown` is how many were found before."""
+        """Deliver what is due. `unknown` is how many unknown e-mails were found before."""
         try:
             if begun := [crew for crew in self._crews if crew.begins()]:
                 with ThreadPoolExecutor(MOST_SENDERS * len(self._crews)) as pool:
@@ -117,7 +118,7 @@ class _Round:
     def _watch_over_senders(self, pool: ThreadPoolExecutor, begun: Sequence[Crew]) -> None:
         """Start a sender of each crew, and a further one whenever it is needed, until all have ended.
 
-        Raises what a sender raises. After an interrupt each finishes the e-mail that it has in hand.
+        Raises what a sender raises. After an interrupt each sender finishes the e-mail that it has in hand.
         """
         at_work = {pool.submit(self._serve, crew): crew for crew in begun}
         try:
@@ -136,13 +137,13 @@ class _Round:
             raise
 
     def _look_after(self, at_work: Counter[Crew]) -> list[Crew]:
-        """Return the crews that need another sender. `at_work` has the numbers of those that there are."""
+        """Return the crews that need another sender. `at_work` has the number of senders of each crew."""
         needed: list[Crew] = []
         for crew in self._crews:
             if self._is_another_needed(crew, at_work, at_work.total() + len(needed)):
                 needed.append(crew)
         for crew in self._crews:
-            if crew.stopped_because:  # now: a sender may have to wait for its answer for long
+            if crew.stopped_because:  # now: a sender may wait for its answer for long
                 crew.given_back += crew.source.give_back_waiting()
             crew.source.renew()
         return needed
@@ -153,7 +154,7 @@ class _Round:
         return bool(at_work) and not self._is_over(crew) and crew.is_rested() and crew.begins()
 
     def _serve(self, crew: Crew) -> None:
-        """Be a sender until there is nothing left to do."""
+        """Run a sender until there is nothing left to do."""
         sender, held = Sender(crew.relays), None
         with self._lock:
             crew.senders.append(sender)
@@ -182,7 +183,7 @@ class _Round:
             connections.close_all()  # those of this thread
 
     def _leave(self, crew: Crew, held: Held | None) -> None:
-        """Leave to others what was claimed: this round may go on for long, for another crew."""
+        """Put back the e-mail in hand, for other processes: this round may go on for long, for another crew."""
         with self._lock:
             if held:
                 crew.source.put_back(held)
@@ -200,7 +201,7 @@ class _Round:
             return None if crew.is_out_of_time else crew.source.next()
 
     def _is_over(self, crew: Crew) -> bool:
-        """Tell whether the crew leaves the rest to other calls; not while other crews keep this one from ending."""
+        """Return whether the crew leaves the rest to other calls; not while other crews keep this call from ending."""
         end_at = self._end_at
         late = end_at is not None and any(
             sender.is_late(end_at) for other in self._crews if other is not crew for sender in other.senders

@@ -28,7 +28,7 @@ from weir.workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnkn
 from weir.workers.mail.transports.relays import Relay
 from weir.workers.tracing import correlation, spans
 
-PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
+PATIENCE_S = 0.5  # after that, the next e-mails do not wait for the one that a sender is busy with
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
 
 log = get_logger(__name__)
@@ -36,7 +36,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Delivery:
-    """What came of one e-mail that a sender had in hand."""
+    """What became of one e-mail that a sender had in hand."""
 
     outcome: EmailOutcome | None = None  # None: the claim was lost, or the e-mail was not tried
     is_held: bool = False  # it was not tried: this process still holds it
@@ -54,17 +54,17 @@ class Sender:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether one e-mail takes longer than others should wait. Connecting and awaiting a turn concern them all."""
+        """Whether one e-mail takes longer than others should wait. Connecting and waiting for a turn concern all."""
         since = self._busy_since
         return since is not None and time.monotonic() - since > PATIENCE_S
 
     def is_late(self, before: float) -> bool:
-        """Tell whether it has been with an e-mail for longer than others should wait, and since before that moment."""
+        """Return whether it has had an e-mail for longer than others should wait, and since before that moment."""
         since = self._delivers_since
         return since is not None and since < before and time.monotonic() - since > PATIENCE_S
 
     def deliver(self, held: Held) -> Delivery:
-        """Render the e-mail if that is to be done, wait for its turn, submit it, and record the outcome.
+        """Render the e-mail if that is not done yet, wait for its turn, submit it, and record the outcome.
 
         Raises slots.SlotTooFar if its turn is too far away: this process still holds it, and others need not be tried.
         """
@@ -108,7 +108,7 @@ class Sender:
             self._busy_since = None
 
     def _as_its_domain_allows(self, held: Held, message: Message) -> Delivery:
-        """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
+        """Submit it in a slot of its recipient's domain, if that is paced; a slot far away does not hold up others."""
         with ExitStack() as slot:
             try:
                 if paced := held.domain_site or domains.backed_off_since_claimed(held.email.recipient):
@@ -122,8 +122,8 @@ class Sender:
     def _by_some_route(self, email: Email, message: Message) -> Delivery:
         """Submit it to the first relay that can be used.
 
-        An e-mail that is refused while others may be accepted holds up no others; nor does one that only one relay may
-        have, or can take: it waits for that one.
+        An e-mail that is refused while others may be accepted does not hold up others. Nor does an e-mail that only one
+        relay may have, or can take: it waits for that relay.
         """
         tried = Tried()
         try:
@@ -147,7 +147,7 @@ class Sender:
         return self._not_taken(email, tried)
 
     def _not_taken(self, email: Email, tried: Tried) -> Delivery:
-        """Record that no relay has taken the e-mail, of which none has been transmitted."""
+        """Record that no relay has taken the e-mail, and that none of it was transmitted."""
         failure = tried.failure
         if failure is None:
             return _recorded(email, _failed(email, Refused(tried.cannot, Phase.NOT_BEGUN, is_permanent=True)))
@@ -155,7 +155,7 @@ class Sender:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
         if tried.was_asked and tried.blame > Blame.NOBODY:
             return _recorded(email, _failed(email, refusal_of_it(failure, Phase.NOT_BEGUN, tried.blame)))
-        if tried.was_asked:  # behind all that is due, should it be to blame
+        if tried.was_asked:  # it goes behind all that is due, in case it is to blame
             given_back = outcomes.given_back(str(failure), tried.wait_s)
             return replace(_recorded(email, given_back), unreachable=tried.stops_because)
         if tried.goes_on:
@@ -163,7 +163,7 @@ class Sender:
         return Delivery(is_held=True, unreachable=failure)
 
     def _submit(self, route: Route, email: Email, message: Message) -> Delivery:
-        """Submit it to this relay. Raises Unreachable and CannotTake where nothing was begun."""
+        """Submit it to this relay. Raises Unreachable and CannotTake if nothing was begun."""
         lifetime = route.transport.key_lifetime
         has_begun = False
 
@@ -198,13 +198,13 @@ class Sender:
 
 
 def _shown(email: Email) -> dict[str, str | int]:
-    """Return what a collector may know: not to whom it goes, nor what it says."""
+    """Return what a collector of traces may know: neither the recipient nor the text."""
     name = {correlation.KEY: email.correlation_id} if email.correlation_id else {}
     return {"weir.email": email.pk, "weir.kind": email.kind, **name}
 
 
 def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Delivery:
-    """Record what becomes of an e-mail that had begun when the relay refused us: it was certainly not accepted."""
+    """Record the outcome of an e-mail that had begun when the relay refused us: it was certainly not accepted."""
     if email.ask_until is not None:
         return _recorded(email, outcomes.asked_in_vain(str(error)))
     if route.blame > Blame.NOBODY:
@@ -213,7 +213,7 @@ def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Deliv
 
 
 def _note(route: Route, email: Email, error: Exception) -> None:
-    """Note what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
+    """Record what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
     if isinstance(error, (BrokenOff, OutcomeUnknown)):
         route.lost(error)
     if isinstance(error, Refused):
@@ -223,7 +223,7 @@ def _note(route: Route, email: Email, error: Exception) -> None:
 
 
 def _put_off(email: Email, error: Unreachable) -> Delivery:
-    """Have it wait: it was not tried, though others may be."""
+    """Put the e-mail off: it was not tried, though others may be."""
     wait_s = error.wait_s if isinstance(error, RefusedLately) else 0.0
     if email.claim_token:
         leases.put_off({email.pk: wait_s}, email.claim_token)
@@ -237,7 +237,7 @@ def _recorded(email: Email, outcome: EmailOutcome) -> Delivery:
 def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
     """Record the outcome of an e-mail that was not submitted; forget it if its recipient was forgotten.
 
-    It was queued in a transaction that had not been committed then, or later.
+    Such an e-mail was queued later than that, or in a transaction that had not been committed then.
     """
     delivery = _recorded(email, outcome)
     if delivery.outcome and outcome.state == EmailState.SUPPRESSED and suppression.is_forgotten(email.recipient):
@@ -246,7 +246,7 @@ def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
 
 
 def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> EmailOutcome:
-    """Return the outcome of the attempt, which went to this relay if there is one."""
+    """Return the outcome of the failed attempt, which went to the relay of `route` if that is given."""
     now = timezone.now()
     asked_for = leases.asked_for(route.transport.key_lifetime) if route else None
     before = History(
@@ -262,7 +262,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
 
 def _unforeseen(email: Email, error: Exception, begun: Route | None) -> EmailOutcome:
     reason = f"{type(error).__name__}: {error}"
-    if isinstance(error, Error) and not begun:  # from `begin`, so it is not transmitted
+    if isinstance(error, Error) and not begun:  # raised by `begin`, so it is not transmitted
         return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if begun:

@@ -13,7 +13,7 @@ from weir.workers.mail.sending import domains, leases
 
 BATCH = 50
 READ_AHEAD = 4 * 1024 * 1024  # bytes of content that a source keeps in memory
-RENEWED = 0.25  # of a lease: when more has passed it is renewed
+RENEWED = 0.25  # the share of a lease after which it is renewed
 
 
 @dataclass(slots=True)
@@ -34,23 +34,23 @@ class ClaimAllowance:
 
 
 class Source:
-    """Of one stream, for one round. Not for several threads at once: the round locks."""
+    """The source of one stream, for one round. Not thread-safe: the round locks."""
 
     def __init__(
         self, allowed: ClaimAllowance, waits_s: Callable[[Email], float], kinds: Mapping[str, bool] = leases.ALL_KINDS
     ) -> None:
-        """`waits_s` tells for how long an e-mail is to wait without being tried; 0: it may be."""
+        """`waits_s` returns for how long an e-mail is to wait without being tried; 0: it may be tried."""
         self._allowed = allowed
         self._waits_s = waits_s
         self._kinds = kinds
         self._tokens: list[UUID] = []
         self._waiting: deque[Held] = deque()
-        self._read: deque[Held] = deque()  # whose contents are in memory; before the others
+        self._read: deque[Held] = deque()  # e-mails whose contents are in memory; handed out first
         self._renew_at = 0.0
         self.are_many = False  # the last batch was full
 
     def has_next(self) -> bool:
-        """Tell whether there is an e-mail to hand out, after claiming some if there was none."""
+        """Return whether there is an e-mail to hand out, after claiming some if there was none."""
         while not self._waiting and not self._read:
             if not self._claim():
                 return False
@@ -69,14 +69,14 @@ class Source:
         self._read.appendleft(held)
 
     def give_back_waiting(self) -> int:
-        """Leave to other processes what was not handed out; return how much that was."""
+        """Give back, for other processes, the e-mails that were not handed out; return how many."""
         waiting = [held.email.pk for held in (*self._read, *self._waiting)]
         self._read.clear()
         self._waiting.clear()
         return leases.give_back(self._tokens, waiting) if waiting else 0
 
     def give_back_all(self) -> int:
-        """Leave to other processes all that was not begun; return how much that was."""
+        """Give back, for other processes, all e-mails that were not begun; return how many."""
         return leases.give_back(self._tokens) if self._tokens else 0
 
     def renew(self) -> None:
@@ -86,7 +86,7 @@ class Source:
             leases.renew(self._tokens)
 
     def _claim(self) -> bool:
-        """Claim a batch; if e-mails are paced only one, as it may have to wait for its turn. False: nothing is due."""
+        """Claim a batch; only one e-mail if a rate is set, because it may wait for its turn. False: nothing is due."""
         batch = 1 if settings.WEIR_MAIL_RATE else BATCH
         if self._allowed.left is not None:
             batch = min(batch, self._allowed.left)
@@ -94,7 +94,7 @@ class Source:
             return False
         if not self._tokens:
             self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
-        self._tokens.append(uuid4())  # before, so that whatever is claimed is given back
+        self._tokens.append(uuid4())  # before the claim, so that whatever it takes is given back
         found = leases.claim(batch, self._tokens[-1], self._kinds)
         claimed = self._without_waiting(found)
         if not claimed:
@@ -115,14 +115,14 @@ class Source:
         return bool(found)
 
     def _without_waiting(self, claimed: list[Email]) -> list[Email]:
-        """Put off those that are to wait, all at once: there may be very many. Returns the others."""
+        """Put off those that are to wait, in one statement: there may be very many. Returns the others."""
         waiting = {email.pk: wait_s for email in claimed if (wait_s := self._waits_s(email))}
         if waiting:
             leases.put_off(waiting, self._tokens[-1])
         return [email for email in claimed if email.pk not in waiting]
 
     def _read_contents(self) -> None:
-        """Read what the next e-mails transmit, of as many as memory is meant for, and of one at least."""
+        """Read the contents of the next e-mails, as many as READ_AHEAD allows, and at least one."""
         size = 0
         while self._waiting and (not self._read or size + self._waiting[0].email.content_size <= READ_AHEAD):
             self._read.append(self._waiting.popleft())

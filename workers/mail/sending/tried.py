@@ -1,4 +1,4 @@
-"""What came of the relays that were tried with one e-mail, none of which has taken it."""
+"""What the relays said that were tried for one e-mail, if none has taken it."""
 
 import random
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ log = get_logger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class Tried:
-    """The relays, one after the other."""
+    """The results of the relays, one after the other."""
 
     failure: Unreachable | None = None  # of the last one that could not be used
-    blame: Blame = Blame.EMAIL  # what all agree in
+    blame: Blame = Blame.EMAIL  # the least that any of them blames the e-mail
     is_suspect: bool = False  # one of them blames the e-mail
     was_asked: bool = False
-    goes_on: bool = False  # one of them may take others
-    cannot: str = ""  # why one cannot take it
+    goes_on: bool = False  # one of them may take other e-mails
+    cannot: str = ""  # why one of them cannot take the e-mail
 
     def note(self, route: Route, error: Unreachable) -> None:
-        """Note that this relay has not taken it, nor can it be used for others, as far as it says."""
+        """Record that this relay has not taken the e-mail, and whether it may take others."""
         self.failure = error
         self.blame = min(self.blame, route.blame)
         self.is_suspect = self.is_suspect or route.blame > Blame.NOBODY
@@ -35,19 +35,19 @@ class Tried:
 
     @property
     def stops_because(self) -> Unreachable | None:
-        """Why no other e-mail is to be tried either; None where one may be."""
+        """Why no other e-mail is to be tried either; None if one may be."""
         return None if self.goes_on else self.failure
 
     @property
     def wait_s(self) -> float:
-        """For how long it waits: no second where a relay that takes others would be asked about it each second."""
+        """For how long the e-mail waits: longer if it is suspect, or a relay would be asked about it each second."""
         return LONGEST_PAUSE_S if self.is_suspect else 1.0
 
 
 def refusal_of_it(error: Unreachable, phase: Phase, blame: Blame) -> Refused:
-    """Return what looked like a refusal of us as one of the e-mail: for good, or for now, as it may mean us after all.
+    """Return a refusal of the e-mail for what looked like one of us: for good, or for now if it may still mean us.
 
-    What no word tells is asked again a while later.
+    If the reply does not say whom it means, the relay is asked again a while later.
     """
     is_doubtful = isinstance(error, RelayRefuses) and error.is_doubtful
     wait_s = LONGEST_PAUSE_S * (1 + random.random()) if is_doubtful else 0.0  # noqa: S311  spreads, protects nothing

@@ -1,6 +1,6 @@
--- Notes that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
--- With the first attempt at a relay that remembers idempotency keys begins the time for which it may be asked again;
--- when that is over, or the e-mail has expired, no attempt begins, also of a worker that has stood still, or whose
+-- Records that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
+-- The first attempt at a relay that remembers idempotency keys starts the time in which the relay may be asked again.
+-- When that time is over, or the e-mail has expired, no attempt begins, even by a worker that has stood still, or whose
 -- clock is wrong.
 UPDATE weir_mail_email
 SET

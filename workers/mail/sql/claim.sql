@@ -1,13 +1,13 @@
--- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same one; none of a paused
--- kind, and none of another stream, whose relays are others; those of a higher priority first, then of the kind whose
--- first one waits longest.
+-- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same e-mail; none of a
+-- paused kind is taken, and none of another stream, which has other relays; a higher priority comes first, then the
+-- kind whose first e-mail waits longest.
 --
--- queues: each kind and priority of which something waits, with its first e-mail: one look into the index for each
--- open:   those queues whose first e-mail is due. Of the patterns that fit the kind the longest says whether it is ours:
---         `starts`, and for each whether kinds may go on behind it (as `kind_routes.of_kind` says)
--- picked: the first e-mails of the open queues; a queue is read, and its rows locked, when those before it gave too few.
---         Compared and ordered as rows, so that no other index than that of the queues serves: one by time alone would
---         pass by all that is due of other kinds
+-- queues: each kind and priority with waiting e-mails, and the first of these; one index lookup for each
+-- open:   the queues whose first e-mail is due. The longest pattern that matches a kind says whether the kind is ours:
+--         `starts` are the patterns, `are_open` whether a kind may continue after one (as in `kind_routes.of_kind`)
+-- picked: the first e-mails of the open queues; a queue is read, and its rows locked, if those before it gave too few.
+--         Compared and ordered as rows, so that only the index of the queues can be used: an index by time alone would
+--         read through all due e-mails of other kinds
 WITH RECURSIVE queues AS (
     (
         SELECT kind, priority, next_attempt_at

@@ -1,4 +1,4 @@
--- Tells whether the first of what is due, of this kind and priority, was queued before this e-mail: a row if so.
+-- Returns a row if the first due e-mail of this kind and priority was queued before this e-mail.
 SELECT 1
 FROM (
     SELECT id

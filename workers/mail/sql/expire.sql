@@ -1,8 +1,8 @@
--- Ends up to %(batch)s e-mails that wait, or are claimed, and whose time is over. Promises: none that may have been
--- accepted becomes `expired`: it is unknown, as its relay is not asked any more. What was said last is kept. A mailer that
--- has claimed one finds that out when it begins.
+-- Ends up to %(batch)s e-mails that wait, or are claimed, and whose time is over. Promises: an e-mail that may have
+-- been accepted does not become `expired` but `unknown`, because its relay is not asked any more. The last reply is
+-- kept. A mailer that has claimed such an e-mail finds that out when it begins to send it.
 --
--- over: a batch; what others hold locked is left for the next time
+-- over: a batch; rows that other transactions hold locked are left for the next time
 WITH over AS MATERIALIZED (
     SELECT id
     FROM weir_mail_email

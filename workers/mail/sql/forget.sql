@@ -1,9 +1,9 @@
--- Remove what is personal of up to `batch` e-mails to `address` that have ended, and of what was said about them.
--- Promises: what is removed of an e-mail is removed as a whole; one that was forgotten is not found again. Its
--- Message-ID, the content's hash, its state, its times, the relay and the provider's id stay.
+-- Remove personal data from up to `batch` e-mails to `address` that have ended, and from what was said about them.
+-- Promises: an e-mail's personal data is removed as a whole; a forgotten e-mail is not found again. Its Message-ID, the
+-- content's hash, its state, its times, the relay and the provider's id stay.
 --
 -- ended:     a batch, locked so that it stays ended
--- contents:  what was transmitted of these
+-- contents:  the renderings of these e-mails
 -- said:      resolutions, whose texts may quote the address
 -- forgotten: the e-mails themselves
 WITH ended AS MATERIALIZED (

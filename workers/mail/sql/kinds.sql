@@ -1,11 +1,11 @@
--- Count what waits, is unknown and failed of each kind, each up to `most`: of the `registered` kinds, of those that are
--- paused, and of those of which there are e-mails. Reads only, by indexes: the cost does not grow with the table, nor with
--- what waits. Run with planner.by_indexes.
+-- Count the waiting, unknown and failed e-mails of each kind, each up to `most`: of the `registered` kinds, of paused
+-- kinds, and of kinds that have e-mails. Reads only, by indexes: the cost grows neither with the table nor with the
+-- number of waiting e-mails. Run with planner.by_indexes.
 --
--- stored: the kinds of which there are e-mails: one look into the index weir_email_kind for each
+-- stored: the kinds that have e-mails; one lookup in the index weir_email_kind for each
 -- known:  all kinds
--- A kind is compared and ordered so that one index serves, and the reading ends with `most`: weir_email_queues for what
--- waits, weir_email_unsent_by_kind for the others. One without the kind would pass by the e-mails of all others.
+-- A kind is compared and ordered so that one index is used, and the reading ends at `most`: weir_email_queues for
+-- waiting e-mails, weir_email_unsent_by_kind for the others. An index without the kind would read all other kinds, too.
 WITH RECURSIVE stored AS (
     (SELECT kind FROM weir_mail_email ORDER BY kind LIMIT 1)
     UNION ALL

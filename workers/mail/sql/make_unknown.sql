@@ -1,7 +1,7 @@
--- Make up to `batch` e-mails unknown that were due at `until`, wait after an attempt, or are held by a mailer, of those
--- with ids above `after`: PostgreSQL has forgotten whether they were sent. One that waits may have been corrected in the
--- time that is lost, and was due then; one that was unknown may have been sent again.
--- Returns how many, and the last id. A mailer that is sending one keeps its token, and says what it learns.
+-- Make up to `batch` e-mails unknown, of those with ids above `after`, that were due at `until`, wait after an attempt,
+-- or are held by a mailer: PostgreSQL has forgotten whether they were sent. In the lost time, one that waits may have
+-- been corrected, and have been due; an unknown one may have been sent again.
+-- Returns how many, and the last id. A mailer that is sending an e-mail keeps its token, and records what it learns.
 WITH picked AS MATERIALIZED (
     SELECT id
     FROM weir_mail_email

@@ -1,5 +1,5 @@
 -- Writes that a relay has accepted an e-mail, for a worker that has lost its claim: an acceptance is never thrown away.
--- While another worker transmits the e-mail once more, it is kept beside, for `record`.
+-- While another worker transmits the e-mail once more, the acceptance is kept in `earlier_reply`, for `record`.
 UPDATE weir_mail_email
 SET
     state = CASE WHEN state = 'sending' THEN state ELSE 'sent' END,

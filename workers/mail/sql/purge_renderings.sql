@@ -1,10 +1,10 @@
--- Delete what was transmitted of up to `batch` e-mails that have ended and were rendered more than `older_than` seconds
--- ago, in the order of that time, after the e-mail `after_id` of the time `after`. What others hold locked is skipped.
--- Promises: nothing is deleted of an e-mail that waits, also where an operator has it sent again meanwhile.
+-- Delete the renderings of up to `batch` e-mails that have ended and were rendered more than `older_than` seconds ago,
+-- in the order of that time, after the e-mail `after_id` of the time `after`. Rows that other transactions hold locked
+-- are skipped. Promises: no rendering of a waiting e-mail is deleted, even if an operator resends the e-mail meanwhile.
 --
 -- old:   the next ones, ended or not
 -- ended: those that have ended, locked so that they stay ended
--- gone:  what is deleted
+-- gone:  the deleted renderings
 WITH old AS MATERIALIZED (
     SELECT email_id, rendered_at
     FROM weir_mail_rendering

@@ -1,4 +1,5 @@
--- Gives back what was claimed and not tried, if the claim still holds: each is due after its wait, or a fifth later.
+-- Gives back e-mails that were claimed and not tried, if the claim still holds: each is due after its wait, or up to a
+-- fifth later.
 UPDATE weir_mail_email
 SET
     state = 'pending',

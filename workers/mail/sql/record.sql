@@ -1,6 +1,6 @@
--- Writes the outcome of an attempt, whatever state the e-mail is in, if its claim still holds. No row: it is lost.
--- An unknown e-mail keeps token and time: its worker may still learn more, and operators see since when.
--- That an earlier attempt was accepted (note_acceptance) outweighs whatever became of this one.
+-- Writes the outcome of an attempt, whatever state the e-mail is in, if its claim still holds. No row: the claim is
+-- lost. An unknown e-mail keeps token and time: its worker may still learn more, and operators see since when.
+-- The acceptance of an earlier attempt (note_acceptance) outweighs the outcome of this one.
 UPDATE weir_mail_email
 SET
     state = CASE WHEN earlier_reply = '' THEN %(state)s::text ELSE 'sent' END,
@@ -12,7 +12,7 @@ SET
     sent_at = CASE WHEN %(state)s::text = 'sent' OR earlier_reply <> '' THEN clock_timestamp() END,
     ended_at = CASE
         WHEN earlier_reply <> '' THEN clock_timestamp()
-        WHEN %(state)s::text = state THEN ended_at  -- unknown, and still unknown
+        WHEN %(state)s::text = state THEN ended_at  -- it was unknown, and still is
         WHEN %(state)s::text <> 'pending' THEN clock_timestamp()
     END,
     next_attempt_at = CASE

@@ -1,4 +1,4 @@
--- Whether mailers have anything to do: an e-mail is due, or held by one, or its time is over. First row
+-- Whether mailers have anything to do: an e-mail is due, or held by a mailer, or its time is over. First row
 -- (docs/explanation/sql.md).
 SELECT (
         SELECT id FROM weir_mail_email

@@ -1,8 +1,8 @@
--- Put the times of e-mails right, after PostgreSQL's clock was stepped by `step`. Leases are moved, and since when an
--- e-mail is being sent. Where the clock was set back, so is when an e-mail becomes due, if that counts from the clock:
--- it was due already, or waits after an attempt. Other times are those that web code has named, and stay.
--- Promises: no relay is asked again that may have forgotten the idempotency key: ask_until becomes no later, as the
--- key's lifetime goes on by another clock.
+-- Correct the times of e-mails after PostgreSQL's clock was stepped by `step`. Leases, and since when an e-mail is
+-- being sent, are moved. If the clock was set back, the time when an e-mail becomes due is moved, too, if it counts
+-- from the clock: the e-mail was due already, or waits after an attempt. Other times were named by web code, and stay.
+-- Promises: no relay is asked again that may have forgotten the idempotency key: ask_until becomes no later, because
+-- the key's lifetime runs by another clock.
 UPDATE weir_mail_email
 SET claimed_until = claimed_until + %(step)s,
     sending_since = CASE WHEN state = 'sending' THEN sending_since + %(step)s ELSE sending_since END,

@@ -20,7 +20,7 @@ log = get_logger(__name__)
 class AnyBackend:
     """Any of Django's mail backends, as a Transport.
 
-    It cannot tell how far it came. What its errors say for certain (`foreign_errors`) is taken, all else is
+    It cannot tell how far an attempt came. What its errors say for certain (`foreign_errors`) counts, all else is
     OutcomeUnknown. After every error its connection is closed.
     """
 
@@ -74,7 +74,7 @@ class AnyBackend:
     def _ask_whether_connected(self) -> None:
         """Say NOOP if the backend is for SMTP: a server may have ended the connection. Raises BrokenOff.
 
-        Without it the e-mail would be unknown, as smtplib says the same after the dot.
+        Without it the e-mail would be unknown, because smtplib raises the same error after the dot.
         """
         connection = getattr(self._backend, "connection", None)
         if isinstance(connection, smtplib.SMTP):
@@ -85,6 +85,6 @@ class AnyBackend:
 
 
 def _provider_id(sent: EmailMessage) -> str:
-    """Return the name that a provider gave to the e-mail, where the backend keeps it as django-anymail's do."""
+    """Return the id that a provider gave to the e-mail, if the backend keeps it as django-anymail's backends do."""
     named = getattr(getattr(sent, "anymail_status", None), "message_id", None)
     return named if isinstance(named, str) else ""

@@ -1,4 +1,4 @@
-"""What a sender needs of a way out (a relay by SMTP, a provider's HTTP API), and how far an attempt can have come."""
+"""What a sender needs of a relay (a mail server, a provider's HTTP API), and how far an attempt can have come."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,10 +9,10 @@ from weir.workers.mail.phases import Phase
 
 
 class Accepted(NamedTuple):
-    """The relay has taken the e-mail over."""
+    """The relay has accepted the e-mail."""
 
     reply: str  # what it said
-    provider_id: str = ""  # the name that it gave to the e-mail, if it gave one: it answers questions about that
+    provider_id: str = ""  # the id that it gave to the e-mail, if it gave one: it answers questions about that id
 
 
 class Unreachable(Exception):
@@ -22,9 +22,10 @@ class Unreachable(Exception):
 class RelayRefuses(Unreachable):
     """The relay answers, and refuses us whatever the e-mail is: our login, our sender, our address, our rate.
 
-    All e-mails wait, `retry_after_s` at least where the relay said so. But where it had been told from whom the e-mail
-    is (`knows_sender`), or also to whom (`knows_recipient`), it may accept others: then that is what it refuses,
-    whatever it says. If it says nothing of whom it refuses for good (`is_doubtful`), that may well be the e-mail.
+    All e-mails wait, at least `retry_after_s` if the relay said so. But if it had been told the sender
+    (`knows_sender`), or the recipient, too (`knows_recipient`), it may accept others: then it refuses that sender or
+    recipient, whatever it says. If it refuses for good and does not say whom (`is_doubtful`), it may well mean the
+    e-mail.
     """
 
     def __init__(
@@ -50,14 +51,14 @@ class Refused(Exception):
         self, reply: str, phase: Phase, *, is_permanent: bool, slows_domain: bool = False, at_least_s: float = 0.0
     ) -> None:
         super().__init__(reply)
-        self.at_least_s = at_least_s  # before it is tried again, if it is
+        self.at_least_s = at_least_s  # before the e-mail is tried again, if it is
         self.is_permanent = is_permanent
         self.phase = phase
         self.slows_domain = slows_domain  # the recipient's domain takes no more for now, whatever the e-mail
 
 
 class CannotTake(Exception):
-    """This relay cannot take the e-mail, as it says before it is asked: certainly not accepted. Another one may."""
+    """This relay has said, before it was asked, that it cannot take the e-mail: not accepted. Another one may."""
 
 
 class BrokenOff(Exception):
@@ -97,7 +98,7 @@ class Transport(Protocol):
         """Submit one e-mail.
 
         Calls `begin` once, right before the first step after which the e-mail might be accepted; if that raises, the
-        e-mail must not be transmitted. Raises Unreachable before `begin` or where the relay said for certain that it
-        has not accepted it; Refused, BrokenOff and OutcomeUnknown as they say. After any of them but Refused, and a
-        RelayRefuses that knows the recipient, the connection is closed.
+        e-mail must not be transmitted. Raises Unreachable before `begin`, or if the relay said for certain that it has
+        not accepted the e-mail; Refused, BrokenOff and OutcomeUnknown as they say. After any of them, except Refused
+        and a RelayRefuses that knows the recipient, the connection is closed.
         """

@@ -11,7 +11,7 @@ from weir.conf import settings
 LONGEST_REPLY = (
     65_536  # bytes, of all lines: RFC 5321 (4.5.3.1.5) allows 512 a line, and no server says more than a few
 )
-TLS_RECORD = 16_384  # bytes: what is written at once, so that the time is looked at in between (RFC 8446, 5.1)
+TLS_RECORD = 16_384  # bytes that are written in one piece, so that the time is checked in between (RFC 8446, 5.1)
 READ_AT_ONCE = 4_096  # bytes
 
 Reply = tuple[int, bytes]
@@ -20,8 +20,8 @@ Reply = tuple[int, bytes]
 class SmtpConnection(smtplib.SMTP):
     """smtplib's SMTP. Whatever it sends or receives outside of `step` may take `timeout` seconds, as a whole.
 
-    (smtplib's own time-out begins anew with each byte that comes. Here too connecting has it for each address of the
-    host.) OSError where the time is over.
+    (smtplib's own time-out begins anew with each byte that comes. Here, too, connecting has it for each address of the
+    host.) Raises OSError when the time is over.
     """
 
     file: Any
@@ -31,7 +31,7 @@ class SmtpConnection(smtplib.SMTP):
 
     @contextmanager
     def step(self, longest_s: float) -> Iterator[None]:
-        """Have all that is sent and received inside, together, take no longer than this."""
+        """Limit to this time all that is sent and received inside, together."""
         before, self._end_at = self._end_at, time.monotonic() + longest_s
         try:
             yield
@@ -60,18 +60,18 @@ class SmtpConnection(smtplib.SMTP):
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether the last reply both accepts and refuses: RFC 5321, 4.2.1, wants one code in all lines."""
+        """Whether the last reply both accepts and refuses: RFC 5321, 4.2.1, requires one code in all lines."""
         return b"2" in self.file.digits and len(self.file.digits) > 1
 
     def docmd(self, cmd: str, args: str = "") -> Reply:
         """Send a command, and return the reply.
 
-        SMTPException if more than the reply to STARTTLS came in the clear: somebody on the way may have put it there,
-        to be taken for the reply to what is said in secret (RFC 3207, 6).
+        Raises SMTPException if more than the reply to STARTTLS came in the clear: an attacker on the way may have put
+        it there, to be mistaken for the reply to an encrypted command (RFC 3207, 6).
         """
         reply = super().docmd(cmd, args)
         if cmd == "STARTTLS" and self.file:
-            self.sock.settimeout(self.timeout)  # of the handshake, which it limits as a whole
+            self.sock.settimeout(self.timeout)  # limits the handshake as a whole
             if self.file.is_ahead:
                 self.close()
                 raise smtplib.SMTPException("More than the reply to STARTTLS came in the clear: it may be forged.")
@@ -82,17 +82,17 @@ class SmtpConnection(smtplib.SMTP):
         return super().ehlo(name or settings.WEIR_MAIL_EHLO_NAME)
 
     def helo(self, name: str = "") -> Reply:
-        """Do the same for a server that knows no EHLO."""
+        """Do the same for a server that does not know EHLO."""
         return super().helo(name or settings.WEIR_MAIL_EHLO_NAME)
 
     def login(self, user: str, password: str, **options: Any) -> Reply:
         """Log in by the best mechanism that the server offers. Raises what `auth` does, and SMTPException."""
-        return super().login(user, _Utf8(password), **options)  # of which CRAM-MD5 makes a digest
+        return super().login(user, _Utf8(password), **options)  # CRAM-MD5 makes a digest of its bytes
 
     def auth(self, mechanism: str, authobject: Any, **options: Any) -> Reply:  # noqa: ANN401  as smtplib has them
         """Log in by this mechanism; what is said is in UTF-8 (RFC 4616), which smtplib does not do by itself.
 
-        Raises LoginNotEncodable: the error of Python's would show a character of the password.
+        Raises LoginNotEncodable: Python's own error would show a character of the password.
         """
 
         def answer(challenge: bytes | None = None) -> Any:  # noqa: ANN401  as smtplib has it
@@ -112,7 +112,7 @@ class SmtpConnection(smtplib.SMTP):
         return read
 
     def login_by_token(self, user: str, token: str) -> None:
-        """Log in by XOAUTH2, as Google and Microsoft describe it. SMTPException, with what the server said."""
+        """Log in by XOAUTH2, as Google and Microsoft describe it. Raises SMTPException, with what the server said."""
         self.ehlo_or_helo_if_needed()
         if "XOAUTH2" not in self.esmtp_features.get("auth", "").upper().split():
             raise smtplib.SMTPNotSupportedError("The mail server offers no AUTH XOAUTH2.")
@@ -146,7 +146,7 @@ class TlsConnection(SmtpConnection, smtplib.SMTP_SSL):
 
 
 class LoginNotEncodable(smtplib.SMTPException):
-    """User or password have what is no character."""
+    """The user or the password contains something that is not a character."""
 
     def __init__(self) -> None:
         super().__init__("The user or the password has a character that cannot be sent (in UTF-8).")
@@ -168,7 +168,7 @@ class _Replies:
         self._connection = connection
         self._read = bytearray()
         self._left = LONGEST_REPLY
-        self.digits: set[bytes] = set()  # with which the lines of the reply begin
+        self.digits: set[bytes] = set()  # the first ones of the reply's lines
 
     @property
     def is_ahead(self) -> bool:
@@ -176,7 +176,7 @@ class _Replies:
         return bool(self._read)
 
     def begin(self) -> None:
-        """Note that a new reply begins."""
+        """Begin a new reply."""
         self._left = LONGEST_REPLY
         self.digits.clear()
 

@@ -1,4 +1,4 @@
-"""What an e-mail needs of a server's extensions, and so what MAIL says: RFC 1870 (SIZE), 6152 (8BITMIME), 6531."""
+"""Which extensions of a server an e-mail needs, and so what MAIL says: RFC 1870 (SIZE), 6152 (8BITMIME), 6531."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ _NO_PART_OF_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  # RFC 5321, 4.1.2: ea
 
 
 class CannotBeTaken(ValueError):
-    """The server cannot take this e-mail, as it said before it was asked; the message says why."""
+    """The server has said, before it was asked, that it cannot take this e-mail; the message says why."""
 
 
 def needs_utf8(message: Message) -> bool:
-    """Tell whether addresses or headers have letters beyond ASCII; headers inside of the body are not looked at."""
+    """Return whether addresses or headers have letters beyond ASCII; headers inside the body are not looked at."""
     head = message.content[: message.content.find(b"\r\n\r\n")]  # without a copy of the body
     return not (message.recipient.isascii() and message.from_address.isascii() and head.isascii())
 
@@ -41,11 +41,11 @@ def parameters(message: Message, offered: Mapping[str, str]) -> str:
 
 
 def _size(message: Message, offered: Mapping[str, str]) -> list[str]:
-    """Return SIZE, if it is offered: with line breaks, without what the dots need (RFC 1870, 5)."""
+    """Return SIZE, if it is offered. It counts line breaks, but no doubled dots (RFC 1870, 5)."""
     if "size" not in offered:
         return []
     size = len(message.content) + (0 if message.content.endswith(b"\r\n") else 2)
     limit, *_ = [*offered["size"].split(), ""]
-    if limit.isdecimal() and 0 < int(limit) < size:  # RFC 1870, 4: 0 is no limit
+    if limit.isdecimal() and 0 < int(limit) < size:  # RFC 1870, 4: 0 means unlimited
         raise CannotBeTaken(f"The e-mail has {size} bytes, and the mail server takes {limit} at most.")
     return [f"SIZE={size}"]

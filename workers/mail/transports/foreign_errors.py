@@ -1,9 +1,9 @@
-"""What an error of somebody else's mail backend says for certain about the e-mail.
+"""What an error of a mail backend that is not Weir's says for certain about the e-mail.
 
-The errors of smtplib are known, those of django-anymail, and those of HTTP clients by what they have in common: the
-status of the reply, and the names of the errors for a connection that was never made. Where none of that is found the
-e-mail may have been accepted. An error tells of the last thing that a backend did: what a backend repeats by itself it
-must repeat only where nothing was accepted, as HTTP clients do with POST unless they are told otherwise.
+The errors of smtplib and of django-anymail are known, and those of HTTP clients by what they have in common: the status
+of the reply, and the names of the errors for a connection that was never made. If none of that is found, the e-mail may
+have been accepted. An error is about the last thing that a backend did: a backend that repeats a request by itself must
+do so only if nothing was accepted, as HTTP clients do with POST unless they are told otherwise.
 """
 
 import smtplib
@@ -56,9 +56,9 @@ def verdict(error: BaseException) -> Verdict:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and what it names as its cause.
+    """Yield the error and the errors that it names as its cause.
 
-    Not `__context__`: that is what was being handled, such as a first attempt that was refused before a second one.
+    Not `__context__`: that is an error being handled, such as a first attempt that was refused before a second one.
     """
     seen: list[BaseException] = []
     found: object = error
@@ -88,7 +88,7 @@ def _of_smtp(error: BaseException, text: str) -> Verdict | None:
 
 def _refused(step: replies.SmtpStep, code: int, said: bytes | str, text: str) -> RelayRefuses | Refused | None:
     if code not in _REFUSALS:
-        return None  # no refusal, although smtplib takes it for one
+        return None  # not a refusal, although smtplib takes it for one
     meant = replies.judge(step, code, as_bytes(said).decode(errors="replace"))
     of_email = {replies.ReplyVerdict.LATER, replies.ReplyVerdict.DOMAIN_LATER, replies.ReplyVerdict.NEVER}
     is_doubtful = meant == replies.ReplyVerdict.DOUBTFUL

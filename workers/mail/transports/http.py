@@ -1,7 +1,7 @@
-"""HTTP to the API of a provider, over a kept connection, where it is known how far each request came.
+"""HTTP to the API of a provider, over a kept connection, so that it is known how far each request came.
 
 `http.client` shows each step: the connection is made, what may be accepted is written, the reply is read. A client that
-has them in one call, and may repeat them, cannot say what a failure means. Redirects are not followed.
+does them in one call, and may repeat them, cannot say what a failure means. Redirects are not followed.
 """
 
 import io
@@ -17,7 +17,7 @@ from weir.workers.mail.phases import Phase
 from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
 
 REFUSAL_WITHIN_S = 2.0  # after a request could not be written: the reply has come by then, or never comes
-_REFUSALS = range(400, 500)  # RFC 9110, 15.5; after 5xx the next attempt may do
+_REFUSALS = range(400, 500)  # RFC 9110, 15.5; after 5xx the next attempt may succeed
 LONGEST_REPLY = 1 << 20  # bytes: what a provider says about one e-mail is shorter than 1 KiB
 
 
@@ -30,7 +30,7 @@ class Reply(NamedTuple):
 
 
 class ApiConnection:
-    """A connection to an API, that is opened again where the other side has closed it. For one thread."""
+    """A connection to an API, that is opened again if the other side has closed it. For one thread."""
 
     def __init__(self, host: str, port: int, *, timeout_s: float, is_tls: bool) -> None:
         made = (
@@ -48,11 +48,11 @@ class ApiConnection:
         return self._http.sock is not None
 
     def open(self) -> None:
-        """Connect, with TLS where it is wanted, to who can prove to be the host. Raises Unreachable."""
+        """Connect; with TLS, only to a server that can prove to be the host. Raises Unreachable."""
         self.close()
         try:
             self._http.connect()
-        except OSError as error:  # so are those of ssl and of DNS
+        except OSError as error:  # errors of ssl and of DNS are OSErrors, too
             self.close()
             raise Unreachable(_reason(error)) from error
         except BaseException:
@@ -72,9 +72,9 @@ class ApiConnection:
         """Send a request and return the reply.
 
         1. If the other side has closed the kept connection, open one. Raises Unreachable. 2. `begin`. 3. The request:
-        if it cannot be written as a whole, nobody can have accepted it: a refusal that has come meanwhile counts, else
-        it raises BrokenOff. 4. The reply, the whole of
-        which has `reply_timeout_s`, however slowly it comes. Raises OutcomeUnknown.
+        if it cannot be written as a whole, the server cannot have accepted it. A refusal that has come meanwhile
+        counts; else this raises BrokenOff. 4. The whole reply, within `reply_timeout_s`, however slowly it comes.
+        Raises OutcomeUnknown.
 
         After any error the connection is closed.
         """
@@ -95,7 +95,7 @@ class ApiConnection:
             raise
 
     def _prepare(self, path: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Have the headers wait to be sent. Raises ValueError for one that HTTP cannot transmit."""
+        """Buffer the headers, which `_write` sends. Raises ValueError for one that HTTP cannot transmit."""
         self._http.putrequest("POST", path, skip_accept_encoding=True)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self._http.putheader(name, value)
@@ -108,7 +108,7 @@ class ApiConnection:
             raise BrokenOff(_reason(error), Phase.BEFORE_DOT) from error
 
     def _refusal(self) -> Reply | None:
-        """Return the reply to a request whose rest the server did not read, if it is one that says why."""
+        """Return the reply to a request that the server did not read to its end, if that is a refusal (4xx)."""
         try:
             reply = self._read(time.monotonic() + min(REFUSAL_WITHIN_S, self._timeout_s))
         except OutcomeUnknown:
@@ -128,7 +128,7 @@ class ApiConnection:
 
 
 class _Timed(io.RawIOBase):
-    """What comes from a socket until a moment of time.monotonic(); then TimeoutError, whatever has come before."""
+    """The bytes from a socket until a moment of time.monotonic(); then TimeoutError, whatever has come before."""
 
     def __init__(self, connected: socket.socket, until: float) -> None:
         self._socket = connected
@@ -155,7 +155,7 @@ class _Timed(io.RawIOBase):
 
 
 def _whole(response: HTTPResponse) -> bytes:
-    """Return the body; raise HTTPException for a part of one, and for one that is too long."""
+    """Return the body; raise HTTPException if it is incomplete, or too long."""
     body = b""
     while len(body) < LONGEST_REPLY and (piece := response.read(LONGEST_REPLY)):
         body += piece
@@ -170,9 +170,9 @@ def _response(until: float, connected: socket.socket, **options: Any) -> HTTPRes
 
 
 def _is_closed_by_peer(connected: socket.socket) -> bool:
-    """Tell whether something can be read before anything was asked: the end, or what nobody waits for.
+    """Return whether something can be read before anything was asked: the end, or bytes that no request waits for.
 
-    A TLS server may have sent tickets for later sessions, which are nothing: reading skips them.
+    A TLS server may have sent tickets for later sessions, which do not count: reading skips them.
     """
     connected.setblocking(False)
     try:
@@ -190,5 +190,5 @@ def _reason(error: Exception) -> str:
 
 @cache
 def _verifying() -> ssl.SSLContext:
-    """Return what verifies certificates and hosts by the system's CAs; SSL_CERT_FILE names others."""
+    """Return a context that verifies certificates and hosts by the system's CAs; SSL_CERT_FILE names others."""
     return ssl.create_default_context()

@@ -2,25 +2,25 @@
 
 # Moved for good (301, 307, 308) or not there (404, 405): the URL is wrong. The others refuse our key, or our rate.
 _ABOUT_US = frozenset({301, 307, 308, 401, 402, 403, 404, 405, 407, 429})
-# What was asked for cannot be done, whenever it is asked. Not here: 408, 409 and 425, which say something of this
-# attempt only, and what nobody has thought of.
+# What was asked for cannot be done, whenever it is asked. Not here: 408, 409 and 425, which are about this attempt
+# only, and any status that is not known.
 _ABOUT_EMAIL = frozenset({400, 406, 410, 411, 413, 414, 415, 422, 431, 451})
-LONGEST_WAIT_S = 3_600.0  # that a reply may ask for: after an hour it is asked once more
+LONGEST_WAIT_S = 3_600.0  # the longest that a reply may ask for: after an hour the relay is asked once more
 _LONGEST_NUMBER = 9  # digits
 
 
 def is_about_us(status: int) -> bool:
-    """Tell whether the e-mail was certainly not accepted, and no other would have been."""
+    """Return whether the e-mail was certainly not accepted, and no other would have been."""
     return status in _ABOUT_US
 
 
 def is_about_email(status: int) -> bool:
-    """Tell whether this e-mail was certainly not accepted, nor will it be."""
+    """Return whether this e-mail was certainly not accepted, and never will be."""
     return status in _ABOUT_EMAIL
 
 
 def retry_after_s(header: object) -> float:
-    """Return the seconds that Retry-After asks for, an hour at most; 0 for a date, or what cannot be read."""
+    """Return the seconds that Retry-After asks for, an hour at most; 0 for a date, or an unreadable value."""
     text = str(header or "").strip()
     is_number = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
     return min(float(text), LONGEST_WAIT_S) if is_number else 0.0

@@ -1,10 +1,10 @@
-"""The mail server that Django's own settings name. Nothing else of Weir's reads them.
+"""The mail server that Django's own settings name. No other module of Weir reads them.
 
-Up to Django 6.0 these are EMAIL_BACKEND, EMAIL_HOST and so on. Where Django 6.1 finds MAILERS, it refuses to read them,
+Up to Django 6.0 these are EMAIL_BACKEND, EMAIL_HOST and so on. If Django 6.1 finds MAILERS, it refuses to read them,
 and e-mails leave by MAILERS["default"].
 
-Where they name Django's backend for SMTP, which is their default, Weir's e-mails leave by its own, which is one of that
-class, is set by the same settings, and tells how far it came. The project's own e-mails leave as before.
+If they name Django's SMTP backend, which is the default, Weir's e-mails leave by Weir's subclass of it, which is
+configured by the same settings, and tells how far it came. The project's own e-mails leave as before.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core import mail
 from django.utils.module_loading import import_string
 
-ENTRY_S = 30.0  # the longest step into a mail server, where the settings name none
+ENTRY_S = 30.0  # the longest step of connecting to a mail server, if the settings name none
 OF_EMAIL_SETTINGS, OF_MAILERS = "EMAIL_BACKEND", "MAILERS['default']"
 _DEFAULT = "default"
 _DJANGOS, _WEIRS = "django.core.mail.backends.smtp.EmailBackend", "weir.workers.mail.smtp.EmailBackend"
@@ -25,7 +25,7 @@ _DJANGOS, _WEIRS = "django.core.mail.backends.smtp.EmailBackend", "weir.workers.
 class MailServer:
     """What the settings say. A backend of another kind than SMTP may have no use for most of it."""
 
-    setting: str  # that names the backend
+    setting: str  # the one that names the backend
     backend: str  # its import path
     host: str
     port: int
@@ -33,7 +33,7 @@ class MailServer:
     has_password: bool
     use_tls: bool  # by STARTTLS
     use_ssl: bool  # from the first byte
-    timeout_s: float  # of each step that brings a connection
+    timeout_s: float  # of each step of connecting
     certfile: str | None  # our own certificate
     keyfile: str | None
 
@@ -58,13 +58,13 @@ def of_settings() -> MailServer:
 
 
 def backend(path: str = "") -> Any:  # noqa: ANN401  any mail backend
-    """Return a new backend of Django's: that of the settings, or that of this import path, set by them as far as it is.
+    """Return a new mail backend: that of the settings, or that of this import path, configured by them if it is theirs.
 
     Raises what importing and making it raises.
     """
     if (mailers := _mailers()) is None:
         return mail.get_connection(path or of_settings().backend)
-    django: Any = mail  # whose types are those of a Django without MAILERS
+    django: Any = mail  # its types are those of a Django without MAILERS
     default = mailers.get(_DEFAULT, {})
     if not path and _DEFAULT in mailers and default.get("BACKEND", _DJANGOS) == _DJANGOS:
         return import_string(_WEIRS)(alias=_DEFAULT, **default.get("OPTIONS", {}))
@@ -79,7 +79,7 @@ def _own(path: str) -> str:
 
 
 def _mailers() -> Mapping[str, Mapping[str, Any]] | None:
-    """Return MAILERS; None where the EMAIL_* settings hold."""
+    """Return MAILERS; None if the EMAIL_* settings are used."""
     found: Mapping[str, Mapping[str, Any]] | None = (
         getattr(settings, "MAILERS", None) if hasattr(mail, "mailers") else None
     )

@@ -1,4 +1,4 @@
-"""The relays that the settings name, in their order. The only module that reads which ones are used, by which kinds.
+"""The relays that the settings name, in their order. No other module reads which ones are used, and by which kinds.
 
 Without WEIR_MAIL_RELAYS there is one, which Django's settings name (`mail_server`). Without WEIR_MAIL_ROUTES
 each kind goes by all of them.
@@ -24,11 +24,11 @@ from weir.workers.mail.transports.smtp import EmailBackend
 
 @dataclass(frozen=True, kw_only=True)
 class Relay:
-    """A way out. Its name says which, is always the same, and holds no secret: `smtp.example.com:587`."""
+    """A relay. Its name identifies it, is always the same, and holds no secret: `smtp.example.com:587`."""
 
     name: str
     key_lifetime: timedelta | None  # as its transports have it, see `base.Transport`
-    place: str  # HOST:PORT, also the name of the site which has its rate; empty where Weir does not know it
+    place: str  # HOST:PORT, also the name of the site that has its rate; empty if Weir does not know it
     is_smtp: bool  # a mail server, whose log may name e-mails
     _make: Callable[[], Transport] = field(repr=False)
 
@@ -70,17 +70,17 @@ def of_kind(kind: str) -> tuple[Relay, ...]:
 
 
 def named(name: str, among: Sequence[Relay]) -> Relay | None:
-    """Return the relay of this name, which may be the project's own for it."""
+    """Return the relay of this name, which may be the project's own name for it."""
     return next((relay for relay in among if name in {relay.name, own_name(relay)}), None)
 
 
 def own_name(relay: Relay) -> str:
-    """Return the project's own name of a relay, or the whole one, where it has none."""
+    """Return the project's own name of a relay, or its whole name if it has none."""
     return relay_urls.own_name(relay.name)
 
 
 def routes_fault() -> str:
-    """Return the sentence about a relay in WEIR_MAIL_ROUTES that there is not; empty where all are known."""
+    """Return a sentence about an unknown relay in WEIR_MAIL_ROUTES; empty if all are known."""
     known = relays() if settings.WEIR_MAIL_ROUTES else ()
     for pattern, names in settings.WEIR_MAIL_ROUTES.items():
         for name in names:
@@ -108,7 +108,7 @@ def unused(kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _by_pattern() -> dict[str, tuple[Relay, ...]]:
-    """Return the relays by patterns of kinds, of which `*` is one."""
+    """Return the relays by patterns of kinds, including `*`."""
     known = relays()
     if not settings.WEIR_MAIL_ROUTES:
         return {kind_routes.OTHERS: known}
@@ -126,7 +126,7 @@ def urls() -> list[str]:
 
 
 def tells_phase(backend: object) -> bool:
-    """Tell whether a backend (or its class) is a Transport."""
+    """Return whether a backend (or its class) is a Transport."""
     return hasattr(backend, "submit")
 
 
@@ -169,8 +169,8 @@ def _relay(url: RelayURL) -> Relay:
 
 
 def _smtp(url: RelayURL) -> Transport:
-    # Django takes what is None from the EMAIL_* settings, which are another server's. From Django 6.1 on an alias keeps
-    # it from reading them.
+    # Django replaces None by the EMAIL_* settings, which are another server's. From Django 6.1 on, an alias keeps it
+    # from reading them.
     ours = mail_server.of_settings()
     return EmailBackend(
         host=url.host,
@@ -200,6 +200,6 @@ def _key_lifetime(path: str) -> timedelta | None:
 
 
 def _is_smtp(path: str) -> bool:
-    """Tell whether the backend talks to a mail server, as Django's does; an API's answers leave no line in a log."""
+    """Return whether the backend talks to a mail server, as Django's does; an API's answers leave no line in a log."""
     backend = import_string(path)
     return isinstance(backend, type) and issubclass(backend, smtp.EmailBackend)

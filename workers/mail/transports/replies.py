@@ -2,9 +2,9 @@
 
 A reply is judged by the step that it answers, by the words that servers' replies have in common, by its enhanced status
 code (RFC 3463, RFC 5248) and by its code (RFC 5321, 4.2), in this order: servers use one code for many things, and some
-give none but 550. Of what remains, the first digit decides (RFC 5321, 4.2.1 and 4.3.2): 4yz is for now, 5yz is for
-good. Before the content is sent, a refusal by policy is about us; after it, about the content. A refusal for good that
-names neither us nor the e-mail is doubtful: whether the relay takes others tells.
+give none but 550. For the remaining replies the first digit decides (RFC 5321, 4.2.1 and 4.3.2): 4yz is for now, 5yz is
+for good. Before the content is sent, a refusal by policy is about us; after it, about the content. A refusal for good
+that names neither us nor the e-mail is doubtful: whether the relay accepts others decides.
 """
 
 import re
@@ -31,8 +31,8 @@ class ReplyVerdict(StrEnum):
     DOMAIN_LATER = auto()  # and so is every other one to the recipient's domain
     NEVER = auto()  # this e-mail is refused for good
     HELD = auto()  # we are refused, whatever the e-mail
-    AWAY = auto()  # the server leaves us, whatever the e-mail
-    UNCLEAR = auto()  # no reply to this step: the conversation is out of step
+    AWAY = auto()  # the server leaves the conversation, whatever the e-mail
+    UNCLEAR = auto()  # not a reply to this step: the conversation is out of step
     DOUBTFUL = auto()  # this e-mail is refused for good, or we are: nothing in the reply says which
 
 
@@ -54,8 +54,8 @@ TRANSACTION = (*ENVELOPE, CONTENT)
 LONGEST = 1_000  # characters of a reply that are read
 CLOSING = 421  # RFC 5321, 3.8: after it the server closes the connection, at whatever step
 
-# Whom a reply speaks of, in words that servers' replies have in common. `_says` finds them.
-# Of us: our login, that the server does not relay for us, our address, our account, and how much we may send.
+# Whom a reply is about, in words that servers' replies have in common. `_says` finds them.
+# About us: our login, that the server does not relay for us, our address, our account, and how much we may send.
 LOGIN = r"auth|authent\w*|log(?:ged)? ?in|credentials"
 RELAYING = r"relay(?:ing|ed)?(?! recipient table|=)|rcpthosts|not a gateway|(?:handle|cannot deliver) mail for"
 OUR_ADDRESS = (
@@ -71,7 +71,7 @@ OUR_LIMIT = (
     r"|ratelimit \"(?:user|\w*_out_\w*)\""
 )
 OUR_SENDING = f"{LOGIN}|{RELAYING}|{OUR_ADDRESS}|{OUR_ACCOUNT}|{OUR_LIMIT}"
-# And our host: its name, its address, and what lists say of it, some of them in a host's name of their own.
+# And our host: its name, its address, and what block lists say about it, some of them by a host name of their own.
 OUR_HOST = (
     r"client|[eh]h?elo\w*|ips?|ptr\S*|rdns|reverse \w+|host network|remotehost|allowed to connect"
     r"|your (?:\w+ )?(?:host|server|network|domain)"
@@ -79,8 +79,8 @@ OUR_HOST = (
     r"|[\w.:/-]*(?:dns_?[br]l|spamhaus|spamcop|sorbs|openspf)\S*"
 )
 US = f"{OUR_SENDING}|{OUR_HOST}"
-# Of the recipient: that it is sent too much, is full or unknown. "Recipient address rejected:" is Postfix' own, whoever
-# is meant: what stands behind it counts.
+# About the recipient: it is sent too much, is full or unknown. "Recipient address rejected:" is what Postfix says
+# whoever is meant: the words after it count.
 THEIR_RATE = r"receiving mail|recipient(?! address)(?:'s)? (?:\S+ ){1,4}(?:limit|rate)"
 FULL = r"(?:over)?quota|(?:is|mailbox) full|full mailbox|pleine|storage|disk space"
 UNKNOWN = r"(?:user|recipient|mailbox|account) (?:\S+ )?(?:unknown|not found)|unknown user|no such user|not? exist"
@@ -88,7 +88,7 @@ RECIPIENT = (
     r"recipients?(?! address rejected:)|address rejected: access denied|mailbox|user|account|target address|group"
     r"|mailing list|alias|destinataire"
 )
-# Of nobody.
+# About neither.
 FOR_NOW = r"(?:try|retry)(?: again)? later|temporar(?:y|il?y)"
 RATE = (
     r"rate\W?(?:limit\w*)?|throttl\w*|limit\w*|frequency|volume|too (?:fast|quickly|frequent)"
@@ -107,7 +107,7 @@ TABLE = (
     # RFC 5321, 4.3.5 and 3.1 (554), RFC 7504 (521), RFC 3207 (454), RFC 4954 (5yz to AUTH).
     ReplyRow((ENTRY,), "4??", "*", ReplyVerdict.AWAY),
     ReplyRow((ENTRY,), "5??", "*", ReplyVerdict.HELD),
-    # RFC 5321, 4.2.4: 503 is a reply to the sequence of commands, not to this one; of which a login may be missing.
+    # RFC 5321, 4.2.4: 503 is a reply to the sequence of commands, not to this one: a login may be missing there.
     ReplyRow(ENVELOPE, "503", "*", ReplyVerdict.HELD, LOGIN),
     ReplyRow(ENVELOPE, "503", "7.*", ReplyVerdict.HELD),
     ReplyRow(ENVELOPE, "503", "*", ReplyVerdict.UNCLEAR),
@@ -115,10 +115,10 @@ TABLE = (
     ReplyRow(TRANSACTION, "4?? 5??", "*", ReplyVerdict.LATER, THEIR_RATE),
     ReplyRow(TRANSACTION, "5??", "*", ReplyVerdict.NEVER, r"by (?:the |this )?recipient|resolver\.rst\S*"),
     ReplyRow(TRANSACTION, "5??", "7.12? 7.13?", ReplyVerdict.NEVER),  # Exchange Online's page on 5.7.1xx
-    # RFC 7489, 10.3, RFC 7372, 3.1, RFC 3463, 3.7: after the dot, what is judged is this content.
+    # RFC 7489, 10.3, RFC 7372, 3.1, RFC 3463, 3.7: after the dot, the server judges this content.
     ReplyRow((CONTENT,), "5??", "7.2[0-26] 7.30", ReplyVerdict.NEVER),
     ReplyRow((CONTENT,), "5??", "*", ReplyVerdict.NEVER, JUDGED_CONTENT),
-    # Gmail's page on 4.7.2x and 4.7.3x, RFC 5248 (7.28): after the dot, it takes less of us for now.
+    # Gmail's page on 4.7.2x and 4.7.3x, RFC 5248 (7.28): after the dot, it takes less from us for now.
     ReplyRow((CONTENT,), "4??", "7.2? 7.3?", ReplyVerdict.DOMAIN_LATER),
     # RFC 4954, 6: a login is missing, too weak, expired, disabled, or fails for now (432, 454).
     ReplyRow(TRANSACTION, "432 454 525 530 534 535 538", "*", ReplyVerdict.HELD),
@@ -126,14 +126,14 @@ TABLE = (
     ReplyRow(TRANSACTION, "*", "7.8 7.9 7.10 7.11 7.12 7.13 7.14 7.57 7.60", ReplyVerdict.HELD),
     # RFC 3463, 3.2: the sender's address. RFC 7505: its domain takes no e-mail. 1.90 is Exchange's daily limit.
     ReplyRow(TRANSACTION, "*", "1.7 1.8 1.90 7.27", ReplyVerdict.HELD),
-    # RFC 3463, 3.5 (mail system congestion); Gmail's and others' daily limit. Zoho says 4.6 of its rate.
+    # RFC 3463, 3.5 (mail system congestion); Gmail's and others' daily limit. Zoho says 4.6 for its rate.
     ReplyRow(TRANSACTION, "5??", "4.5", ReplyVerdict.HELD),
     # RFC 7372: SPF and reverse DNS judge our host; DKIM and several together (7.2[0-26]) judge this content, see above.
     ReplyRow(ENVELOPE, "*", "7.2[0-6]", ReplyVerdict.HELD),
     ReplyRow((CONTENT,), "5??", "7.2[3-5]", ReplyVerdict.HELD),
     # Exchange Online's page: our address, sender or tenant is banned, or has sent too much.
     ReplyRow(TRANSACTION, "5??", "7.50[12368] 7.51[01] 7.6[0-4]? 7.7?? 7.23[23]", ReplyVerdict.HELD),
-    # --- MAIL names nobody but us: what is not about this e-mail's size or letters is about us.
+    # --- MAIL names only us: a reply that is not about this e-mail's size or letters is about us.
     # RFC 1870, 6.1 (2, 3): larger than the server's limit, or than its space for now.
     ReplyRow((MAIL,), "5??", "2.3 3.4", ReplyVerdict.NEVER),
     ReplyRow((MAIL,), "552", "*", ReplyVerdict.HELD, US),
@@ -150,22 +150,23 @@ TABLE = (
     ReplyRow((MAIL,), "421", "*", ReplyVerdict.AWAY),
     ReplyRow((MAIL,), "4?? 5??", "*", ReplyVerdict.HELD),
     # --- RCPT and DATA: the recipient, or we.
-    # RFC 5321, 3.8: it leaves, perhaps as this connection has carried enough. RFC 5248: 7.28 is Gmail's, of its domain.
+    # RFC 5321, 3.8: it leaves, perhaps because this connection has carried enough. RFC 5248: 7.28 is Gmail's, about its
+    # domain.
     ReplyRow(AFTER_MAIL, "421", "7.28", ReplyVerdict.DOMAIN_LATER),
     ReplyRow(AFTER_MAIL, "421", "*", ReplyVerdict.AWAY),
-    # --- And after the dot: who is meant, in words. Policy alone is about us before the content, then about that.
-    # RFC 6647: greylisting, in whose replies some servers name the client.
+    # --- And after the dot: words say who is meant. Policy alone is about us before the content, after it about that.
+    # RFC 6647: greylisting; some servers name the client in such replies.
     ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.LATER, r"gr[ea]y-?list\w*"),
-    # RFC 5248 (7.28), the pages of Gmail, Exchange Online and Outlook.com: the receiver takes less of us for now.
+    # RFC 5248 (7.28), the pages of Gmail, Exchange Online and Outlook.com: the receiver takes less from us now.
     ReplyRow(AFTER_MAIL_AND_DOT, "4??", "7.28 7.[5-8]??", ReplyVerdict.DOMAIN_LATER),
-    # RFC 5321, 3.6.2 and 7.9, RFC 3463, 3.8 (7.1, filtering by host): we are refused, wherever that is said.
+    # RFC 5321, 3.6.2 and 7.9, RFC 3463, 3.8 (7.1, filtering by host): we are refused, at whatever step that is said.
     ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, OUR_SENDING),
     ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.NEVER, UNKNOWN),
     ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.HELD, OUR_HOST),
-    # RFC 5321, 3.4, RFC 3463, 3.2 (1.6): it has moved away. Without that, 551 says that the server does not relay.
+    # RFC 5321, 3.4, RFC 3463, 3.2 (1.6): it has moved. Without that status, 551 says that the server does not relay.
     ReplyRow(AFTER_MAIL, "551", "1.*", ReplyVerdict.NEVER),
     ReplyRow(AFTER_MAIL, "551", "*", ReplyVerdict.HELD),
-    # RFC 5321, 4.5.3.1.10, RFC 3463, 3.6 (5.3): too many recipients. We name one, so it counts them over time.
+    # RFC 5321, 4.5.3.1.10, RFC 3463, 3.6 (5.3): too many recipients. We name one, so the server counts them over time.
     ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "5.3", ReplyVerdict.HELD),
     ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, r"too many recipients"),
     # RFC 3463, 3.4: the server's own disk, load and configuration; RFC 7504: it takes no e-mail.
@@ -185,9 +186,9 @@ TABLE = (
     ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.DOMAIN_LATER, RATE),
     ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.HELD, RATE),
     ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.HELD, OUR_HOST),
-    # It is for good by its code and for now by its words: a host that has a fault.
+    # A refusal for good by its code and for now by its words: a host that has a fault.
     ReplyRow(AFTER_MAIL_AND_DOT, "5??", "*", ReplyVerdict.DOUBTFUL, rf"(?:{RECIPIENT})(?!\w)[\s\S]*\b(?:{FOR_NOW})"),
-    # RFC 3463, 3.8 (7.0, 7.1): refused by policy: the recipient, if named; else we, as the content is unseen.
+    # RFC 3463, 3.8 (7.0, 7.1): policy refuses the recipient if it is named; else us, because the content is unseen.
     ReplyRow(AFTER_MAIL, "5??", "*", ReplyVerdict.NEVER, RECIPIENT),
     ReplyRow(AFTER_MAIL, "5??", "7.[0-2]", ReplyVerdict.HELD),
     ReplyRow(AFTER_MAIL, "5??", "*", ReplyVerdict.HELD, POLICY),
@@ -230,5 +231,5 @@ def _matches(row: ReplyRow, step: SmtpStep, code: int, of_status: str, words: st
 
 
 def _says(pattern: str, words: str) -> bool:
-    """Tell whether one of these words is there by itself, and not as a part of an address or of a host's name."""
+    """Return whether one of these words stands by itself, and not as a part of an address or of a host's name."""
     return not pattern or re.search(rf"(?<![\w.@/-])(?:{pattern})(?!\w|[.@-]\w)", words) is not None

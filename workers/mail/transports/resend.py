@@ -44,7 +44,7 @@ _OTHER_CONTENT = "invalid_idempotent_request"
 
 
 class ResendTransport:
-    """A connection to Resend, or to whom speaks as Resend does: a `base.Transport`."""
+    """A connection to Resend, or to a server that speaks as Resend does: a `base.Transport`."""
 
     key_lifetime: timedelta | None = timedelta(hours=24)
 
@@ -59,7 +59,7 @@ class ResendTransport:
         return self._connection.is_open
 
     def connect(self) -> None:
-        """Connect. The key is looked at with each e-mail only. Raises Unreachable."""
+        """Connect. Resend checks the API key only with each e-mail. Raises Unreachable."""
         self._connection.open()
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class ResendTransport:
         self._connection.close()
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
-        """Submit one e-mail; see `base.Transport` and `http.Connection.post`."""
+        """Submit one e-mail; see `base.Transport` and `http.ApiConnection.post`."""
         key = message.idempotency_key
         if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
             raise Refused(f"No idempotency key: {key!r}", Phase.NOT_BEGUN, is_permanent=True)
@@ -96,7 +96,7 @@ class ResendTransport:
             raise
 
     def _judged(self, reply: Reply) -> Accepted:
-        """Return that the e-mail was accepted; raise what else the reply means."""
+        """Return that the e-mail was accepted; raise anything else that the reply means."""
         said = _json_object(reply.body)
         name = str(said.get("name", ""))
         text = self._quoted(f"{reply.status} {name}: {said.get('message', '')}" if name else _raw(reply))
@@ -109,11 +109,11 @@ class ResendTransport:
             raise OutcomeUnknown(f"Resend said: {text} ({explained})", Phase.AFTER_DOT)
         if is_about_us(reply.status) or (name in _ABOUT_US and reply.status in range(400, 500)):
             raise RelayRefuses(f"Resend said: {text}", retry_after_s(reply.headers.get("Retry-After")))
-        if is_about_email(reply.status) and not name:  # from another one than Resend: it may mean all e-mails
+        if is_about_email(reply.status) and not name:  # not from Resend itself: it may mean all e-mails
             raise RelayRefuses(f"A server before Resend said: {text}", knows_recipient=True, is_doubtful=True)
         if is_about_email(reply.status):
             raise Refused(f"Resend said: {text}", Phase.NOT_BEGUN, is_permanent=True)
-        # Also 409, where an earlier attempt with this key is still in flight: it may be accepted in the end.
+        # Also 409, if an earlier attempt with this key is still in flight: it may be accepted in the end.
         raise OutcomeUnknown(f"Resend said: {text}", Phase.AFTER_DOT)
 
     def _quoted(self, text: str) -> str:
@@ -139,7 +139,7 @@ def _request(message: Message) -> dict[str, Any]:
 
 
 def _with_name(told: Sequence[str], recipient: str) -> str:
-    """Return the recipient with the name that the header has, where it needs no quotes: one may be refused for it."""
+    """Return the recipient with the name that the header has, if that needs no quotes: quotes may be refused."""
     name, _, address = told[0].rpartition(" <") if len(told) == 1 else ("", "", "")
     is_plain = all(letter.isalnum() or letter in _IN_NAMES for letter in name)
     return told[0] if name and is_plain and address == f"{recipient}>" else recipient
@@ -148,8 +148,8 @@ def _with_name(told: Sequence[str], recipient: str) -> str:
 def _file(attachment: Attachment) -> dict[str, str]:
     """Return an attachment as Resend takes it.
 
-    Resend drops e-mails, without a word, whose files have no name or a name that says another type (so django-anymail
-    has found): each has a name, and its type is told where its name says the same or nothing.
+    Resend silently drops e-mails whose files have no name, or a name that says another type (as django-anymail has
+    found). So each file has a name, and its type is told only if the name says the same type or none.
     """
     suffix = mimetypes.guess_extension(attachment.content_type) or ".bin"
     name = attachment.filename or f"attachment{suffix}"

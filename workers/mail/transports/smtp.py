@@ -40,15 +40,15 @@ _LEADING_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
 class EmailBackend(smtp.EmailBackend):
-    """Django's SMTP backend, set by the same EMAIL_* settings and some of Weir's, and a `base.Transport`."""
+    """Django's SMTP backend, configured by the same EMAIL_* settings and some of Weir's; also a `base.Transport`."""
 
     key_lifetime: timedelta | None = None
     connection: Any
     _partial_connection: Any
-    _has_carried = False  # an e-mail, over this connection
+    _has_carried = False  # whether an e-mail went over this connection
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Take what Django's takes. Without a time-out it has one all the same."""
+        """Take the same arguments as Django's. Without a time-out it uses `mail_server.ENTRY_S`."""
         super().__init__(*arguments, **options)
         if self.timeout is None:
             self.timeout = mail_server.ENTRY_S
@@ -65,7 +65,7 @@ class EmailBackend(smtp.EmailBackend):
 
     @cached_property
     def ssl_context(self) -> ssl.SSLContext:
-        """Whose certificates are trusted, and our own one. Unlike Django's, it trusts some where there is one."""
+        """The authorities that are trusted, and our own certificate. Unlike Django's, it has both together."""
         context = ssl.create_default_context(cafile=settings.WEIR_MAIL_CA_FILE or None)
         if self.ssl_certfile or self.ssl_keyfile:
             context.load_cert_chain(self.ssl_certfile or "", self.ssl_keyfile)
@@ -138,7 +138,7 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()
             raise BrokenOff(f"{type(error).__name__}: {error}", Phase.NOT_BEGUN) from error
         except BaseException:
-            self._abandon()  # it may wait for content that will not come
+            self._abandon()  # the server may wait for content that will not come
             raise
         reply = self._transmit(message.content)
         if self.connection.contradicts_itself:
@@ -154,11 +154,11 @@ class EmailBackend(smtp.EmailBackend):
         try:
             with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
                 server.send(_with_dots_doubled(content))
-                phase = Phase.AFTER_DOT  # noted first: an exception may come between any two instructions
+                phase = Phase.AFTER_DOT  # set first: an exception may come between any two instructions
                 try:
                     server.send(b".\r\n")
                 except OSError:
-                    phase = Phase.BEFORE_DOT  # it is not on its way: the kernel did not take it
+                    phase = Phase.BEFORE_DOT  # the dot is not on its way: the kernel did not take it
                     raise
             with server.step(settings.WEIR_MAIL_REPLY_TIMEOUT):
                 reply: Reply = server.getreply()
@@ -179,7 +179,7 @@ class EmailBackend(smtp.EmailBackend):
         server = self.connection
         try:
             parameters = extensions.parameters(message, server.esmtp_features)
-        except extensions.CannotBeTaken as error:  # the server is not asked what it has answered
+        except extensions.CannotBeTaken as error:  # the server has answered that already
             raise CannotTake(str(error)) from error
         server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
         commands = (f"mail FROM:<{message.from_address}>{parameters}", f"rcpt TO:<{message.recipient}>", "data")
@@ -195,7 +195,7 @@ class EmailBackend(smtp.EmailBackend):
         return reply
 
     def _say_at_once(self, commands: Sequence[str]) -> list[Reply]:
-        """Send the commands at once (RFC 2920), and return the replies, up to a refusal behind which nothing comes."""
+        """Send the commands together (RFC 2920), and return the replies, up to a refusal after which none comes."""
         server, said = self.connection, []
         server.send("".join(f"{command}\r\n" for command in commands).encode())
         for _ in commands:
@@ -205,7 +205,7 @@ class EmailBackend(smtp.EmailBackend):
             except OSError:
                 if all(code in ACCEPTED for code, _ in said):
                     raise
-                self._abandon()  # the refusal counts (RFC 2920, 3.1): many servers close the connection behind it
+                self._abandon()  # the refusal counts (RFC 2920, 3.1): many servers close the connection after it
                 return said
             if said[-1][0] == replies.CLOSING:
                 return said
@@ -238,16 +238,16 @@ class EmailBackend(smtp.EmailBackend):
         self._raise_break(step, text, is_away=verdict == ReplyVerdict.AWAY)
 
     def _raise_break(self, step: SmtpStep, text: str, *, is_away: bool) -> NoReturn:
-        """Raise what it means that the conversation is over.
+        """Raise the error for a conversation that is over.
 
-        A server that leaves may do so as the connection has carried enough. If it has carried nothing, the server is
-        down for us, or means the recipient, if it knows that one.
+        A server that leaves may do so because the connection has carried enough. If it has carried nothing, the server
+        is down for us, or means the recipient, if it knows the recipient.
         """
         if step == SmtpStep.CONTENT:
             raise OutcomeUnknown(f"The mail server said: {text}", Phase.AFTER_DOT)
         if is_away and not self._has_carried:
             raise Unreachable(text) if step == SmtpStep.MAIL else Refused(text, Phase.NOT_BEGUN, is_permanent=False)
-        raise BrokenOff(f"The mail server said: {text}", Phase.NOT_BEGUN)  # another connection may do
+        raise BrokenOff(f"The mail server said: {text}", Phase.NOT_BEGUN)  # another connection may work
 
     def _put_in_step(self, code: int) -> None:
         """Make the connection ready for the next e-mail, or close it."""
@@ -262,7 +262,7 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()
 
     def _aside(self) -> AbstractContextManager[object]:
-        """Have what is said beside the e-mail, whose outcome is not recorded yet, take no longer than a step of it."""
+        """Limit the time of commands beside the e-mail, whose outcome is not recorded yet, to that of one step."""
         server = self.connection
         return server.step(min(server.timeout, settings.WEIR_MAIL_COMMAND_TIMEOUT)) if server else nullcontext()
 

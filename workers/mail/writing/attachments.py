@@ -1,4 +1,4 @@
-"""Files that go along with an e-mail."""
+"""Files that are sent along with an e-mail."""
 
 import re
 from base64 import encodebytes
@@ -47,7 +47,7 @@ def attach(message: EmailMessage, attachment: EmailAttachment, *, inline: bool) 
 
 
 def _checked(attachment: EmailAttachment) -> tuple[str, list[str]]:
-    """Return the type and its parameters. Raises CannotBeWritten where type, name or id are bad."""
+    """Return the type and its parameters. Raises CannotBeWritten if type, name or id are bad."""
     refuse_controls(attachment.name, "the name of an attachment")
     if len(attachment.name) > LONGEST_NAME:
         raise CannotBeWritten(f"The name of an attachment has {LONGEST_NAME} characters at most: {attachment.name!r}.")
@@ -89,5 +89,5 @@ def _attached(attachment: EmailAttachment) -> EmailMessage:
 
 
 def _is_seven_bits(text: str) -> bool:
-    """Tell whether it can be transmitted as it is (RFC 2045, 2.7)."""
+    """Return whether it can be transmitted as it is (RFC 2045, 2.7)."""
     return text.isascii() and "\x00" not in text and max(map(len, text.split("\r\n"))) <= lines.LONGEST_LINE

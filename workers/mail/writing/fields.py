@@ -15,12 +15,12 @@ from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email
 
 _NAME = re.compile(r"[!-9;-~]{1,76}")  # RFC 5322, 3.6.8; longer ones would leave no room on their line
-# Those that Weir writes. Cc and Bcc would name recipients of whom there is no row.
+# Those that Weir writes. Cc and Bcc would name recipients that have no row.
 _OURS = frozenset({"to", "cc", "bcc", "subject", "date", "message-id", "mime-version", "auto-submitted", "return-path"})
 _OURS_BEGIN = ("content-", "resent-")
 _OF_UNSUBSCRIBING = frozenset({"list-unsubscribe", "list-unsubscribe-post"})
 _OF_ONE_ADDRESS = frozenset({"from", "sender"})
-_MESSAGE_ID = re.compile(r"<[!-;=?-~]{3,250}>")  # of the longest ones, three have room
+_MESSAGE_ID = re.compile(r"<[!-;=?-~]{3,250}>")  # there is room for three of the longest ones
 _LONGEST_REFERENCES = 998  # characters, with the name (RFC 5537, 3.4.4)
 _HTTPS = re.compile(  # RFC 3986
     r"https://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#](?:[\w.~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-f]{2})*)?",
@@ -32,14 +32,14 @@ _LONGEST_URL = 900
 def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, HeaderValue]]:
     """Yield the headers, as they are transmitted. Raises CannotBeWritten."""
     own = _own(content.headers)
-    subject = str(content.subject)  # which may be one that is translated later
+    subject = str(content.subject)  # it may be a text that is translated only now
     refuse_controls(subject, "the subject")
     if "from" not in own:
         yield "From", lines.mailboxes("From", [addresses.sender()])
     yield "Subject", lines.text("Subject", subject)
     yield "Date", lines.text("Date", format_datetime(_date(email)))
     yield "Message-ID", lines.structured("Message-ID", email.message_id)
-    yield "Auto-Submitted", HeaderValue("auto-generated")  # RFC 3834: nobody's holiday notice need answer
+    yield "Auto-Submitted", HeaderValue("auto-generated")  # RFC 3834: no holiday notice need answer
     if content.unsubscribe_url:
         yield from _unsubscribing(content.unsubscribe_url, own)
     for lower, name in own.items():
@@ -79,14 +79,15 @@ def _list_id(name: str, value: str) -> HeaderValue:
     called, _, identity = value.strip().removesuffix(">").rpartition("<")
     if not called or not value.strip().endswith(">"):
         return lines.structured(name, value)
-    lines.structured(name, identity)  # which may have no letters that a name may have
+    lines.structured(name, identity)  # refuses letters that only a name may have
     return lines.mailboxes(name, [(called.strip().strip('"'), identity)])
 
 
 def _message_ids(name: str, value: str) -> HeaderValue:
-    """Return those that are e-mails' ids: of many the first and the last ones, as mail programs do.
+    """Return the Message-IDs in the value: of many the first and the last ones, as mail programs do.
 
-    Whoever answers a customer has them from the customer's mail program: what is none means nothing (RFC 5322, 4.5.4).
+    In an answer to a customer they come from the customer's mail program: all else there means nothing (RFC 5322,
+    4.5.4).
     """
     found = [each for each in _MESSAGE_ID.findall(value) if "@" in each and not words.has_one(each)]
     if not found:
@@ -103,7 +104,7 @@ def _message_ids(name: str, value: str) -> HeaderValue:
 
 
 def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, HeaderValue]]:
-    """Yield what mail programs make a button of (RFC 8058)."""
+    """Yield the headers that mail programs make a button of (RFC 8058)."""
     refuse_controls(url, "the header List-Unsubscribe")
     if found := _OF_UNSUBSCRIBING & own.keys():
         raise CannotBeWritten(f"An unsubscribe_url makes a header {own[min(found)]}: leave out the kind's own.")
@@ -121,7 +122,7 @@ def _date(email: Email) -> datetime:
     return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else the default
 
 
-# What is neither text nor, as all of List-*, without a name in it.
+# How headers are written that are not text; those of List-* that are not here are structured, without a name in them.
 _WAYS: dict[str, Callable[[str, str], HeaderValue]] = {
     "from": _mailboxes,
     "sender": _mailboxes,

@@ -8,10 +8,10 @@ from weir.workers.mail.headers.lines import HeaderValue
 
 
 class _Policy(EmailPolicy):
-    """In seven bits, which each relay takes: what was written once is never written anew for one that takes no more.
+    """In seven bits, which each relay takes: an e-mail is never written anew for a relay that takes no more.
 
-    A header that is written already stays what it is, and so does one of an attached e-mail, in ASCII. Python writes
-    only those that tell the types of texts.
+    A header that is written already stays as it is, and so does one of an attached e-mail, in ASCII. Python writes
+    only those that give the types of texts.
     """
 
     def header_store_parse(self, name: str, value: object) -> tuple[str, Any]:

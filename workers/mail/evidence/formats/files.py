@@ -1,7 +1,7 @@
 """Log files, as they lie in /var/log: plain or packed, in archives, in any of Unicode's encodings; and stdin.
 
-What cannot be unpacked or read to its end is `Damaged`, with a sentence that says what to do. It is no reason to read
-nothing: what another file has is a proof all the same.
+A file that cannot be unpacked or read to its end is `Damaged`, with a sentence that says what to do. The other files
+are still read: what they have is a proof all the same.
 """
 
 import fnmatch
@@ -23,13 +23,13 @@ from weir.workers.mail.evidence.formats import packings
 from weir.workers.mail.evidence.formats.packings import Damaged
 
 STDIN = "-"
-LONGEST_LINE = 65_536  # bytes; what is longer is read as several lines: a file without line ends fills no memory
+LONGEST_LINE = 65_536  # bytes; a longer one is read as several: a file without line ends does not fill the memory
 OVERLAP = 1_000  # characters that each of these has in common with the one before: longer than a Message-ID
 MOST_UNPACKED = 16 * 2**30  # bytes out of one packed file, or of an archive's files, which are copied to a folder
 MOST_FILES = 10_000  # of one archive
 SNIFFED = 4_096
 LATER_THAN_ALL = datetime(9_998, 1, 1, tzinfo=UTC)  # and a year later is a date, too
-MOST = 0.6  # of the letters of a log are ASCII's
+MOST = 0.6  # of a log's letters are in ASCII
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _WIDE = ((0, "utf-16-be"), (1, "utf-16-le"))  # where the NULs are of ASCII letters in two bytes
 _DATE = r"\d{4}-?\d\d-?\d\d(?:[-T_.]?\d\d(?:[-:]?\d\d){0,2})?"
@@ -52,7 +52,7 @@ class LogFile:
     name: str  # as the user gave it; of a file in an archive, with the archive's
     path: Path
     changed: datetime  # UTC: nothing in it is later
-    host: str  # whose lines these are that name none: what whoever asks says, or its family
+    host: str  # the host of lines that name none: as the operator says, or the file's family
     damage: str = ""  # why nothing of it can be read
 
     def lines(self) -> Iterator[str]:
@@ -68,7 +68,7 @@ class LogFile:
 
 
 def _lines(read_line: Callable[[int], bytes] | Callable[[int], str], name: str, most: int) -> Iterator[str]:
-    begun, given = "", True  # the beginning of a line of which more is to come, and whether it was given already
+    begun, given = "", True  # the beginning of a line that is not complete, and whether it was yielded already
     text = "\n"
     while chunk := read_line(LONGEST_LINE):
         most -= len(chunk)
@@ -103,7 +103,7 @@ def _encoding(start: bytes) -> str:
 
 @contextmanager
 def opened(names: Collection[str], hosts: Collection[tuple[str, str]] = ()) -> Iterator[list[LogFile]]:
-    """Give the files, each once, and those in archives; stdin is copied to a temporary file, as logs are read twice.
+    """Yield the files, each once, and those in archives; stdin is copied to a file, because logs are read repeatedly.
 
     `hosts` are names of hosts, each with a pattern of names of files. Raises CannotBeRead.
     """
@@ -129,7 +129,7 @@ def _files(name: str, folder: Path, hosts: Collection[tuple[str, str]]) -> Itera
         raise CannotBeRead(f"{name}: {error.strerror}.") from error
     found = [*_Archives(folder).files(name, path, changed)]
     for file_name, place, file_changed, damage in found:
-        called = name if len(found) == 1 else file_name  # as the archive, if that has no other file
+        called = name if len(found) == 1 else file_name  # like the archive, if that has no other file
         told = next((host for host, pattern in hosts if fnmatch.fnmatch(called, pattern)), "")
         yield LogFile(called, place, file_changed, told or family(called), damage)
 
@@ -141,7 +141,7 @@ def _copy_of(source: IO[bytes], folder: Path) -> Path:
 
 
 class _Archives:
-    """Copies what is in archives to a folder, also in archives in archives, and not more than MOST_UNPACKED."""
+    """Copies the files of archives, even of archives in archives, to a folder: MOST_UNPACKED bytes at most."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._left, self._copies = folder, MOST_UNPACKED, 0
@@ -193,7 +193,7 @@ class _Archives:
 
 
 def _time(seconds: float) -> datetime:
-    """Return when a file was changed; where that is no date, one that is later than all of its lines."""
+    """Return when a file was changed; if that is not a date, one that is later than all of its lines."""
     try:
         return min(datetime.fromtimestamp(seconds, UTC), LATER_THAN_ALL)
     except (ValueError, OverflowError, OSError):
@@ -201,7 +201,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _zip_time(member: zipfile.ZipInfo) -> datetime:
-    """Return when the file was changed: in a zone that nobody knows, so later by a day at most."""
+    """Return when the file was changed: its zone is not known, so this may be later by a day at most."""
     try:
         return datetime(*member.date_time, tzinfo=UTC) + timedelta(hours=14)
     except ValueError:
@@ -215,7 +215,7 @@ def family(name: str) -> str:
 
 
 def rotation(name: str) -> int | None:
-    """Return which of its family a file is, 0 being the one that is written to; None if its name has a date."""
+    """Return the number of a file in its family, 0 for the one that is written to; None if its name has a date."""
     base = name.rpartition("/")[2]
     found = _ROTATED.search(base)
     if not found:

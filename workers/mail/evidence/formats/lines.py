@@ -45,12 +45,12 @@ _YEAR = re.compile(r"\d{4}")
 _FRACTION = re.compile(r"[.,]\d+$")
 _HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
 _ELLIPSIS = re.compile(r"…|\.\.\.")
-YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to what a datetime can be
+YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to the limits of a datetime
 _EXIM_PROGRAMS = ("exim", "exim4")
-_NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # many hosts call themselves so
+_NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # names that many hosts have
 # Two lines that ran together: the end of the first one is missing, and the time of the second one stands in it, with
-# something behind it. Of a line of another program it matters only if what follows is of a mail server. Each part has
-# a bound: strangers shape texts, and what is not bounded takes the square of the time.
+# something after it. In a line of another program it matters only if what follows is of a mail server. Each part has
+# a bound: strangers shape texts, and an unbounded part takes quadratic time.
 _SECOND = re.compile(
     rf"(?:{_MONTH} [ \d]?\d (?:\d{{4}} )?|\d{{4}}-\d\d-\d\d[T ])\d\d:\d\d:\d\d\S{{0,16}} \S"
     r"|\d{9,11}\.\d{1,9} \S"
@@ -63,13 +63,13 @@ _SECOND_OF_MAIL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. Where it names no host, that is what all such lines of its file are said to be of."""
+    """One line. If it names no host, `host` is the one that is given for all such lines of its file."""
 
     moment: datetime  # UTC
-    ambiguous: bool  # its time is one of two, as the clock was set back
+    ambiguous: bool  # its time is one of two, because the clock was set back
     host: str
     instance: str  # such as `postfix` or `postfix-out/submission`; empty for a program that has only one name
-    program: str  # empty: another one than those that name themselves
+    program: str  # empty: one that does not name itself
     pid: str
     text: str
     of_mainlog: bool = False  # it has the form of Exim's own log, and may be of another program
@@ -89,8 +89,8 @@ class LogLine:
 class FileClock:
     """Reads the times of one file, in the order of its lines.
 
-    Those without a zone are in `zone`. Those without a year begin in `first_year`; where that is not known, each is the
-    last one that is not in the future of the file.
+    Those without a zone are in `zone`. Those without a year begin in `first_year`; if that is not known, each is the
+    last such time that is not in the future of the file.
     """
 
     def __init__(self, zone: tzinfo, changed: datetime, first_year: int | None = None) -> None:
@@ -120,7 +120,7 @@ class FileClock:
         return local.astimezone(UTC), ambiguous
 
     def _local(self, stamp: str) -> tuple[datetime, str]:
-        """Return the time as it is written, and the name of its zone, where it is called by one."""
+        """Return the time as it is written, and the name of its zone, if it has one."""
         if _ISO_DATE.match(stamp):
             return datetime.fromisoformat(_without_blank(stamp)), ""
         words = stamp.split()
@@ -157,10 +157,10 @@ def _of_short_full(words: list[str]) -> tuple[datetime, str]:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of a line before it is read: by what it is wrapped in, and of all lines of its file."""
+    """What is known of a line before it is read: what its wrapping says, and what holds for all lines of its file."""
 
     family: str  # the host of lines that name none
-    host: str = ""  # what wraps it says of which host it is
+    host: str = ""  # the one that the wrapping names
     moment: datetime | None = None
 
 
@@ -187,12 +187,12 @@ def of_no_program(text: str, clock: FileClock, around: Around) -> LogLine | None
 
 
 def until_ellipsis(text: str) -> str:
-    """Return a text up to where something was left out of it, as by `journalctl --no-full`, also in its middle."""
+    """Return a text up to where something was left out of it, as by `journalctl --no-full`, even in its middle."""
     return _ELLIPSIS.split(text, 1)[0]
 
 
 def of_parts(header: tuple[str, str, str], text: str, around: Around) -> LogLine | None:
-    """Return a line of which host, program and process id are known, as a journal has them."""
+    """Return a line whose host, program and process id are known, as in a journal."""
     if around.moment is None or around.moment.year not in YEARS:
         return None
     named, name, pid = header
@@ -219,7 +219,7 @@ def _line(
     parts = found.groupdict()
     try:
         moment, ambiguous = (around.moment, False) if around.moment else clock.read(stamp or parts["stamp"])
-    except (ValueError, OverflowError, StopIteration):  # the second for a year that UTC has not, the third for a zone
+    except (ValueError, OverflowError, StopIteration):  # the second: a year that UTC does not have; the third: a zone
         return None
     if moment.year not in YEARS:
         return None

@@ -1,4 +1,4 @@
-"""What unpacks a file: gzip, bzip2, xz and zstd, also one in the other; and what is known and not unpacked here."""
+"""Unpacks files: gzip, bzip2, xz and zstd, even one in the other. Other packings are known, and refused."""
 
 import bz2
 import gzip
@@ -28,7 +28,7 @@ _OPENERS: tuple[tuple[bytes, Callable[..., object]], ...] = (
     (b"\x28\xb5\x2f\xfd", zstd.open),
     *((bytes([0x50 + number, 0x2A, 0x4D, 0x18]), zstd.open) for number in range(16)),
 )
-# What begins so cannot be read here, and what makes a log of it.
+# How files begin that cannot be read here, what they are, and which program makes a log of them.
 _NOT_HERE = (
     (b"\x04\x22\x4d\x18", "packed by lz4", "lz4 -dc"),
     (b"\x02\x21\x4c\x18", "packed by lz4", "lz4 -dc"),
@@ -65,7 +65,7 @@ class Damaged(ValueError):
 
 @contextmanager
 def said_of(name: str) -> Iterator[None]:
-    """Have whatever goes wrong while a file is unpacked raised as Damaged."""
+    """Raise Damaged for whatever goes wrong while a file is unpacked."""
     try:
         yield
     except _ERRORS as error:
@@ -74,7 +74,7 @@ def said_of(name: str) -> Iterator[None]:
 
 
 def refuse(name: str, start: bytes) -> None:
-    """Raise Damaged where it is known that a file that begins so is not read."""
+    """Raise Damaged if a file that begins with `start` is known not to be read here."""
     for magic, what, program in _NOT_HERE:
         if start.startswith(magic):
             raise Damaged(f"{name} is {what}, and cannot be read here: give what comes out of it ({program}).")
@@ -98,6 +98,6 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
 
 
 def start_of(path: Path, size: int) -> bytes:
-    """Return the first bytes of what is in a file."""
+    """Return the first bytes of a file's unpacked content."""
     with unpacked(path) as file:
         return file.read(size)

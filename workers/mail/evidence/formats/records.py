@@ -1,4 +1,4 @@
-"""The lines of one file, one after the other: what is around them is taken off, and they are taken apart."""
+"""The lines of one file, one after the other: what is wrapped around them is removed, and they are taken apart."""
 
 from collections import deque
 from collections.abc import Collection, Iterator
@@ -16,7 +16,7 @@ from weir.workers.mail.evidence.formats.years import Survey, Years
 LONGEST_SHOWN = 200  # characters of a line in a sentence
 NULS = "a part of the file is nothing but NULs, in place of lines"
 OWN_WORDS = ("-- ", " Suggested action: ")  # what journalctl says of itself, and what Exim adds to a warning
-_GOES_ON = ("  ", "\t")  # what a program says in several lines is set in
+_GOES_ON = ("  ", "\t")  # the further lines of a text are indented
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class LogRecord:
 
 
 class Records:
-    """Those of one file, each time that they are read."""
+    """The records of one file, read anew each time."""
 
     def __init__(self, file: LogFile, zone: tzinfo, first_year: int | None = None) -> None:
         self._file, self._zone, self._first_year = file, zone, first_year
@@ -41,15 +41,15 @@ class Records:
         return self._read_by(FileClock(self._zone, self._file.changed, self._first_year))
 
     def survey(self) -> Survey:
-        """Read all of them for the stamps that name no year."""
+        """Read all records for the stamps that name no year."""
         clock = FileClock(self._zone, self._file.changed)
-        with suppress(Damaged):  # what is read of it is of the years before
+        with suppress(Damaged):  # the part that can be read is surveyed
             deque(self._read_by(clock), maxlen=0)
         return clock.survey
 
     def _read_by(self, clock: FileClock) -> Iterator[LogRecord]:
         unwrapper = Unwrapper()
-        of_others = False  # the line before was of another program than a mail server
+        of_others = False  # the line before was of a program that is not a mail server
         for raw in self._file.lines():
             text = raw.replace("\0", "") if "\0" in raw else raw
             nuls = NULS if text is not raw else ""
@@ -93,7 +93,7 @@ class Records:
 
 
 def years_of(files: Collection[LogFile], zone: tzinfo, told: int | None) -> dict[LogFile, Years]:
-    """Read all files for their years; `told` is the year of each file's last line, if whoever asks says so."""
+    """Read all files for their years; `told` is the year of each file's last line, if the operator says it."""
     found = {file: Records(file, zone).survey().years(file.changed, zone, told) for file in files}
     years.go_on(found)
     return found

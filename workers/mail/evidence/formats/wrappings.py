@@ -1,8 +1,8 @@
 """What a logger or a container's runtime has put around a line: its own time, the container's name, or JSON.
 
 Read are `docker logs -t`, `docker compose logs`, `kubectl logs --prefix`, the files of Kubernetes (the container
-runtime interface: parts of long lines are joined) and of Docker's json-file, and `journalctl -o json`, where containers
-log to journald, too.
+runtime interface: parts of long lines are joined) and of Docker's json-file, and `journalctl -o json`, even of
+containers that log to journald.
 """
 
 import json
@@ -21,7 +21,7 @@ _CRI = re.compile(_STAMP + r" (?P<stream>stdout|stderr) (?P<tag>[FP])(?::\S*)?(?
 _DOCKER = re.compile(_STAMP + r" (?P<text>.*)", re.DOTALL)
 _JSON = re.compile(r"\x1e?(?:data: )?(?P<text>\{.*\})\s*", re.DOTALL)
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-MOST_STREAMS = 1_000  # of which parts of a line are kept
+MOST_STREAMS = 1_000  # streams of which parts of a line are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ PART = Wrapped("")  # of a line that goes on
 
 
 class Unwrapper:
-    """Of one file: it keeps the parts of lines that are not complete yet."""
+    """Unwraps the lines of one file, and keeps the parts of lines that are not complete yet."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, str], str] = {}
@@ -49,7 +49,7 @@ class Unwrapper:
         return bool(self._parts)
 
     def unwrap(self, text: str) -> Wrapped | None:
-        """Return the line, or PART where its rest is to come; None if this is no wrapped line."""
+        """Return the line, or PART if its rest is to come; None if this is not a wrapped line."""
         host = ""
         if found := _COMPOSE.match(text) or _KUBECTL.match(text):
             host, text = found["name"], found["text"]
@@ -75,7 +75,7 @@ class Unwrapper:
         return None
 
     def _joined(self, stream: tuple[str, str], text: str, *, whole: bool) -> str | None:
-        """Return the whole line, once its last part has come. What is too long is given in pieces."""
+        """Return the whole line, once its last part has come. A line that is too long is returned in pieces."""
         joined = self._parts.pop(stream, "") + text
         if whole or len(joined) > LONGEST_LINE or len(self._parts) >= MOST_STREAMS:
             return joined
@@ -103,7 +103,7 @@ def _text(value: object) -> str | None:
     if isinstance(value, list):
         try:
             return bytes(value).decode(errors="surrogateescape")
-        except (ValueError, TypeError):  # no bytes: the field was given more than once
+        except (ValueError, TypeError):  # not bytes: the field was given more than once
             value = value[0]
     return value if isinstance(value, str) else None
 

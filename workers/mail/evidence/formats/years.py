@@ -1,8 +1,8 @@
 """The year of lines that name none: what the file's last change and the order of its lines allow.
 
 A file's last line was written when the file was changed, unless it was copied since, and then any earlier year is
-possible. So the year is certain only where the two are less than a day apart; or where the next file of the same
-family, of which it is certain, goes on within a day; or where whoever asks says it.
+possible. So the year is certain only if the two are less than a day apart; or if the next file of the same family,
+whose year is certain, goes on within a day; or if the operator says it.
 """
 
 from bisect import bisect_left, insort
@@ -14,12 +14,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from weir.workers.mail.evidence.formats.files import LogFile
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# A time without a year that is later than the file's last change by more is of a year before: clocks differ by less.
+# A time without a year that is later than the file's last change by more than this is of an earlier year: clocks differ
+# by less.
 A_DAY = timedelta(days=1)
-YEARS_TRIED = 9  # of which one at least has a 29 February
+YEARS_TRIED = 9  # at least one of them has a 29 February
 HALF_A_YEAR = 183  # days
 A_MONTH = 31
-A_LEAP_YEAR = 2000  # which has all days
+A_LEAP_YEAR = 2000  # it has all days
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class YearTurns:
     """Counts how often the year has turned, in the order of a file's lines."""
 
     years: int = 0
-    unclear: bool = False  # the times go back or on by so much that the number is a guess
+    unclear: bool = False  # the times go back or forward by so much that the number is a guess
     _day: int | None = None
 
     def note(self, month: int, day: int) -> int:
@@ -37,7 +38,7 @@ class YearTurns:
         if step < -A_MONTH:
             self.years += 1
             self.unclear |= step > -HALF_A_YEAR
-        elif step > HALF_A_YEAR:  # a line of before the turn that came late
+        elif step > HALF_A_YEAR:  # a line from before the turn that came late
             self.unclear |= not self.years
             self.years = max(self.years - 1, 0)
         self._day = now
@@ -67,7 +68,7 @@ def local(year: int, stamp: str) -> datetime:
 
 
 def last_before(stamp: str, latest: datetime, zone: tzinfo) -> datetime:
-    """Return the last such time that is not after another, without a zone. Raises ValueError."""
+    """Return the last time with this stamp that is not after `latest`, without a zone. Raises ValueError."""
     for year in range(latest.astimezone(zone).year, 0, -1)[:YEARS_TRIED]:
         try:
             found = local(year, stamp)
@@ -121,7 +122,7 @@ class Survey:
 
 
 def go_on(found: dict[LogFile, Years]) -> None:
-    """Make certain what a file of the same log that is certain goes on with; the last file tells of the one before."""
+    """Make certain a file that a certain file of the same log continues within a day, from the last file backwards."""
     begin: dict[str, list[datetime]] = defaultdict(list)  # by log: when the files begin that are certain
     stamped = [(known.until, known.since, file) for file, known in found.items() if known.until and known.since]
     for until, since, file in sorted(stamped, key=lambda each: each[:2], reverse=True):

@@ -26,7 +26,7 @@ STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them 
 
 # What a dry run foresees.
 SENT, SUPPRESSED, EXPIRED, NOT_WRITTEN = "would be sent", "would not be sent", "would expire", "cannot be written"
-SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
+SENTENCES = {  # the fields of a SendReport, in words for one and for many
     "sent": ("e-mail was sent", "e-mails were sent"),
     "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
     "suppressed": 2 * ("not sent: the recipient is on the suppression list",),
@@ -81,7 +81,7 @@ class Command(ExactCommand):
             raise CommandError(f"{printable(report.stopped_because)} {_waiting()}.")
 
     def _rehearse(self) -> None:
-        """Say of each e-mail that is due what would become of it; render those that are not rendered."""
+        """Say what would become of each e-mail that is due; render those that are not rendered."""
         counted: Counter[str] = Counter()
         is_rendered = Exists(Rendering.objects.filter(pk=OuterRef("pk")))
         annotated = Email.objects.claimable().annotate(is_rendered=is_rendered, has_expired=Q(expires_at__lte=Now()))
@@ -125,7 +125,7 @@ def _foreseen(counted: Counter[str], paused: int) -> str:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Raise Stopped at the first SIGINT or SIGTERM; a second one does what it always does."""
+    """Raise Stopped at the first SIGINT or SIGTERM; a second one has its usual effect."""
     if threading.current_thread() is not threading.main_thread():
         yield  # Python hands signals to the main thread only
         return
