@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import partial
 from random import random
 from typing import Final
 
@@ -21,8 +22,9 @@ from weir.postgres import own_commits
 from weir.postgres.moments import in_utc
 from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
+from weir.ratelimit.changing.declared import SETTINGS, usable
 from weir.ratelimit.changing.rows import BackedOffSite, ChangedSite, HeldSite, RecalledSite
-from weir.ratelimit.changing.values import check_settings, check_stated, usable_refusing
+from weir.ratelimit.changing.values import check_stated
 from weir.ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_REASON, PAUSED_FOREVER, Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.ratelimit.sites import LOCK, LOCK_SITE_NAMES, UnknownSite, known_sites, unknown_site
@@ -47,6 +49,7 @@ QUIET = 60.0
 # Seconds: how long set_rate waits for other transactions in all, and how long it keeps others waiting for it meanwhile.
 PATIENCE_S = 30.0
 LOCKED_AT_MOST_S = 0.5
+RECALLING: Final = {setting.name for setting in SETTINGS if setting.recalls}
 MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while other processes reserve
 
 
@@ -94,22 +97,14 @@ def set_rate(
     10,000, a concurrency below 1, a grace outside 15 ms to one day, and a status outside 400 to 999, or more than 20;
     and SiteBusy where other transactions hold the site for half a minute.
     """
-    check_settings(burst, max_concurrency, grace)
-    statuses = refusing if refusing is None or refusing is DEFAULT else usable_refusing(refusing)
+    named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace}
+    named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots, "refusing": refusing}
+    stored = usable(named, DEFAULT)
     site = site_names.canonical(site)
-    settable: dict[str, object] = {"max_concurrency": max_concurrency, "grace": grace}
-    settable |= {"obeys_robots": obeys_robots, "refusing": statuses}
-    parameters = {
-        "site": site,
-        "interval": None if rate is None else parse_rate(rate),
-        "written_rate": None if rate is None else spelled(rate),
-        "burst": burst,
-        "covers_subdomains": covers_subdomains,
-        **{name: None if value is DEFAULT else value for name, value in settable.items()},
-        "defaults": [name for name, value in settable.items() if value is DEFAULT],
-    }
+    interval = None if rate is None else parse_rate(rate)
     own_commits.refuse_transaction("set_rate")
-    changed = _change_patiently(site, parameters, within)
+    change = partial(_changed, site, interval, None if rate is None else spelled(rate), stored, within)
+    changed = _change_patiently(site, change)
     _pull_back([row for row in changed if row.is_reserved_ahead])
 
 
@@ -221,13 +216,13 @@ def _change_one(change: Statement[tuple[object, ...]], site: str, within: Within
             raise unknown_site(site)
 
 
-def _change_patiently(site: str, parameters: Mapping[str, object], within: Within) -> list[RecalledSite]:
+def _change_patiently(site: str, change: Callable[[], list[RecalledSite]]) -> list[RecalledSite]:
     """Change the site; where others hold its locks, let those go first that wait for ours, again and again."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
         try:
             with transaction.atomic(durable=True):
-                return _changed(site, parameters, within)
+                return change()
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
                 raise
@@ -239,33 +234,43 @@ def _change_patiently(site: str, parameters: Mapping[str, object], within: Withi
         time.sleep(LOCKED_AT_MOST_S)
 
 
-def _changed(site: str, parameters: Mapping[str, object], within: Within) -> list[RecalledSite]:
+def _changed(
+    site: str, interval: timedelta | None, written_rate: str | None, stored: Mapping[str, object], within: Within
+) -> list[RecalledSite]:
     """Change the site, and what belongs to it, in the caller's transaction; returns the sites that were changed.
 
     1. Nothing else changes which site a host belongs to until the transaction ends. The rows are locked.
-    2. The site is created or changed.
+    2. The site is created, or its clock is moved; its slots are recalled where that matters. Its settings are stored.
     3. Where it has got hosts of the nearest site above it that covers them, or has lost its hosts to that site, or to
        sites that do not exist yet, what is reserved for these hosts is recalled, and the clocks are set.
     """
     above = site_names.ancestors(site)
     LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{LOCKED_AT_MOST_S * 1000:.0f}ms")
     held = HOLD_SITE(site=site, above=above)
+    before = Site.objects.filter(name=site).first()
     with within():
-        rows = SET_RATE(**parameters, above=above, long_ago=LONG_AGO)
-    if not rows:
-        raise unknown_site(site)
+        rows = SET_RATE(
+            site=site,
+            above=above,
+            interval=interval,
+            written_rate=written_rate,
+            burst=stored.get("burst"),
+            ignores_robots=stored.get("obeys_robots", before and before.obeys_robots) is False,
+            changes=any(before and getattr(before, name) != stored[name] for name in RECALLING & stored.keys()),
+            long_ago=LONG_AGO,
+        )
+        if not rows:
+            raise unknown_site(site)
+        Site.objects.filter(name=site).update(**stored)
     [changed] = rows
     itself = RecalledSite(changed.id, changed.next_start, bool(changed.is_reserved_ahead))
-    before = next((row for row in held if row.name == site), None)
     covering = next((row.id for row in held if row.name != site), None)
-    loser: int | None
-    gainer: int | None
-    if before is None or (changed.covers_subdomains and not before.covers_subdomains):
-        loser, gainer = covering, changed.id
-    elif before.covers_subdomains and not changed.covers_subdomains:
-        loser, gainer = changed.id, covering
-    else:
+    covered = before is not None and before.covers_subdomains
+    covers = stored.get("covers_subdomains", covered)
+    gains = before is None or (covers and not covered)
+    if not gains and covers == covered:
         return [itself]
+    loser, gainer = (covering, changed.id) if gains else (changed.id, covering)
     moved = SPLIT_SITE(loser=loser, gainer=gainer, above=above)
     return moved if changed.id in {site.id for site in moved} else [*moved, itself]
 

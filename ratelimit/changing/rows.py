@@ -9,7 +9,6 @@ class HeldSite(NamedTuple):
 
     id: int
     name: str
-    covers_subdomains: bool
 
 
 class RecalledSite(NamedTuple):
@@ -25,7 +24,6 @@ class ChangedSite(NamedTuple):
 
     id: int
     next_start: datetime
-    covers_subdomains: bool
     is_reserved_ahead: bool | None  # None: it was created
 
 

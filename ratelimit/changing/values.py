@@ -1,28 +1,9 @@
-"""What a site can be set to. Pure."""
+"""What a site can be told: for how long it is left alone, and what refuses there. Pure."""
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from weir.ratelimit.models import (
-    ALWAYS_REFUSING,
-    LONGEST_GRACE,
-    MOST_REFUSING,
-    MOST_SLOTS,
-    REFUSING_FROM,
-    REFUSING_TO,
-    SHORTEST_GRACE,
-)
-
-
-def check_settings(burst: int | None, max_concurrency: object, grace: object) -> None:
-    """Raise ValueError for what no site can have; what is no number, and no time, is left to others."""
-    for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
-        if isinstance(value, int) and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}.")
-    if burst is not None and burst > MOST_SLOTS:
-        raise ValueError(f"burst must be at most {MOST_SLOTS}, not {burst}.")
-    if isinstance(grace, timedelta) and not SHORTEST_GRACE <= grace <= LONGEST_GRACE:
-        raise ValueError(f"grace must be between 15 ms and one day, not {grace}.")
+from weir.ratelimit.models import ALWAYS_REFUSING, MOST_REFUSING, REFUSING_FROM, REFUSING_TO
 
 
 def check_stated(seconds: float | None, until: datetime | None) -> None:

@@ -1,8 +1,8 @@
 -- Lock the site of this name, and the sites `above` it that cover subdomains, in the order of their ids (lock order).
 -- Returns them, the nearest first.
-SELECT id, name, covers_subdomains
+SELECT id, name
 FROM (
-    SELECT id, name, covers_subdomains
+    SELECT id, name
     FROM weir_ratelimit_site
     WHERE name = %(site)s OR covers_subdomains AND name = ANY(%(above)s::text[])
     ORDER BY id

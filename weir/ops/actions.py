@@ -7,6 +7,7 @@ call these as well.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from django import forms
@@ -16,8 +17,8 @@ from django.utils import timezone
 from weir.conf.texts.rates import parse_duration
 from weir.notifications import user_keys
 from weir.ops.filters import Chosen
+from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
-from weir.ratelimit.site_settings import DEFAULT
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.fetches.models import Fetch, FetchState
@@ -33,6 +34,10 @@ Values = Mapping[str, Any]
 
 class Duration(forms.CharField):
     """30 (seconds), 10m, 2h, 1d."""
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
+        """Return the text of what is stored, in seconds."""
+        return str(value.total_seconds()) if isinstance(value, timedelta) else value
 
     def clean(self, value: Any) -> timedelta | None:  # noqa: ANN401  Django's signature
         text = super().clean(value)
@@ -56,6 +61,14 @@ class Statuses(forms.CharField):
             return parse_statuses(text) if text else None
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
+
+
+FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
+    Kind.COUNT: partial(forms.IntegerField, min_value=1, max_value=LARGEST),
+    Kind.DURATION: Duration,
+    Kind.FLAG: forms.NullBooleanField,
+    Kind.STATUSES: Statuses,
+}
 
 
 class Reason(forms.Form):
@@ -83,39 +96,21 @@ class SetSite(Reason):
     """All settings of a site, with the version that the operator has seen."""
 
     rate = forms.CharField(label="Rate", max_length=50, help_text="3/s, 1/10s, 100/h, 1/day")
-    burst = forms.IntegerField(
-        label="Burst", min_value=1, max_value=LARGEST, help_text="Starts that may follow each other at once."
-    )
-    max_concurrency = forms.IntegerField(
-        label="At once",
-        min_value=1,
-        max_value=LARGEST,
-        required=False,
-        help_text="Most fetches in flight at once; empty: any number.",
-    )
-    grace = Duration(label="Grace", required=False, help_text="How late a start may be, 15ms to 1d; empty: as fits.")
-    covers_subdomains = forms.BooleanField(label="Hosts below it share its rate", required=False)
-    obeys_robots = forms.NullBooleanField(label="Obeys robots.txt", help_text="Unknown: as WEIR_OBEY_ROBOTS says.")
-    refusing = Statuses(
-        label="Refuses by",
-        required=False,
-        help_text="Statuses beside 429 and 503, such as 403, 999; empty: as usual, some others with a Retry-After.",
-    )
     seen = forms.CharField(
         widget=forms.HiddenInput,
         error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
     )
-    field_order = (
-        "rate",
-        "burst",
-        "max_concurrency",
-        "grace",
-        "covers_subdomains",
-        "obeys_robots",
-        "refusing",
-        "why",
-        "seen",
-    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields |= {setting.name: _field(setting) for setting in SETTINGS}
+        self.order_fields(["rate", *(setting.name for setting in SETTINGS), "why", "seen"])
+
+
+def _field(setting: SiteSetting) -> forms.Field:
+    make = forms.BooleanField if setting.default is False else FIELDS[setting.kind]
+    is_number = setting.kind is Kind.COUNT and setting.default is not None
+    return make(label=setting.label, required=is_number, help_text=setting.form_help)
 
 
 class RetryFailed(Reason):
@@ -165,9 +160,7 @@ class Deed:
 
 
 def _set(actor: Actor, host: str, values: Values) -> None:
-    settings = {name: values[name] for name in ("burst", "covers_subdomains")}
-    for name in ("max_concurrency", "grace", "obeys_robots", "refusing"):
-        settings[name] = DEFAULT if values[name] is None else values[name]
+    settings = sites.all_settings(values)
     sites.set_rate(actor, host, values["rate"], why=values["why"], seen=values["seen"], **settings)
 
 

@@ -30,8 +30,8 @@ from weir.api.tokens.models import SITE_PREFIX
 from weir.conf.texts.rates import parse_duration, rate_text
 from weir.ops.snapshots import OverviewSnapshot
 from weir.ratelimit import site_names
+from weir.ratelimit.changing.declared import SETTINGS
 from weir.ratelimit.models import Site
-from weir.ratelimit.site_settings import DEFAULT
 from weir.workers.cursors import BadCursor
 from weir.workers.fetches.actions import sites
 from weir.workers.fetches.models import RobotsFile
@@ -161,19 +161,13 @@ def _changeable(host: str) -> str:
 
 
 def _settings(wanted: schemas.NewSettings) -> Mapping[str, Any]:
-    grace = None if wanted.grace_s is None else timedelta(seconds=wanted.grace_s)
-    or_default: dict[str, object] = {"max_concurrency": wanted.max_concurrency, "grace": grace}
-    or_default |= {"obeys_robots": wanted.obeys_robots, "refusing": wanted.refusing}
-    return {
-        "burst": wanted.burst,
-        "covers_subdomains": wanted.covers_subdomains,
-        **{name: DEFAULT if value is None else value for name, value in or_default.items()},
-    }
+    read = {setting.name: setting.from_data(getattr(wanted, setting.data_name)) for setting in SETTINGS}
+    return sites.all_settings(read)
 
 
 def _shown(settings: Mapping[str, Any]) -> schemas.SiteSettings:
-    of_answer = {name: value for name, value in settings.items() if name != "grace"}
-    return schemas.SiteSettings.model_construct(**of_answer, grace_s=_seconds(settings["grace"]))
+    shown = {setting.data_name: setting.as_data(settings[setting.name]) for setting in SETTINGS}
+    return schemas.SiteSettings.model_construct(rate=settings["rate"], **shown)
 
 
 def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:

@@ -1,53 +1,39 @@
 """What the API says about sites."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from weir.api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Next, Seconds, Text, Why
-from weir.ratelimit.models import (
-    LONGEST_GRACE,
-    LONGEST_WRITTEN_RATE,
-    MOST_REFUSING,
-    MOST_SLOTS,
-    REFUSING_FROM,
-    REFUSING_TO,
-    SHORTEST_GRACE,
-)
+from weir.ratelimit.changing.declared import SETTINGS, Kind
+from weir.ratelimit.models import LONGEST_WRITTEN_RATE, MOST_REFUSING, REFUSING_FROM, REFUSING_TO
 from weir.workers.fetches.reports.forecast import MOST_ADDED
 from weir.workers.fetches.reports.site_list import LONGEST_SEARCH
 
-LARGEST: int = 2**31 - 1
 Rate = Annotated[Text, Field(max_length=LONGEST_WRITTEN_RATE, description="3/s, 1/10s, 100/h, 1/day")]
+Status = Annotated[Count, Field(ge=REFUSING_FROM, le=REFUSING_TO)]
 SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "idle", "running"]
+
+
+def _declared(name: str) -> Any:  # noqa: ANN401  as pydantic's Field
+    """Return the limits and the words of a setting."""
+    [setting] = [setting for setting in SETTINGS if setting.name == name]
+    most_listed = MOST_REFUSING if setting.kind is Kind.STATUSES else None
+    least, most = map(setting.as_data, setting.bounds or (None, None))
+    return Field(ge=least, le=most, max_length=most_listed, description=setting.api_help)
 
 
 class SiteSettings(Body):
     """All settings of a site: what is left out has its default."""
 
     rate: Rate
-    burst: Annotated[Count, Field(ge=1, le=MOST_SLOTS, description="starts that may follow each other at once")] = 1
-    max_concurrency: Annotated[
-        Count | None, Field(ge=1, le=LARGEST, description="fetches in flight at once; null: any number")
-    ] = None
-    grace_s: Annotated[
-        Seconds | None,
-        Field(
-            ge=SHORTEST_GRACE.total_seconds(),
-            le=LONGEST_GRACE.total_seconds(),
-            description="how late a start may be; null: as fits the rate",
-        ),
-    ] = None
-    covers_subdomains: Flag = False
-    obeys_robots: Annotated[Flag | None, Field(description="null: as WEIR_OBEY_ROBOTS says")] = None
-    refusing: Annotated[
-        list[Annotated[Count, Field(ge=REFUSING_FROM, le=REFUSING_TO)]] | None,
-        Field(
-            max_length=MOST_REFUSING,
-            description="statuses by which it refuses more requests, beside 429 and 503; null: as usual",
-        ),
-    ] = None
+    burst: Annotated[Count, _declared("burst")] = 1
+    max_concurrency: Annotated[Count | None, _declared("max_concurrency")] = None
+    grace_s: Annotated[Seconds | None, _declared("grace")] = None
+    covers_subdomains: Annotated[Flag, _declared("covers_subdomains")] = False
+    obeys_robots: Annotated[Flag | None, _declared("obeys_robots")] = None
+    refusing: Annotated[list[Status] | None, _declared("refusing")] = None
 
 
 class NewSettings(SiteSettings):

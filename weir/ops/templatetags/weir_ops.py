@@ -51,12 +51,6 @@ def intcommas(number: int) -> str:
 
 
 @register.filter
-def milliseconds(seconds: float) -> str:
-    """Return a short duration."""
-    return f"{seconds * 1000:.0f} ms"
-
-
-@register.filter
 def percent(share: float) -> str:
     """Return a share of one as percent."""
     return f"{share:.0%}"

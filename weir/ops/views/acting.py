@@ -82,8 +82,7 @@ def _settings(what: str, host: str) -> Mapping[str, Any]:
         return {}
     if (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
         raise unknown_site(host)
-    grace = str(site.grace.total_seconds()) if site.grace else ""
-    return {**sites.settings_of(site), "grace": grace, "seen": acting.version(sites.settings_of(site))}
+    return {**sites.settings_of(site), "seen": acting.version(sites.settings_of(site))}
 
 
 def _version(_what: str, email_id: int) -> Mapping[str, Any]:

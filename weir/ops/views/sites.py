@@ -11,6 +11,7 @@ from weir.ops import histories, timelines
 from weir.ops.filters import Choice, PageFilters, Text
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot, Snapshots, look
+from weir.ratelimit.changing.declared import SETTINGS
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
 from weir.workers.fetches.reports import site_list
@@ -82,8 +83,10 @@ def show(request: HttpRequest, name: str) -> OpsPage:
         raise Http404(str(error)) from error
     shows: dict[str, object] = {"name": name, "seen": seen, "spans": histories.SPANS.values()}
     if seen.value is not None:
-        span, charts = histories.of_site(request.GET.get("over"), seen.value.details.at.site.pk)
-        shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET)}
+        site = seen.value.details.at.site
+        span, charts = histories.of_site(request.GET.get("over"), site.pk)
+        settings = [(setting.heading or setting.label, setting.shown(site)) for setting in SETTINGS]
+        shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET), "settings": settings}
     return OpsPage(template="weir/ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from weir.ratelimit import site_names, site_settings
+from weir.ratelimit.changing.declared import SETTINGS
 from weir.ratelimit.models import Site
 from weir.workers import task_names
 from weir.workers.audit.acting import Actor, AuditedAction, State
@@ -25,9 +26,6 @@ PAUSE: Final = AuditedAction("sites.pause", MAY_CHANGE)
 RESUME: Final = AuditedAction("sites.resume", MAY_CHANGE)
 DELETE: Final = AuditedAction("sites.delete", MAY_CHANGE)
 ASK_ROBOTS: Final = AuditedAction("sites.ask_robots", "weir_fetches.change_robotsfile")
-
-# The settings of a site, as the audit trail has them, and as a version of them is made.
-SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "refusing")
 
 
 def set_rate(
@@ -52,6 +50,12 @@ def set_rate(
     crawl_delays.settle(Site.objects.filter(name=name).values_list("pk", flat=True))  # it may obey again
     publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
     return set_to[0]
+
+
+def all_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what `set_rate` takes so that a site has just these settings: the default, where a value is None."""
+    settings = {setting.name: values[setting.name] for setting in SETTINGS}
+    return {name: site_settings.DEFAULT if value is None else value for name, value in settings.items()}
 
 
 def pause(actor: Actor, host: str, duration: timedelta | None = None, *, why: str = "") -> None:
@@ -91,7 +95,7 @@ def origins_of(host: str) -> list[str]:
 
 def settings_of(site: Site) -> Mapping[str, object]:
     """Return the settings of a site as the audit trail has them. Their version (acting.version) is that of the site."""
-    return {"rate": site.rate, **{setting: getattr(site, setting) for setting in SETTINGS}}
+    return {"rate": site.rate, **{setting.name: getattr(site, setting.name) for setting in SETTINGS}}
 
 
 def _settings_of(name: str) -> State:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from weir.conf.texts.rates import rate_text
-from weir.ratelimit.changing.statuses import written
+from weir.ratelimit.changing.declared import IN_COMMANDS, SETTINGS
 from weir.ratelimit.models import PAUSED_FOREVER, Site, held_state
 from weir.workers.cli import terminal
 from weir.workers.fetches.management import forecast_text
@@ -17,6 +17,7 @@ from weir.workers.fetches.reports.site_status import SiteDetails, SiteNow
 from weir.workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
+LISTED = [setting for setting in SETTINGS if setting.name in ListedSite._fields]
 BACKED_OFF = frozenset({"backed off", "resting", "unreachable"})
 STYLES = {
     "paused": "yellow",
@@ -51,11 +52,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "site": row.name,
         "rate": rate_text(row.interval, row.written_rate),
         "effective_interval_s": row.effective_interval.total_seconds(),
-        "burst": row.burst,
-        "max_concurrency": row.max_concurrency,
-        "covers_subdomains": row.covers_subdomains,
-        "obeys_robots": row.obeys_robots,
-        "refusing": row.refusing,
+        **{setting.data_name: setting.as_data(getattr(row, setting.name)) for setting in LISTED},
         "backlog": site.backlog,
         "clears_in_s": round(site.clears_in_s, 3) if math.isfinite(site.clears_in_s) else None,
         "seen_per_s": round(site.seen_per_s, 3),
@@ -125,12 +122,7 @@ def described_data(at: SiteNow) -> dict[str, object]:
         "rate": site.rate,
         "effective_interval_s": site.effective_interval.total_seconds(),
         "crawl_delay_s": site.crawl_delay and site.crawl_delay.total_seconds(),
-        "burst": site.burst,
-        "max_concurrency": site.max_concurrency,
-        "grace_s": site.effective_grace.total_seconds(),
-        "covers_subdomains": site.covers_subdomains,
-        "obeys_robots": site.obeys_robots,
-        "refusing": site.refusing,
+        **{each.data_name: each.as_data(getattr(site, each.effective or each.name)) for each in SETTINGS},
         "state": at.state,
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
         "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
@@ -142,18 +134,7 @@ def described_data(at: SiteNow) -> dict[str, object]:
 
 
 def _settings(site: Site) -> Iterator[str]:
-    if site.burst > 1:
-        yield f"burst {site.burst}"
-    if site.max_concurrency is not None:
-        yield f"at most {site.max_concurrency} at once"
-    if site.grace is not None:
-        yield f"grace {site.grace.total_seconds():g} s"
-    if site.covers_subdomains:
-        yield "covers its subdomains"
-    if site.refusing is not None:
-        yield f"refuses by {written(site.refusing)}"
-    if site.obeys_robots is not None:
-        yield "obeys robots.txt" if site.obeys_robots else "does not obey robots.txt"
+    return filter(None, (setting.told(site) for setting in IN_COMMANDS))
 
 
 def _states(at: SiteNow) -> Iterator[str]:

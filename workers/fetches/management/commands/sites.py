@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.core.management.base import CommandParser
 
 from weir.ratelimit import site_names, site_settings, sites
+from weir.ratelimit.changing.declared import IN_COMMANDS, Kind
 from weir.ratelimit.models import Site
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
@@ -17,6 +18,12 @@ from weir.workers.fetches.reports.site_list import STATES, SiteFilters, all_site
 from weir.workers.fetches.reports.site_status import site_details, site_now
 
 TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
+READ: dict[Kind, dict[str, Any]] = {
+    Kind.COUNT: {"type": at_least_one, "metavar": "N"},
+    Kind.DURATION: {"type": duration, "metavar": "50ms"},
+    Kind.FLAG: {"action": argparse.BooleanOptionalAction},
+    Kind.STATUSES: {"type": statuses, "metavar": "403,999"},
+}
 LISTED = 100
 
 
@@ -96,48 +103,17 @@ class Set(Subcommand):
         parser.add_argument(
             "rate", nargs="?", metavar="RATE", help="3/s, 1/10s, 100/h, 1/day; only a new site needs it"
         )
-        parser.add_argument("--burst", type=at_least_one, metavar="N", help="starts that may follow each other at once")
-        at_once = parser.add_mutually_exclusive_group()
-        at_once.add_argument("--max-concurrency", type=at_least_one, metavar="N", help="most fetches in flight at once")
-        at_once.add_argument(
-            "--no-max-concurrency", dest="max_concurrency", help="any number of fetches in flight at once", **TO_DEFAULT
-        )
-        grace = parser.add_mutually_exclusive_group()
-        grace.add_argument("--grace", type=duration, metavar="50ms", help="how late a start may be: 15ms to 1d")
-        grace.add_argument("--default-grace", dest="grace", help="as late as fits the rate: 25 to 250 ms", **TO_DEFAULT)
-        parser.add_argument(
-            "--covers-subdomains",
-            action=argparse.BooleanOptionalAction,
-            help="whether hosts below this one share its rate, unless they have a site of their own",
-        )
-        refusing = parser.add_mutually_exclusive_group()
-        refusing.add_argument(
-            "--refusing",
-            type=statuses,
-            metavar="403,999",
-            help="statuses by which it refuses more requests, beside 429 and 503, with or without a Retry-After",
-        )
-        refusing.add_argument(
-            "--default-refusing",
-            dest="refusing",
-            help="429 and 503; and 403, 413, 420, 502, 529 and 999 where they say until when",
-            **TO_DEFAULT,
-        )
-        robots = parser.add_mutually_exclusive_group()
-        robots.add_argument(
-            "--obey-robots",
-            dest="obeys_robots",
-            action=argparse.BooleanOptionalAction,
-            help="whether robots.txt is obeyed there",
-        )
-        robots.add_argument(
-            "--default-robots", dest="obeys_robots", help="obeyed or not as WEIR_OBEY_ROBOTS says", **TO_DEFAULT
-        )
-
+        for setting in IN_COMMANDS:
+            group = parser.add_mutually_exclusive_group() if setting.undo else parser
+            option = setting.option or f"--{setting.name.replace('_', '-')}"
+            group.add_argument(option, dest=setting.name, help=setting.option_help, **READ[setting.kind])
+            if setting.undo:
+                undo, undo_help = setting.undo
+                group.add_argument(undo, dest=setting.name, help=undo_help, **TO_DEFAULT)
         said.add_arguments(parser)
 
     def run(self, *, host: str, rate: str | None, who: str | None, why: str = "", **options: Any) -> Result:
-        settings = {name: options[name] for name in actions.SETTINGS}
+        settings = {setting.name: options[setting.name] for setting in IN_COMMANDS}
         try:
             actions.set_rate(acting.of_shell(who), host, rate, why=why, **settings)
         except sites.UnknownSite as error:

@@ -1,0 +1,161 @@
+"""The settings of a site beside its rate. Each is a column of Site, and is declared here once.
+
+From these declarations are made: what `set_rate` checks and stores, and what it recalls slots for; the options and the
+output of `manage.py sites`; the form and the page of operators; the limits and words of the API's schema, and its
+values; the entries of the audit trail, and the version of the settings (ETag).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final
+
+from weir.ratelimit.changing.statuses import written
+from weir.ratelimit.changing.values import usable_refusing
+from weir.ratelimit.models import LONGEST_GRACE, MOST_SLOTS, SHORTEST_GRACE, Site
+
+LARGEST: Final = 2**31 - 1  # of PostgreSQL's integer
+
+
+class Kind(Enum):
+    """What the values of a setting are: each door reads and writes those of a kind in one way."""
+
+    COUNT = "count"
+    DURATION = "duration"
+    FLAG = "flag"
+    STATUSES = "statuses"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteSetting:
+    """A setting: its column, what it may be, and its words. Pure."""
+
+    name: str  # of the column, of set_rate's parameter, of the form's field, and in the audit trail
+    kind: Kind
+    default: object = None  # None: the column is NULL
+    bounds: tuple[Any, Any] | None = None  # the least and the most that it may be
+    range: str = ""  # the bounds in words
+    recalls: bool = True  # holders of slots rely on it
+    effective: str = ""  # the attribute of Site that has what holds, where that is not the column
+    option: str = ""  # of the command, where it is not the name
+    option_help: str
+    undo: tuple[str, str] | None = None  # the option that restores the default, and its help
+    label: str
+    form_help: str = ""
+    api_help: str | None = None
+    heading: str = ""  # on the page of a site, where that is not the label
+    shown: Callable[[Site], str]  # what the page says
+    told: Callable[[Site], str]  # what the command says; "" where it is the default
+
+    @property
+    def data_name(self) -> str:
+        """Return its name in JSON, where durations are in seconds."""
+        return f"{self.name}_s" if self.kind is Kind.DURATION else self.name
+
+    def as_data(self, value: object) -> Any:  # noqa: ANN401  of any kind
+        """Return a value as JSON has it."""
+        return value.total_seconds() if isinstance(value, timedelta) else value
+
+    def from_data(self, value: Any) -> object:  # noqa: ANN401  as above
+        """Return the value that JSON has."""
+        return timedelta(seconds=value) if self.kind is Kind.DURATION and value is not None else value
+
+    def usable(self, value: Any) -> object:  # noqa: ANN401  as above
+        """Return the value as it is stored. Raises ValueError for what no site can have."""
+        if self.kind is Kind.STATUSES:
+            return usable_refusing(value)
+        least, most = self.bounds or (value, value)
+        if not least <= value <= most:
+            bound = f"at least {least}" if value < least else f"at most {most}"
+            raise ValueError(f"{self.name} must be {self.range or bound}, not {value}.")
+        return value
+
+
+# In the order of the form, of the API and of JSON.
+SETTINGS: Final = (
+    SiteSetting(
+        name="burst",
+        kind=Kind.COUNT,
+        default=1,
+        bounds=(1, MOST_SLOTS),
+        option_help="starts that may follow each other at once",
+        label="Burst",
+        form_help="Starts that may follow each other at once.",
+        api_help="starts that may follow each other at once",
+        shown=lambda site: str(site.burst),
+        told=lambda site: f"burst {site.burst}" if site.burst > 1 else "",
+    ),
+    SiteSetting(
+        name="max_concurrency",
+        kind=Kind.COUNT,
+        bounds=(1, LARGEST),
+        option_help="most fetches in flight at once",
+        undo=("--no-max-concurrency", "any number of fetches in flight at once"),
+        label="At once",
+        form_help="Most fetches in flight at once; empty: any number.",
+        api_help="fetches in flight at once; null: any number",
+        shown=lambda site: str(site.max_concurrency or "any number"),
+        told=lambda site: f"at most {site.max_concurrency} at once" if site.max_concurrency else "",
+    ),
+    SiteSetting(
+        name="grace",
+        kind=Kind.DURATION,
+        bounds=(SHORTEST_GRACE, LONGEST_GRACE),
+        range="between 15 ms and one day",
+        effective="effective_grace",
+        option_help="how late a start may be: 15ms to 1d",
+        undo=("--default-grace", "as late as fits the rate: 25 to 250 ms"),
+        label="Grace",
+        form_help="How late a start may be, 15ms to 1d; empty: as fits.",
+        api_help="how late a start may be; null: as fits the rate",
+        shown=lambda site: f"{site.effective_grace.total_seconds() * 1000:.0f} ms{'' if site.grace else ' (default)'}",
+        told=lambda site: f"grace {site.grace.total_seconds():g} s" if site.grace else "",
+    ),
+    SiteSetting(
+        name="covers_subdomains",
+        kind=Kind.FLAG,
+        default=False,
+        recalls=False,  # set_rate recalls what moves to another site
+        option_help="whether hosts below this one share its rate, unless they have a site of their own",
+        label="Hosts below it share its rate",
+        heading="Subdomains",
+        shown=lambda site: "share its rate" if site.covers_subdomains else "have sites of their own",
+        told=lambda site: "covers its subdomains" if site.covers_subdomains else "",
+    ),
+    SiteSetting(
+        name="obeys_robots",
+        kind=Kind.FLAG,
+        option="--obey-robots",
+        option_help="whether robots.txt is obeyed there",
+        undo=("--default-robots", "obeyed or not as WEIR_OBEY_ROBOTS says"),
+        label="Obeys robots.txt",
+        form_help="Unknown: as WEIR_OBEY_ROBOTS says.",
+        api_help="null: as WEIR_OBEY_ROBOTS says",
+        heading="robots.txt",
+        shown=lambda site: {True: "obeyed", False: "not obeyed", None: "as WEIR_OBEY_ROBOTS says"}[site.obeys_robots],
+        told=lambda site: {True: "obeys robots.txt", False: "does not obey robots.txt", None: ""}[site.obeys_robots],
+    ),
+    SiteSetting(
+        name="refusing",
+        kind=Kind.STATUSES,
+        option_help="statuses by which it refuses more requests, beside 429 and 503, with or without a Retry-After",
+        undo=("--default-refusing", "429 and 503; and 403, 413, 420, 502, 529 and 999 where they say until when"),
+        label="Refuses by",
+        form_help="Statuses beside 429 and 503, such as 403, 999; empty: as usual, some others with a Retry-After.",
+        api_help="statuses by which it refuses more requests, beside 429 and 503; null: as usual",
+        shown=lambda site: written(site.refusing or []) or "429, 503, and some others with a Retry-After",
+        told=lambda site: f"refuses by {written(site.refusing)}" if site.refusing else "",
+    ),
+)
+# The command names robots.txt last.
+IN_COMMANDS: Final = sorted(SETTINGS, key=lambda setting: setting.name == "obeys_robots")
+
+
+def usable(named: Mapping[str, object], default: object) -> dict[str, object]:
+    """Return what is stored for each setting that is named (not None), which may be `default`. Raises ValueError."""
+    return {
+        setting.name: setting.default if value is default else setting.usable(value)
+        for setting in SETTINGS
+        if (value := named[setting.name]) is not None
+    }
