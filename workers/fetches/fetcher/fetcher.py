@@ -258,7 +258,7 @@ class Fetcher:
         self._recall_watcher.out_of_time.add(job, late_by_s)
 
     def _leave_alone(self, job: Job, rest: SiteRest) -> None:
-        """End what else waits at this job's site, and store the rest, which recalls the slots in other fetchers."""
+        """End what else waits at this job's site, and pass `rest` on, which recalls the slots in other fetchers."""
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
         self._recall_watcher.rest(rest)
 

@@ -33,7 +33,7 @@ class StartsOutOfTime:
         )
 
     def tell(self) -> None:
-        """Tell PostgreSQL, in one statement that waits for no other transaction; the rest is left to the next call.
+        """Tell PostgreSQL, in one statement that waits for no other transaction; what is left is for the next call.
 
         For the recall watcher's thread. Raises django.db.Error; then nothing is forgotten.
         """

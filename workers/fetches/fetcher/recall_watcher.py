@@ -1,9 +1,9 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
-It also stores that sites are to be left alone, because they refused more requests, used up a quota, or cannot be
-reached; that recalls their slots in all fetchers. Between two questions each such site costs one statement, however
-often it said so, and all of them together no more time than PERIOD: the rest waits for its turn after the next
-question. And it reports which starts were out of their time (out_of_time.py).
+It also stores that sites are to be left alone (`SiteRest`), because they refused more requests, used up a quota, or
+cannot be reached; that recalls their slots in all fetchers. Between two questions each such site costs one statement,
+however often it said so, and all of them together no more time than PERIOD: the others wait for their turn after the
+next question. And it reports which starts were out of their time (out_of_time.py).
 
 A fetcher starts nothing while the last answer is older than `weir.ratelimit.pacing.CONFIRMED_FOR_S`. The watcher asks
 instead of being notified: an answer also proves that nothing was missed, and works through any connection pooler.
@@ -59,7 +59,7 @@ class RecallWatcher:
         self._rests.put(rest)
 
     def close(self, timeout: float) -> bool:
-        """Store the rests that are left, and end; returns False when that takes longer than `timeout` seconds."""
+        """Store each `SiteRest` that is left, and end; returns False when that takes longer than `timeout` seconds."""
         self._rests.put(None)
         return self.part.join(timeout)
 
@@ -127,7 +127,7 @@ def _tell(pending: list[SiteRest], told: set[str], give_up_at: float) -> None:
 
 
 def _leave_alone(rest: SiteRest) -> bool:
-    """Store one rest; returns False if the site's row stays locked for PATIENCE: then it is to be tried again."""
+    """Store one `SiteRest`; returns False if the site's row stays locked for PATIENCE: then it is to be tried again."""
     stated: _Stated = {"until": rest.until, "reason": rest.reason, "patience_s": PATIENCE}
     try:
         if rest.is_refusal:
@@ -136,7 +136,7 @@ def _leave_alone(rest: SiteRest) -> bool:
             seconds = site_settings.rest(rest.site, rest.seconds, **stated)
     except site_settings.SiteBusy:
         return False
-    except (DataError, ValueError):  # a rest that cannot be stored must not hold up all others
+    except (DataError, ValueError):  # one that cannot be stored must not hold up all others
         log.exception("rest_not_told", site=rest.site)
         return True
     except sites.UnknownSite:

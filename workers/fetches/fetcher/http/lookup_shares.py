@@ -11,8 +11,7 @@ So threads are shared among zones (zones.py):
 4. Names that were found lately are looked up before others: they need no place in the window, and have a tenth of all
    threads to themselves.
 
-After CERTAIN look-ups in a row without an answer, further look-ups of the zone do not wait for one: they fail
-immediately.
+After CERTAIN look-ups in a row without an answer, look-ups beyond the zone's window do not wait: they fail immediately.
 """
 
 from abc import ABC, abstractmethod

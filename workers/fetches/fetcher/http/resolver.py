@@ -41,7 +41,7 @@ MOST_KEPT = 10_000
 class Lookup(LookupShare):
     """One look-up by the system's resolver. It goes on in its thread even when no fetch waits for it any more.
 
-    Once it has ended, it must not be part of a reference cycle: the fetcher's garbage collector stops the loop.
+    Once it has ended, it must not be part of a reference cycle: collecting garbage would stop the fetcher's loop.
     """
 
     def __init__(self, host: str, resolver: "GuardedResolver", zone: Zone) -> None:

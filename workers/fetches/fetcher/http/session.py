@@ -51,7 +51,7 @@ log = get_logger(__name__)
 PAUSE_S = 1.0  # seconds for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
 # How long a fetch is given back without counting an attempt while sites cannot be reached, or other answers have all
-# memory. That state may never end, so the sparing does.
+# memory. That may never change, so there is a limit.
 OUTAGE_S = 3_600.0
 CLOSED_EARLY = "the site closes connections, or speaks, before a request can be sent"
 NO_ANSWER = "the site closed the connection without an answer"
@@ -220,7 +220,7 @@ class Session:
     def _is_spared_closing(self, attempt: Attempt, connection: HttpConnection) -> bool:
         """Record that the site gave up the connection as the request came; return whether no attempt is counted.
 
-        None is if the connection had been kept, CLOSINGS times at most. After that, a new connection is tried.
+        That is so if the connection had been kept, CLOSINGS times at most. After that, a new connection is tried.
         """
         if not attempt.is_reused:
             return False

@@ -1,6 +1,6 @@
 """Connections: each leads to one site, and carries one request at a time. docs/explanation/wire.md draws the states.
 
-1. `secure` makes the handshake, if the site speaks TLS; `open` makes it wait for a request (WAITING).
+1. `secure` makes the handshake, if the site speaks TLS; `open` makes the connection wait for a request (WAITING).
 2. `prepare` reads what has come since the loop last looked, and makes the bytes of the request; `send` writes them by
    one system call (WRITTEN). Between the two the caller looks at the clock.
 3. The `answer` is read (INTERIM, HEAD, BODY) until it is whole, or no more of it is read (DONE).
