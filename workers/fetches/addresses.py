@@ -2,17 +2,18 @@
 
 Three checks on every hop, with `Allowed.check`:
 1. A host that is an address is checked before it is connected to (fetcher/http/connector.py).
-2. Of a host that is a name, each address that the resolver returns (fetcher/http/resolver.py). The connection uses the
-   very addresses that were checked, so that a DNS answer that changes afterwards changes nothing.
-3. The peer of the opened connection, before the request is written (fetcher/http/paced_request.py).
+2. For a host that is a name, each address that the resolver returns is checked (fetcher/http/resolver.py). The
+   connection uses exactly the addresses that were checked, so a DNS answer that changes afterwards has no effect.
+3. The peer of the opened connection is checked before the request is written (fetcher/http/attempt.py).
 
-What a URL itself shows to be forbidden is refused before: when it is asked for, and when a redirect leads there
+A URL that itself names something forbidden is refused earlier: when it is asked for, and when a redirect leads there
 (`Allowed.check_host`, targets.py).
 
-WEIR_FETCH_ALLOW_NETS exempts networks, and all their ports: who names a network knows what listens there.
-WEIR_FETCH_ALLOW_PORTS holds everywhere else. It lists what is allowed, as a list of what is not would have to know the
-port of every server that a request could harm: browsers' own (https://fetch.spec.whatwg.org/#port-blocking) stops at
-mail, chat and files, and lets 6379 (Redis), 11211 (memcached) and 9200 (Elasticsearch) pass.
+WEIR_FETCH_ALLOW_NETS exempts networks, and all their ports: an operator who names a network knows what listens there.
+WEIR_FETCH_ALLOW_PORTS holds everywhere else. It lists the allowed ports, because a list of forbidden ones would need
+the port of every server that a request could harm: the list of browsers
+(https://fetch.spec.whatwg.org/#port-blocking) has only mail, chat and files, and lets 6379 (Redis), 11211 (memcached)
+and 9200 (Elasticsearch) pass.
 """
 
 from dataclasses import dataclass
@@ -22,16 +23,18 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from weir.conf import settings
 from weir.conf.texts.networks import Network, networks, ports
 
-# What a translator makes an IPv4 address of, so that the host there is the one at that address: NAT64 (RFC 6052, by
-# which it is as globally reachable as the other), and the operating system itself, of IPv4-mapped ones (RFC 4291).
+# Networks whose addresses are translated to the IPv4 address at their end, and so reach that host: by NAT64 (RFC 6052,
+# under which they are as globally reachable as the IPv4 address), and by the operating system itself, which translates
+# IPv4-mapped addresses (RFC 4291).
 _NAT64 = IPv6Network("64:ff9b::/96")
 TRANSLATED = (_NAT64, IPv6Network("::ffff:0:0/96"))
-# Networks whose last 32 bits are an IPv4 address: those, and IPv4-compatible (RFC 4291).
+# Networks whose addresses end in an IPv4 address: those above, and IPv4-compatible (RFC 4291).
 _EMBEDDING = (*TRANSLATED, IPv6Network("::/96"))
-# ISATAP (RFC 5214) marks such addresses in any network: the bits before them are these, whatever the universal bit.
+# ISATAP (RFC 5214) marks such addresses in any network: these bits precede the IPv4 address. The universal bit may be
+# set or not.
 _ISATAP = 0x00005EFE
 _UNIVERSAL_BIT = 0x02000000
-# Networks that some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), IPv4-mapped (RFC 4291),
+# Networks that some version of Python's ipaddress calls global: local NAT64 (RFC 8215), IPv4-mapped (RFC 4291),
 # 6to4 and its relays, which are gone (RFC 7526), documentation (RFC 9637), the block of protocol assignments (RFC 6890)
 # as a whole, and the address under which every virtual machine of Azure reaches its host.
 _NOT_GLOBAL = tuple(
@@ -42,7 +45,7 @@ _NOT_GLOBAL = tuple(
     )
 )  # fmt: skip
 
-# What `manage.py up` has, beside the setting.
+# Besides the setting, `manage.py up` has an option for these.
 _SWITCHES = {"loopback": ", as `make up ARGS=--allow-loopback` does"}
 
 NOT_GLOBAL = "not globally routable"
@@ -54,7 +57,7 @@ class AddressRefused(OSError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allowed:
-    """What fetches may connect to, beside public addresses: networks, and the ports of all others."""
+    """What fetches may connect to: these networks besides public addresses, and these ports outside the networks."""
 
     networks: tuple[Network, ...] = ()
     ports: frozenset[int] = frozenset({80, 443})
@@ -66,9 +69,9 @@ class Allowed:
             raise AddressRefused(f"{address}: {_refused_port(port)}")
 
     def check_host(self, host: str, port: int) -> None:
-        """Raise AddressRefused where a URL with this host shows already that it may not be connected to.
+        """Raise AddressRefused if host and port of a URL already show that it may not be connected to.
 
-        The address of a name is not known yet. So where networks are allowed, the port of a name is left to `check`.
+        The address of a name is not known yet. So if networks are allowed, the port of a name is left to `check`.
         """
         try:
             ip_address(host)
@@ -110,9 +113,9 @@ def _refusal(text: str, allowed: tuple[Network, ...]) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def is_in(text: str, allowed: tuple[Network, ...]) -> bool:
-    """Tell whether the address, or the IPv4 address that a translator makes of it, is in one of the networks.
+    """Return whether the address, or the IPv4 address that it is translated to, is in one of the networks.
 
-    Any other IPv6 address may end in whatever its owner likes: what it ends in can forbid it, and allows nothing.
+    Any other IPv6 address may end in whatever its owner likes: its end can forbid it, but never allows it.
     """
     address = ip_address(text.partition("%")[0])
     is_translated = any(address in network for network in TRANSLATED)
@@ -124,14 +127,14 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     if isinstance(address, IPv4Address):
         return address
     is_isatap = (int(address) >> 32) & 0xFFFFFFFF & ~_UNIVERSAL_BIT == _ISATAP
-    if (is_isatap or any(address in network for network in _EMBEDDING)) and int(address) > 1:  # :: and ::1: themselves
+    if (is_isatap or any(address in network for network in _EMBEDDING)) and int(address) > 1:  # not :: and ::1
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 
 
 def _reason(address: IPv4Address | IPv6Address) -> str | None:
     if any(address in network for network in _NOT_GLOBAL if network.version == address.version):
-        return NOT_GLOBAL  # before ipaddress is asked, whose word for these depends on Python's version
+        return NOT_GLOBAL  # before ipaddress is asked, because its answer for these depends on Python's version
     for property_name, words in (
         ("is_unspecified", "unspecified"),
         ("is_loopback", "loopback"),

@@ -8,7 +8,7 @@ SWEEP_HAS_WORK = Statement("sweep_has_work", returns=bool, commits=False, prepar
 
 
 class FetchesConfig(weir_apps.WeirApp):
-    """Registers the system checks, what beat asks, and what a step of PostgreSQL's clock changes."""
+    """Registers the system checks, the questions of beat, and the receiver for a step of PostgreSQL's clock."""
 
     name = "weir.workers.fetches"
     label = "weir_fetches"

@@ -1,4 +1,4 @@
-"""Cancelling: web code, or an operator, takes a fetch back that has not been started.
+"""Cancelling: web code or an operator takes back a fetch that has not started.
 
 from weir import cancel_fetch
 cancel_fetch(fetch.pk)
@@ -19,7 +19,7 @@ LOCK_UNFINISHED = Statement("lock_unfinished", commits=False)
 
 
 def cancel(fetch_id: int, *, note: Callable[[], object] | None = None) -> bool:
-    """Cancel a fetch; its slot goes to the next fetch of its site. `note` is called in the transaction that does.
+    """Cancel a fetch; its slot goes to the next fetch of its site. `note` is called in the transaction that cancels it.
 
     Returns False when it is too late: in the last half second before the start (CONFIRMED_FOR_S), and afterwards.
     Commits by itself; raises TransactionManagementError inside a transaction.

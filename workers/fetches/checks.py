@@ -28,7 +28,7 @@ def look_ahead_is_within_bounds(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def user_agent_fits_into_a_header(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E013: WEIR_FETCH_USER_AGENT must be printable ASCII: sites read other characters as they please."""
+    """weir.E013: WEIR_FETCH_USER_AGENT must be printable ASCII: sites read other characters in different ways."""
     user_agent = settings.WEIR_FETCH_USER_AGENT
     if user_agent.isascii() and user_agent.isprintable():
         return []
@@ -38,7 +38,7 @@ def user_agent_fits_into_a_header(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def user_agent_has_contact(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W002: WEIR_FETCH_USER_AGENT should name a contact for a site's operator, as the way before a block."""
+    """weir.W002: WEIR_FETCH_USER_AGENT should name a contact, so that a site's operator can write before blocking."""
     if has_contact(settings.WEIR_FETCH_USER_AGENT):
         return []
     message = f"WEIR_FETCH_USER_AGENT names no contact: {settings.WEIR_FETCH_USER_AGENT!r}."

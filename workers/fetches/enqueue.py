@@ -4,9 +4,9 @@
     fetch = request_fetch("https://example.com/feed.xml", on_done="shop.tasks.feed_arrived")
 
 1. Each text becomes a target (targets.py), and each target's host gets its site (ratelimit/sites.py).
-2. The rows are inserted in the caller's transaction. What is rolled back was never asked for.
-3. When the caller has committed, the robots.txt of the targets' origins is queued where it is needed (robots/files.py),
-   the backlog flags of the sites are activated (backlog.py), and `on_done` of texts that are no URLs is called.
+2. The rows are inserted in the caller's transaction. If it rolls back, nothing was asked for.
+3. When the caller has committed, the robots.txt of the targets' origins is queued if it is needed (robots/files.py),
+   the backlog flags of the sites are activated (backlog.py), and `on_done` is called for texts that are not URLs.
 """
 
 from array import array
@@ -36,11 +36,11 @@ from weir.workers.tracing import correlation, spans
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
-KEPT = 5_000  # rows of a call, of three kilobytes each: of more, ids. As many are inserted at once, without `dedupe`
+KEPT = 5_000  # rows, 3 kB each, that a call keeps; of more, only ids. Without `dedupe`, also the rows of one INSERT
 
 
 class WantedFetch(NamedTuple):
-    """What a text asks for: the columns that are not common to all of a call."""
+    """What one text asks for: the columns that may differ between the fetches of a call."""
 
     url: str
     hop_url: str
@@ -50,7 +50,7 @@ class WantedFetch(NamedTuple):
 
 
 class InsertedFetch(NamedTuple):
-    """What the database decided about a fetch; all None where none was inserted."""
+    """What the database decided about a fetch; all None if none was inserted."""
 
     id: int | None
     state: str | None
@@ -63,11 +63,11 @@ ENQUEUE = Statement("enqueue", row=InsertedFetch, commits=False)
 
 
 class New:
-    """What is new, as far as workers are told of it after the commit."""
+    """The new fetches of a call, as far as workers are told about them after the commit."""
 
     def __init__(self) -> None:
         self.sites: dict[str, int] = {}  # by origin
-        self.failed: list[Ended] = []  # of those that name a task
+        self.failed: list[Ended] = []  # fetches that name a task
 
     def note(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> int:
         """Note a fetch; returns its id."""
@@ -79,7 +79,7 @@ class New:
         return fetch_id
 
     def add(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> Fetch:
-        """Note a fetch; returns it as if read from the database: its times are those of its clock."""
+        """Note a fetch; returns it as if read from the database: its times are from the database's clock."""
         self.note(given, row, common)
         fetch = Fetch(**given._asdict(), **common, **row._asdict())
         fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
@@ -121,26 +121,26 @@ def request_fetches(
 ) -> RequestedFetches:
     """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
 
-    Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches, or whose address or
-    port the settings forbid, is stored as a failed fetch that says why, and hinders none of the others. Higher
-    `priority` goes first within a site, then age. `not_before` (aware) is the earliest start. `max_attempts` bounds the
-    attempts after network errors, and answers that refuse (429) or fail (5xx). `on_done` is a Celery task, or its name:
-    it is called with the fetch's id when the fetch has ended, at least once.
-    With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. Where
-    it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
+    Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is not a URL Weir fetches, or whose address
+    or port the settings forbid, is stored as a failed fetch that says why; the others go ahead. Higher `priority` goes
+    first within a site, then age. `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after
+    network errors, and answers that refuse (429) or fail (5xx). `on_done` is a Celery task, or its name: it is called
+    with the fetch's id when the fetch has ended, at least once.
+    With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. If it
+    does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
-    asked for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at
-    once. While another transaction that asks for the same URL is open, this call waits for its end.
+    asked for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of concurrent
+    callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
     outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, or an `on_done` of
-    more than 200 characters; TypeError for one text instead of many, an item that is no text, and a `not_before` or
-    `on_done` of another type; SitesLocked where other transactions are in the way of a new host's site for ten seconds.
-    Nothing is stored then.
+    more than 200 characters; TypeError for one text instead of many, an item that is not a text, and a `not_before` or
+    `on_done` of another type; SitesLocked if other transactions block the site of a new host for ten seconds. Nothing
+    is stored then.
 
-    The site of a new host is committed at once, on a connection of its own where a transaction is open, and stays where
-    that one is rolled back: no caller waits for the transaction of another one.
+    The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
+    if that transaction rolls back: no caller waits for another caller's transaction.
     """
     texts = _texts(urls)
     if priority not in PRIORITIES:
@@ -168,12 +168,12 @@ def request_fetches(
 
 
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
-    """Return the dedupe key of a fetch, which is the same for the same URL as it is sent, call and kind of answer."""
+    """Return the dedupe key of a fetch: the same for the same URL as sent, `on_done` and `revalidate`."""
     return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
 
 
 def _texts(urls: Iterable[str]) -> list[str]:
-    """Return the texts that are asked for; raises TypeError for one text alone, and for an item that is no text."""
+    """Return the texts that are asked for; raises TypeError for one text alone, and for an item that is not a text."""
     if isinstance(urls, str):
         raise TypeError("urls must be several URLs, not one str: use request_fetch for one URL.")
     texts = list(urls)
@@ -193,7 +193,7 @@ def _task_name(on_done: object) -> str:
 
 
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[WantedFetch]:
-    """Return the columns of each text's fetch, but for those that all of them have in common."""
+    """Return the columns of each text's fetch, except those that all fetches of the call share."""
     allowed = allowed_by_settings()
     hosts: dict[str, str] = {}
     parsed = [_parsed(text, allowed, hosts) for text in texts]
@@ -231,7 +231,7 @@ def _insert(
 def _queue_all(
     wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
 ) -> tuple[RequestedFetches, New]:
-    """Insert a fetch for each; returns them, and what is new: all."""
+    """Insert a fetch for each; returns the fetches, and those that are new: all of them."""
     new = New()
     if len(wanted) <= KEPT:
         rows = [new.add(given, row, common) for given, row in _insert(wanted, not_before, common)]
@@ -249,11 +249,11 @@ def _queue_once(
 ) -> tuple[RequestedFetches, New]:
     """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
 
-    1. Insert one fetch for each key, in the order of the keys. Where an unfinished fetch has the key, none is inserted.
+    1. Insert one fetch for each key, in the order of the keys. If an unfinished fetch has the key, none is inserted.
     2. Look those unfinished fetches up, in a new snapshot: they may have been committed while 1 waited for them.
-    3. A fetch that ended between 1 and 2 is not found, and its key is free again. Then roll back and begin anew: a
+    3. A fetch that ended between 1 and 2 is not found, and its key is free again. Then roll back and start again: a
        transaction that holds keys and asks for a lower one could deadlock. Each round means that a fetch has ended, so
-       the rounds come to an end.
+       the number of rounds is limited.
     """
     firsts: dict[object, int] = {}
     places = array("q", (firsts.setdefault(one.dedupe_key or place, place) for place, one in enumerate(wanted)))
@@ -282,9 +282,9 @@ def _queue_once(
 
 
 def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:
-    """Return the URL that is sent, its host, and no error; or empty ones, and why the text is no URL that is sent.
+    """Return the URL that is sent, its host, and no error; or an empty URL and host, and why no URL is sent.
 
-    They may be millions: a URL that is as the text, and each host, is there once.
+    There may be millions of texts: a URL that equals its text shares that string, and equal hosts share one string.
     """
     try:
         target = parse_target(text, allowed)

@@ -19,7 +19,7 @@ class Validators:
     """The last good result of a URL, and the headers by which its site can tell whether it still holds."""
 
     fetch_id: int
-    etag: str  # as Latin-1, which has a character for each byte; so has `last_modified`
+    etag: str  # the bytes read as Latin-1, one character for each; so is `last_modified`
     last_modified: str
 
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -29,10 +29,10 @@ class Validators:
 
 
 def echo(value: str) -> bytes:
-    """Return the bytes of a validator, as Latin-1; none, where they would be no header or would ask for something else.
+    """Return a validator's bytes, as Latin-1; none if they would not make a header, or would ask for something else.
 
-    A control would end the header, or be taken for another byte. `If-None-Match: *` asks whether there is any version.
-    Servers refuse long headers.
+    A control character would end the header, or be read as another byte. `If-None-Match: *` asks whether there is any
+    version. Servers refuse long headers.
     """
     try:
         raw = value.encode("latin-1")
@@ -61,14 +61,14 @@ class Job:
     is_robots: bool = False  # a robots.txt that Weir itself asks for
     obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
     refusing: tuple[int, ...] | None = None  # the statuses by which its site refuses more; None = the usual ones
-    correlation_id: str = ""  # of what asked for it
+    correlation_id: str = ""  # of the web request or task that asked for it
     traceparent: str = ""  # the same, for spans
-    first_url: str = ""  # of one that was redirected: the URL as it was asked for
+    first_url: str = ""  # only of a redirected fetch: the URL as it was asked for
     losses: int = 0  # how often it was lost with a fetcher
 
     @property
     def named(self) -> dict[str, object]:
-        """What names it in a log line of the batch's, which has no correlation id of its own."""
+        """The keys that identify it in a log line of its batch, which has no correlation id of its own."""
         return _named(self.fetch_id, self.correlation_id)
 
 
@@ -78,9 +78,9 @@ class HeldBytes:
 
     site_id: int
     size: int = 0
-    wanted: int | None = None  # so many in all; None where it does not wait
-    go_on: Callable[[], None] | None = None  # is called when it waits no more
-    place: int = 0  # among all that have ever waited: it keeps its place when it waits again
+    wanted: int | None = None  # the total that it waits for; None if it does not wait
+    go_on: Callable[[], None] | None = None  # is called when it no longer waits
+    place: int = 0  # its place among all that have ever waited, which it keeps when it waits again
 
 
 class Flaw(Enum):
@@ -91,12 +91,12 @@ class Flaw(Enum):
     CUT = "cut"  # it ends too early
     BROKEN = "broken"
     TOO_LARGE = "too large"
-    TOO_LONG = "too long"  # it takes more time than it may
+    TOO_LONG = "too long"  # it takes longer than is allowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The head of an answer came, and its body, as it was on the wire, encoded: all of it, or a beginning."""
+    """An answer whose head came, with its body, still encoded as on the wire: all of it, or its beginning."""
 
     job: Job
     status_code: int
@@ -104,9 +104,9 @@ class Answer:
     body: bytes
     lateness_ms: float
     elapsed_ms: float
-    flaw: Flaw = Flaw.NONE  # CUT, or TOO_LARGE: no more was read of it, as it has more than it may
-    reason: str = ""  # in words; empty also where the body alone is too large
-    held: HeldBytes | None = None  # its bytes, until they are stored
+    flaw: Flaw = Flaw.NONE  # CUT, or TOO_LARGE: reading stopped, because it is larger than allowed
+    reason: str = ""  # the flaw in words; also empty if only the body is too large
+    held: HeldBytes | None = None  # the memory that it holds until it is stored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,16 +119,16 @@ class Failure:
     lateness_ms: float | None = None  # None: the request was not written, its slot is unused
     elapsed_ms: float | None = None
     slot_used: bool = False  # the request was written, though its times are not known
-    not_before_s: float = 0.0  # seconds until another attempt may be of use
+    not_before_s: float = 0.0  # seconds until another attempt may succeed
 
     @property
     def is_forbidden(self) -> bool:
-        """Tell whether the settings forbid the request: nothing was written, and nothing ever will be."""
+        """Return whether the settings forbid the request: nothing was written, and nothing ever will be."""
         return self.permanent and not self.slot_used and self.lateness_ms is None
 
     @property
     def is_last(self) -> bool:
-        """Tell whether no attempt is left."""
+        """Return whether no attempt is left."""
         return self.permanent or self.job.attempts + 1 >= self.job.max_attempts
 
 
@@ -140,7 +140,7 @@ class Snoozed:
     """
 
     job: Job
-    delay_s: float = 0.0  # it waits for its robots.txt, for so long at most, and keeps its place in the queue
+    delay_s: float = 0.0  # how long it waits for its robots.txt at most; it keeps its place in the queue
     reason: str = ""
     slot_used: bool = False  # a request was written in its slot, though no answer counts
 
@@ -167,7 +167,7 @@ class FetchOutcome:
     slot_used: bool = True
     delay_s: float = 0.0
     error: str = ""
-    log_error: str = ""  # what a log may hold of the error; empty where that holds nothing of a URL's path or query
+    log_error: str = ""  # the error as a log may have it; empty if `error` has nothing of a URL's path or query
     status_code: int | None = None
     headers: str | None = None
     etag: str = ""
@@ -180,14 +180,14 @@ class FetchOutcome:
     incomplete: str = ""  # why `content` is not all that was meant, or not as its headers say
     unchanged_from: int | None = None
     waits_for_robots: bool = False  # it keeps its place in the queue, and is woken when its robots.txt is known
-    is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too
-    is_forbidden: bool = False  # the settings forbid to connect to where the fetch itself leads
-    leads_nowhere: bool = False  # it was redirected to what is no URL, or too often
-    correlation_id: str = ""  # of what asked for the fetch, where that is known
+    is_lost: bool = False  # set by sweep: it is stored only if the lease is over at that moment, too
+    is_forbidden: bool = False  # the settings forbid connecting to where the fetch itself leads
+    leads_nowhere: bool = False  # it was redirected to something that is not a URL, or too often
+    correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
 
     @property
     def named(self) -> dict[str, object]:
-        """What names it in a log line, as `Job.named` does."""
+        """The keys that identify it in a log line, as in `Job.named`."""
         return _named(self.fetch_id, self.correlation_id)
 
 

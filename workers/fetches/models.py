@@ -11,7 +11,7 @@ from weir.ratelimit.models import Site
 from weir.workers.tracing.rows import Traced
 
 LONGEST_TASK_NAME = 200  # characters
-URL_KEY = 100  # characters of a URL that are in the index by which it is found
+URL_KEY = 100  # characters of a URL that weir_fetch_by_url indexes
 
 
 class FetchState(models.TextChoices):
@@ -20,7 +20,7 @@ class FetchState(models.TextChoices):
     QUEUED = "queued"  # waits for dispatch
     RESERVED = "reserved"  # has a slot; a message with its id is on its way to a fetcher
     RUNNING = "running"  # a fetcher has claimed it
-    DONE = "done"  # an answer is stored, of any status below 500 that refuses nothing
+    DONE = "done"  # an answer is stored, with any status below 500 that is not a refusal
     FAILED = "failed"  # `error` says why
     CANCELLED = "cancelled"
 
@@ -31,7 +31,7 @@ ACTIVE = (FetchState.QUEUED, *HELD)
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
-    """The language of the queue."""
+    """The states of the queue, as filters."""
 
     def due(self) -> Self:
         """Return those that dispatch may take now."""
@@ -47,14 +47,14 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
 
 
 class Fetch(Traced):
-    """One URL to GET. Accepted once, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
+    """One URL to GET. Once accepted, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
 
     url = models.TextField()
     hop_url = models.TextField(blank=True, help_text="what is requested: url as it is sent, or where redirects led")
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
     # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
-    # reservation waits for that row. The site of a fetch that has ended may be deleted; that of a queued one, for a
-    # moment (maintenance/deleted_sites.py). No index of its own: weir_fetch_queue serves.
+    # reservation waits for that row. The site of a fetch that has ended may be deleted; the site of a queued fetch may
+    # be missing for a moment (maintenance/deleted_sites.py). No index of its own: weir_fetch_queue serves.
     site = models.ForeignKey(
         Site,
         models.PROTECT,
@@ -78,7 +78,8 @@ class Fetch(Traced):
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
     slot_id = models.BigIntegerField(null=True)
     lease_until = models.DateTimeField(null=True, help_text="when sweep takes it back, if no result has been stored")
-    # No constraint: rows of processes go, and the check would cost each claim. Sweep reads it of held fetches only.
+    # No constraint: rows of processes are deleted, and its check would slow each claim. Sweep reads this column only of
+    # held fetches.
     claimed_by = models.BigIntegerField(null=True, help_text="the process that claimed it last; its row may be gone")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, help_text="when the request was written (the database's clock)")
@@ -184,10 +185,10 @@ class Fetch(Traced):
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="weir_fetch_held",
             ),
-            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, and is another:
-            # while statistics say that hardly any fetch is held, reading all of weir_fetch_held would look as cheap.
+            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, but differs: if
+            # statistics say that hardly any fetch is held, the planner would find reading all of that index as cheap.
             models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="weir_fetch_of_slot"),
-            # Claim, where a fetch revalidates: the last good result of its URL that has validators.
+            # Claim, if a fetch revalidates: the last good result of its URL that has validators.
             models.Index(
                 MD5("hop_url"),
                 F("finished_at").desc(),
@@ -208,22 +209,22 @@ class Fetch(Traced):
                 condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
                 name="weir_fetch_on_done_due",
             ),
-            # Fetch list: what ended at a site, in some states, the last end first.
+            # Fetch list: fetches that ended at a site, in some states, the last end first.
             models.Index(
                 fields=["site", "state", "finished_at", "id"],
                 condition=Q(finished_at__isnull=False),
                 name="weir_fetch_ended_at_site",
             ),
-            # Fetch list: what ended otherwise than `done`, at any site, the last end first. Hardly any fetch is in it.
+            # Fetch list: fetches that ended, but not `done`, at any site, the last end first. It has few entries.
             models.Index(
                 fields=["state", "finished_at", "id"],
                 condition=Q(state__in=[FetchState.FAILED.value, FetchState.CANCELLED.value]),
                 name="weir_fetch_not_done",
             ),
-            # Fetch list: what is queued at any site, the newest first.
+            # Fetch list: queued fetches of any site, the newest first.
             models.Index(fields=["created_at", "id"], condition=Q(state=FetchState.QUEUED), name="weir_fetch_queued"),
-            # Fetch list: a URL, or all that begin so. Entries are short, as URLs may be longer than an entry may be.
-            # Held fetches are not in it, as each change of a row would then be one of this index; they are few.
+            # Fetch list: a URL, or all with this beginning. A URL may be longer than an index entry, so it is cut. Held
+            # fetches are few and not in it, because each change of their rows would then change this index, too.
             models.Index(
                 Collate(Left("url", URL_KEY), "C"),
                 F("id"),
@@ -262,7 +263,7 @@ class RobotsState(models.TextChoices):
 
 
 class RobotsFile(models.Model):
-    """What the robots.txt of one origin said when it was asked for last. Without a row, it is not known."""
+    """What the robots.txt of one origin said when it was last requested. Without a row, it is not known."""
 
     origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
     # No constraint, as in Fetch: its check would lock the site's row.

@@ -1,8 +1,8 @@
-"""on_done: when the end of a fetch is committed, the Celery task that it names is published, at least once.
+"""on_done: when the end of a fetch is committed, the Celery task that the fetch names is published, at least once.
 
-1. The process that committed the end publishes the task (`call_on_done`), and notes that the broker took it. Where
+1. The process that committed the end publishes the task (`call_on_done`), and records that the broker accepted it. If
    CELERY_TASK_ALWAYS_EAGER is set, it runs the task.
-2. A call that is not noted in time was lost. Sweep repeats it (`call_overdue`).
+2. A call that is not recorded in time was lost. Sweep repeats it (`call_overdue`).
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from weir.workers.publish import call
 from weir.workers.tracing import correlation
 
 BATCH = 1_000
-# A call that has not been noted after this time was lost, with its process or with the broker.
+# A call that has not been recorded after this time was lost, with its process or with the broker.
 OVERDUE = timedelta(seconds=30)
 
 
@@ -33,14 +33,14 @@ COLUMNS = ("pk", "on_done", "correlation_id")  # of Fetch, in the order of Ended
 
 
 def call_on_done(ended: Iterable[Ended]) -> None:
-    """Publish the task of each fetch, under the id of what asked for the fetch, and note those that the broker took.
+    """Publish the task of each fetch, under the fetch's correlation id, and record the calls that the broker accepted.
 
-    Stops at the first that the broker did not take: one that hangs costs the caller one time-out. `call_overdue`
-    repeats the rest.
+    Stops at the first call that the broker does not accept, so a broker that hangs costs the caller one time-out.
+    `call_overdue` repeats the rest.
     """
     called = [each.fetch for each in takewhile(_call, ended)]
     if called:
-        # Not those that were retried meanwhile: their next end needs a call of its own.
+        # Fetches that were retried meanwhile are not updated: their next end needs a call of its own.
         Fetch.objects.filter(pk__in=called, finished_at__isnull=False).update(on_done_called_at=Now())
 
 
@@ -50,7 +50,7 @@ def _call(ended: Ended) -> bool:
 
 
 def call_overdue() -> int:
-    """Repeat the calls that were not noted in time; returns their number."""
+    """Repeat the calls that were not recorded in time; returns their number."""
     overdue = list(
         Fetch.objects.filter(finished_at__lt=Now() - OVERDUE, on_done_called_at__isnull=True)
         .exclude(on_done="")

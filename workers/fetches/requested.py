@@ -10,11 +10,11 @@ PAGE = 1_000  # rows that are read together
 
 
 class RequestedFetches(Sequence[Fetch]):
-    """Fetches in the order of the request: a sequence, as a list is, that does not change.
+    """Fetches in the order of the request: a sequence that does not change.
 
     `ids` has the id of each, 8 bytes long. The rows are as they were stored. Of more than 5,000 fetches, rows are not
-    kept: each is read from the database every time it is looked at, and Fetch.DoesNotExist is raised for one that was
-    rolled back, or has been deleted since.
+    kept: each is read from the database every time it is accessed, and Fetch.DoesNotExist is raised for a fetch that
+    was rolled back, or has been deleted since.
     """
 
     def __init__(self, ids: Iterable[int], rows: Sequence[Fetch] | None = None) -> None:

@@ -1,10 +1,10 @@
-"""Retrying: web code, or an operator, has failed fetches begin again, as if they were new.
+"""Retrying: web code or an operator starts failed fetches again, as if they were new.
 
     from weir import retry_failed_fetches
     retry_failed_fetches(Fetch.objects.failed().filter(status_code=503))
 
-A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. What its attempts have left is deleted:
-it begins at its own URL, not where redirects led. Its `on_done` is called again when it ends again.
+A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. Everything that its attempts stored is
+deleted: it starts at its own URL, not where redirects led. Its `on_done` is called again when it ends again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +27,9 @@ from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import InvalidTarget, Target, parse_target
 
 BATCH = 1_000
-# How long a batch waits for a lock. It holds the dedupe keys of its fetches meanwhile, so that it and another
-# transaction may wait for each other. It gives up before PostgreSQL looks for deadlocks (after 1 s) and may end the
-# other one.
+# How long a batch waits for a lock. Meanwhile it holds the dedupe keys of its fetches, so it and another transaction
+# may wait for each other. It gives up before PostgreSQL looks for deadlocks (after 1 s), because PostgreSQL might end
+# the other transaction.
 PATIENCE = "100ms"
 Note = Callable[[int], object] | None
 
@@ -39,7 +39,7 @@ class Retried:
     """How many are queued again, and how many stay failed, by the reason."""
 
     queued: int = 0
-    not_urls: int = 0  # the text is no URL that Weir fetches
+    not_urls: int = 0  # the text is not a URL that Weir fetches
     robots_files: int = 0  # Weir asks for these by itself when a fetch needs them
     already_unfinished: int = 0  # another fetch with the same dedupe key has not ended
 
@@ -76,18 +76,18 @@ def retry_failed(
     expected: int | None = None,
     note: Note = None,
 ) -> Retried:
-    """Queue failed fetches again; the oldest `limit` or all; those that did not are left alone.
+    """Queue failed fetches again; the oldest `limit` of them, or all. Fetches that have not failed are left alone.
 
     A robots.txt that Weir asked for is left alone, too: it is asked for again when a fetch needs it. Each fetch is
-    queued once, also if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
+    queued once, even if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
     transaction.
 
-    `note` is called in the transaction of each batch, with how many it has queued. Raises MoreFetchesThanExpected where
+    `note` is called in the transaction of each batch, with how many it has queued. Raises MoreFetchesThanExpected if
     there are more than `expected`.
     """
     own_commits.refuse_transaction("retry_failed_fetches")
     failed = fetches.filter(state=FetchState.FAILED)
-    # A text that was no URL has no site. What is stored of it may be cut, so it is not parsed again.
+    # A text that was not a URL has no site. It may have been cut when it was stored, so it is not parsed again.
     retried = Retried(
         **failed.aggregate(
             not_urls=Count("pk", filter=Q(site=None)), robots_files=Count("pk", filter=Q(is_robots=True))
@@ -106,7 +106,7 @@ def retry_failed(
 
 
 class RetriedFetches(NamedTuple):
-    """How many fetches were failed, how many of them are queued again, and at which sites."""
+    """How many of the fetches had failed, how many of these are queued again, and at which sites."""
 
     failed: int
     queued: int
@@ -126,7 +126,7 @@ def _retry(ids: Sequence[int], note: Note) -> Retried:
 
 
 def _targets(fetches: QuerySet[Fetch]) -> Iterator[tuple[int, Target | None]]:
-    """Yield where each begins again; None for a text that is no URL that Weir fetches any more, or is forbidden now."""
+    """Yield the id of each fetch and its target; None if Weir no longer fetches its URL, or the settings forbid it."""
     allowed = allowed_by_settings()
     for fetch_id, url in fetches.values_list("pk", "url"):
         try:
@@ -136,7 +136,7 @@ def _targets(fetches: QuerySet[Fetch]) -> Iterator[tuple[int, Target | None]]:
 
 
 def _queue(wanted: Sequence[tuple[int, str, int]], note: Note) -> Retried:
-    """Queue all of (id, URL, site) in one statement, or one by one where another transaction is in the way.
+    """Queue all of (id, URL, site) in one statement, or one by one if another transaction is in the way.
 
     A statement for one fetch holds no dedupe key while it waits for one: it cannot be part of a deadlock.
     """

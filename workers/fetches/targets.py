@@ -1,9 +1,9 @@
 """Targets: which texts are URLs that Weir fetches, and what is sent for each, to which host. Pure.
 
-URLs are read as browsers read them (https://url.spec.whatwg.org/), by can_ada. What is sent is what was given: escapes,
-an empty query and a lone `%` stay. Only the host gets its one spelling, dot segments go, and what cannot be sent, or
-browsers never send, is escaped. So for all that is accepted, host, port, path and query are a browser's; but for the
-final dot of a host, which goes.
+can_ada reads URLs as browsers do (https://url.spec.whatwg.org/). A URL is sent as it was given: escapes, an empty query
+and a lone `%` stay. Only the host gets its one spelling, dot segments are removed, and characters that cannot be sent,
+or that browsers never send, are escaped. So each accepted URL has the host, port, path and query that a browser would
+use, except that the final dot of a host is removed.
 """
 
 import re
@@ -19,17 +19,17 @@ from weir.workers.fetches.addresses import AddressRefused, Allowed
 MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _UNUSABLE = re.compile(r"[\x00-\x1f\ud800-\udfff]")
-# A URL that somebody writes: as RFC 3986 has it. Behind "http:", browsers take any number of slashes and backslashes
-# for two; other programs do not. Who has looked with one of those whether the host is a good one must not be misled.
+# A URL that a person or a program writes, in the form of RFC 3986. After "http:", browsers read any number of slashes
+# and backslashes as two; other programs do not. A caller that checked the host with such a program must not be misled.
 _WRITTEN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<slashes>//)?(?P<authority>[^/?#]*)", re.ASCII | re.IGNORECASE)
-# What a site redirects to, as browsers take it.
+# The location that a site redirects to, as browsers read it.
 _LOCATION = re.compile(r"(?:([a-z][a-z0-9+.-]*):)?([/\\]*)([^/\\?#]*)", re.ASCII | re.IGNORECASE)
 _BEGINS_AUTHORITY = re.compile(r"[/\\]{2}")
-_DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)  # ASCII, as Python reads other digits, too
+_DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)  # only ASCII, because Python reads other digits, too
 
 
 class InvalidTarget(ValueError):
-    """The text is no URL that Weir fetches; the message says why."""
+    """The text is not a URL that Weir fetches; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,20 +46,20 @@ class UrlParts(NamedTuple):
     scheme: str
     host: str  # without the brackets of an IPv6 address
     port: int
-    authority: str  # for the header Host, and the name of the site: the port only where it is not the default
+    authority: str  # for the header Host, and the name of the site: the port only if it is not the default
     path_and_query: str
 
 
 def parse_target(text: str, allowed: Allowed | None = None, *, base: str = "") -> Target:
     """Return the target that `text` names; raises InvalidTarget with the reason.
 
-    With `base`, the URL of a target, `text` is where that redirects to. With `allowed`, what the URL itself shows to be
-    forbidden is refused, too: an address or a port that may not be connected to.
+    With `base`, the URL of a target, `text` is the location that it redirects to. With `allowed`, a URL that itself
+    names a forbidden address or port is refused, too.
 
-    Only http and https, and no credentials. Fragments are dropped, an empty path is `/`. What hides where a URL leads
-    is refused, though browsers accept it: control characters; numbers that some resolvers take for addresses (127.1,
-    0x7f.1, 2130706433); and, in a text that is no redirect, anything but `//` behind the scheme, or a backslash in the
-    authority.
+    Only http and https, and no credentials. Fragments are dropped, an empty path is `/`. Whatever hides where a URL
+    leads is refused, although browsers accept it: control characters; numbers that some resolvers read as addresses
+    (127.1, 0x7f.1, 2130706433); and, in a text that is not a redirect, anything but `//` after the scheme, or a
+    backslash in the authority.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
@@ -87,16 +87,16 @@ def parts_of(url: str) -> UrlParts:
 
 
 def _named(unusable: str) -> str:
-    """Return what a character is that no URL can have."""
+    """Return what to call a character that no URL can have."""
     if unusable < " ":
         return "control characters"
-    if "\udc80" <= unusable <= "\udcff":  # in which Python's `surrogateescape` keeps bytes
+    if "\udc80" <= unusable <= "\udcff":  # Python's `surrogateescape` keeps bytes in these
         return f"the byte 0x{ord(unusable) - 0xDC00:02X}, which is not UTF-8 there"
     return "half of a character (a lone surrogate)"
 
 
 def _written(text: str) -> tuple[str, str]:
-    """Return the scheme and the authority of a URL that stands for itself."""
+    """Return the scheme and the authority of a URL that is not a redirect."""
     found = _WRITTEN.match(text)
     if not found:
         raise InvalidTarget("not a URL: write it whole, such as https://example.com/page")
@@ -109,7 +109,7 @@ def _written(text: str) -> tuple[str, str]:
 
 
 def _redirected(location: str, base: str) -> tuple[str, str]:
-    """Return the scheme and the authority of what `base` redirects to: its own, where the location names no other."""
+    """Return the scheme and the authority that `base` redirects to: its own, unless the location names others."""
     here = parts_of(base)
     named, slashes, authority = next(_LOCATION.finditer(location)).groups("")  # it matches the empty text, too
     scheme = _fetched(named or here.scheme)
@@ -125,7 +125,7 @@ def _fetched(scheme: str) -> str:
 def _host_and_port(scheme: str, authority: str) -> tuple[str, int]:
     if "@" in authority:
         raise InvalidTarget("the URL contains credentials; they would be stored and logged")
-    address, bracket, rest = authority.rpartition("]")  # in which colons are no sign of a port
+    address, bracket, rest = authority.rpartition("]")  # colons inside the brackets do not begin a port
     name, colon, digits = rest.partition(":")
     if not (host := f"{address}{bracket}{name}"):
         raise InvalidTarget("the URL has no host")
@@ -139,7 +139,7 @@ def _host_and_port(scheme: str, authority: str) -> tuple[str, int]:
 
 
 def _port(text: str, default: int) -> int:
-    """Return the port; no digits are the default, as nothing is."""
+    """Return the port; the default if there are no digits after the colon."""
     digits = text.lstrip("0")
     if text and not (_DIGITS.fullmatch(digits) and int(digits) <= HIGHEST_PORT):
         raise InvalidTarget("the port must be between 1 and 65535, in plain digits")

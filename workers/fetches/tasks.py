@@ -29,7 +29,7 @@ def dispatch(site_ids: list[int] | None = None) -> None:
 
 @shared_task(name=task_names.FETCH_BATCH, **task_names.OPTIONS)
 def fetch_batch(slot_ids: list[int]) -> None:
-    """Fetch what these slots are for; a message that comes twice, or too late, does nothing."""
+    """Run the fetches that have these slots; a message that comes twice, or too late, does nothing."""
     _fetcher_module().fetcher().run_batch(slot_ids)
 
 
@@ -49,7 +49,7 @@ def purge() -> None:
 
 @celeryd_after_setup.connect
 def _load_fetcher(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401  Celery's worker
-    """Have all of the fetcher's code loaded before the first message."""
+    """Load all of the fetcher's code before the first message."""
     if broker_link.queue_of(task_names.FETCH_BATCH) in instance.app.amqp.queues.consume_from:
         _fetcher_module()
 
@@ -67,10 +67,10 @@ def _finish(**_kwargs: Any) -> None:
 
 
 def _fetcher_module() -> ModuleType:
-    from weir.workers.fetches.fetcher import fetcher  # noqa: PLC0415  what speaks HTTP is for those only that fetch
+    from weir.workers.fetches.fetcher import fetcher  # noqa: PLC0415  only processes that fetch load the HTTP code
 
     return fetcher
 
 
-def _running_fetcher() -> Any:  # noqa: ANN401  a Fetcher, whose class is not loaded where nothing is fetched
+def _running_fetcher() -> Any:  # noqa: ANN401  a Fetcher; a process that fetches nothing does not load its class
     return _fetcher_module().running_fetcher() if "weir.workers.fetches.fetcher.fetcher" in sys.modules else None

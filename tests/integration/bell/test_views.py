@@ -72,9 +72,9 @@ def test_ids_of_others_are_ids_of_none(tab: Tabs) -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("{", "is no JSON"),
-        ("\udcff".encode("utf-8", "surrogateescape"), "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("{", "is not JSON"),
+        ("\udcff".encode("utf-8", "surrogateescape"), "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ("[]", "must be like"),
         ("null", "must be like"),
         ('{"ids": 1}', "must be like"),

@@ -268,5 +268,5 @@ def test_a_report_that_is_faster_than_the_mailer_is_handled_later(
 @pytest.mark.parametrize("arguments", [(), ("-", "--maildir", "/nowhere"), ("--maildir", "/nowhere"), ("/nowhere",)])
 def test_what_names_no_reports_is_refused(arguments: tuple[str, ...]) -> None:
     """In one sentence."""
-    with pytest.raises(CommandError, match=r"Name a Maildir|is no Maildir|No such file"):
+    with pytest.raises(CommandError, match=r"Name a Maildir|is not a Maildir|No such file"):
         told(*arguments)

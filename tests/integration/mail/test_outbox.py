@@ -157,10 +157,10 @@ def test_what_rolls_back_was_never_queued(messages: list[Message]) -> None:
     ("changes", "sentence"),
     [
         ({"to": "kim"}, "'kim' is not an e-mail address"),
-        ({"to": "Kim <kim@x.example>, <all@x.example>"}, "no e-mail address"),
+        ({"to": "Kim <kim@x.example>, <all@x.example>"}, "not an e-mail address"),
         ({"to": "kim@x.example\nBcc: all@x.example"}, "line break"),
         ({"to": "Kim\nBcc: all@x.example <kim@x.example>"}, "line break"),
-        ({"to": f"{'x' * 201} <kim@x.example>"}, "no e-mail address"),
+        ({"to": f"{'x' * 201} <kim@x.example>"}, "not an e-mail address"),
         ({"key": ""}, "1 to 100 characters"),
         ({"key": "x" * 101}, "1 to 100 characters"),
         ({"key": "a\0b"}, "1 to 100 characters"),

@@ -131,7 +131,7 @@ def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: Mail
     assert accepted(mail, good) == 1
     assert "line break" in bad.shipped_email.last_reply
     assert state(bad.shipped_email) == (EmailState.FAILED, 0)
-    assert "no e-mail address" in lost.shipped_email.last_reply
+    assert "not an e-mail address" in lost.shipped_email.last_reply
 
 
 @pytest.mark.parametrize("word", ["stall-2500", "late-2500"])

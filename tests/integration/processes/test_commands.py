@@ -105,4 +105,4 @@ def test_a_probe_does_not_blame_a_process_for_the_database(monkeypatch: pytest.M
     """While PostgreSQL does not answer, nobody can tell, and a restart of all processes would not help."""
     connection.close()
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
-    assert "nobody can tell" in asked("fetcher")
+    assert "it is not known whether" in asked("fetcher")

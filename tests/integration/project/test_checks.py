@@ -88,7 +88,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_MAIL_CA_FILE", "/nowhere.pem", "weir.E016", "No such file"),
         ("WEIR_MAIL_CA_FILE", __file__, "weir.E016", "no certificate"),
         ("WEIR_MAIL_REPLY_TIMEOUT", 3_600.0, "weir.E008", "= 4200 (seconds)"),
-        ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "no e-mail address"),
+        ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "not an e-mail address"),
         ("DEFAULT_FROM_EMAIL", "shop@example.com\nBcc: all@example.com", "weir.E009", "line break"),
         ("DEFAULT_FROM_EMAIL", "shop@\N{SNOWMAN}.example", "weir.E009", "Codepoint"),
         ("DEFAULT_FROM_EMAIL", "j\N{LATIN SMALL LETTER O WITH DIAERESIS}rg@shop.example", "weir.E009", "beyond ASCII"),

@@ -90,7 +90,7 @@ def test_a_url_is_brought_into_the_one_form_in_which_it_is_sent(text: str, url: 
         ("http://example.com/a\r\nHost: evil.example", "control characters"),
         ("http://example.com/\0", "control characters"),
         ("http://example.com/\ud800", "half of a character"),
-        ("http://example.com/caf\udce9", "the byte 0xE9, which is no UTF-8"),
+        ("http://example.com/caf\udce9", "the byte 0xE9, which is not UTF-8"),
         (f"http://example.com/{'x' * MAX_LENGTH}", f"longer than {MAX_LENGTH}"),
     ],
 )

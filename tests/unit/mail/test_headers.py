@@ -480,7 +480,7 @@ def test_a_provider_gets_a_text_as_a_text() -> None:
     [
         ("jörg@example.com", "letters beyond ASCII before the @"),
         (f"{HOSTILE} <a@b.example>", "control character"),
-        ("Shop <a@b.example>, b@c.example", "no e-mail address"),
+        ("Shop <a@b.example>, b@c.example", "not an e-mail address"),
     ],
 )
 def test_the_setting_is_one_address_that_each_server_takes(sender: str, words: str, settings: Settings) -> None:

@@ -1,6 +1,6 @@
-"""What operators change at fetches. Each call commits by itself, with its entries in the trail (weir.workers.audit).
+"""The changes that operators make to fetches. Each call commits by itself, with its entries in the audit trail.
 
-All raise acting.Refused where the actor may not.
+All raise acting.Refused (weir.workers.audit) if the actor is not permitted.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ RETRY: Final = AuditedAction("fetches.retry", MAY_CHANGE)
 
 
 def cancel(actor: Actor, fetch_id: int, *, why: str = "") -> bool:
-    """Take a fetch back that has not started, as cancelling.cancel does; False when it is too late."""
+    """Take back a fetch that has not started, as cancelling.cancel does; returns False when it is too late."""
     CANCEL.allow(actor, why)
     after = {"state": FetchState.CANCELLED}
     return cancelling.cancel(
@@ -38,13 +38,13 @@ def retry(
 ) -> retrying.Retried:
     """Queue failed fetches again, as retrying.retry_failed does; `described` says which are meant, for the audit trail.
 
-    Has an entry for each batch that was committed.
+    The trail gets an entry for each committed batch.
     """
     RETRY.allow(actor, why)
     said = {name: value for name, value in described.items() if value is not None}
     target = "fetches " + ", ".join(f"{name} {value}" for name, value in said.items())
     if set(said) == {"id"} and str(said["id"]).isdecimal():
-        target = f"fetch {said['id']}"  # as when it is cancelled
+        target = f"fetch {said['id']}"  # the same as for `cancel`
     return retrying.retry_failed(
         meant,
         limit=limit,

@@ -55,12 +55,12 @@ class ClaimedFetch(NamedTuple):
     last_modified: str
     correlation_id: str
     traceparent: str
-    first_url: str  # empty where it was not redirected
+    first_url: str  # empty if it was not redirected
     losses: int
 
 
 class Successor(NamedTuple):
-    """The fetch that has got the slot of a cancelled one."""
+    """The fetch that got the slot of a cancelled one."""
 
     slot_id: int
     id: int
@@ -73,7 +73,7 @@ class Successor(NamedTuple):
     obeys_robots: bool
     correlation_id: str
     traceparent: str
-    first_url: str  # empty where it was not redirected
+    first_url: str  # empty if it was not redirected
     losses: int
 
 
@@ -82,18 +82,18 @@ SUCCESSORS = Statement("successors", row=Successor, commits=True)
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
-    """Claim the fetches that these slots are for, where they still wait for them; returns them in the order of starts.
+    """Claim the fetches of these slots that still wait for them; returns their jobs in the order of starts.
 
-    They belong to this process until their lease runs out; `confirmation` becomes that of their runs. Starts and
-    deadlines are differences of two readings of the database's clock. They are counted from a round trip that only
-    reads this clock: starts from its end, deadlines from its beginning.
+    They belong to this process until their lease runs out; their runs use `confirmation`. Starts and deadlines are
+    differences of two readings of the database's clock. They are counted from a round trip that only reads this clock:
+    starts from its end, deadlines from its beginning.
     """
-    connection.ensure_connection()  # which is not to be measured
+    connection.ensure_connection()  # connecting is not to be measured
     asked_at = clock.now()
     database_now = moments.now()
     answered_at = clock.now()
     round_trips.of_process.note(answered_at - asked_at)
-    # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
+    # After the clock: if a query failed after the claim, the fetches would be held for nothing until their lease ends.
     rows = _claimed(slot_ids)
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
     jobs = []
@@ -141,7 +141,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
 
 
 def _validators(row: ClaimedFetch) -> Validators | None:
-    """Return those that can be sent, if there are any: without them, a 304 says nothing about an earlier result."""
+    """Return the validators if any can be sent: without them, a 304 says nothing about an earlier result."""
     if row.good_id is None:
         return None
     validators = Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified)
@@ -149,7 +149,7 @@ def _validators(row: ClaimedFetch) -> Validators | None:
 
 
 def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
-    """Claim, and look again where a slot's fetch is missing: it may have a successor since, which no message names."""
+    """Claim, and claim again if a slot's fetch is missing: it may have a successor by now, which no message names."""
     parameters = {
         "slots": slot_ids,
         "lease": longest_hold_s(),
@@ -170,7 +170,7 @@ def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
 def successors_of(jobs: Iterable[Job]) -> list[tuple[Job, datetime]]:
     """Return the successors that have the slots of these jobs, which were cancelled, and since when each has it.
 
-    One round trip, for any number of jobs. Those without a successor have none in the list.
+    One round trip, for any number of jobs. Jobs without a successor are not in the list.
     """
     by_slot = {job.slot_id: job for job in jobs}
     rows = SUCCESSORS(slots=[*by_slot], obey=settings.WEIR_OBEY_ROBOTS)
@@ -212,14 +212,14 @@ class Claimer:
         def call() -> None:
             try:
                 result.set_result(do(*arguments, **options))
-            except Exception as error:  # noqa: BLE001  it is the caller's
+            except Exception as error:  # noqa: BLE001  the caller gets it
                 result.set_exception(error)
 
         self._calls.put(call)
         return result
 
     def leave(self, do: Callable[..., None], *arguments: object, **options: object) -> None:
-        """Have `do` called in the claimer's thread, where nobody waits for it: an error in it ends the process."""
+        """Have `do` called in the claimer's thread. No caller waits for it: an error in it ends the process."""
         self._calls.put(partial(do, *arguments, **options))
 
     def close(self, timeout: float) -> bool:
@@ -241,9 +241,9 @@ class Claimer:
 
 
 def reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
-    """Call `do`; where a statement fails, call it once more on a new connection.
+    """Call `do`; if a statement fails, call it once more on a new connection.
 
-    Any error of the database may be one of the connection: one to a primary that was demoted can only read.
+    Any database error may come from the connection: a connection to a primary that was demoted can only read.
     """
     try:
         return do(*arguments)

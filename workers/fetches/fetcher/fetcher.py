@@ -4,15 +4,15 @@ The way of one message:
 1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
    holds back those that robots.txt does not allow (robots/gate.py).
 2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests, or says that a
-   quota is used up (refusals/asked.py), and a site that cannot be reached end all that waits for a slot of the same
-   site: here at once, in other fetchers by a recall.
+   quota is used up (refusals/asked.py), or a site that cannot be reached ends all that waits for a slot of the same
+   site: here immediately, in other fetchers by a recall.
 3. The event in which each attempt ends goes to the writer (a thread, results/writer.py), which judges and stores it.
 
 Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were recalled or passed on:
 4. Fetches that wait for recalled slots end, and go back to the queue.
-5. Where the fetch of a slot was cancelled, the claimer looks its successor up, which continues with 2.
+5. If the fetch of a slot was cancelled, the claimer looks up its successor, which continues with 2.
 
-Nothing in the loop's thread blocks; what computes there has a bound (docs/explanation/wire.md).
+Nothing in the loop's thread blocks, and computations there have a bound (docs/explanation/wire.md).
 """
 
 import asyncio
@@ -57,7 +57,7 @@ log = get_logger(__name__)
 
 
 class Fetcher:
-    """The loop, its HTTP session, the claimer, the writer and the recall watcher. One a process."""
+    """The loop, its HTTP session, the claimer, the writer and the recall watcher. A process has at most one."""
 
     def __init__(self) -> None:
         sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
@@ -119,7 +119,7 @@ class Fetcher:
             return robots_gate.admit(jobs, self._robots_files)
 
     def stop_starting(self) -> None:
-        """Give back what has not been sent yet. For a signal handler: returns at once."""
+        """Give back what has not been sent yet. For a signal handler: returns immediately."""
         self._stopping = True
         self._on_loop(self._in_flight.give_back)
 
@@ -135,7 +135,7 @@ class Fetcher:
         with self._room:
             self._room.notify_all()
             self._room.wait_for(lambda: not self._held, timeout)
-        # In the order in which jobs pass through them: claimer, loop, writer. What is left behind, sweep takes back.
+        # In the order in which jobs pass through them: claimer, loop, writer. Sweep takes back what is left behind.
         self._claimer.close(max(1.0, give_up_at - time.monotonic()))
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
         if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
@@ -166,13 +166,13 @@ class Fetcher:
         self._loop.call_later(TURN_S, self._turn)
 
     def _note_turn(self) -> None:
-        """Tell PostgreSQL when the loop last turned: by the recall watcher, as the loop never waits for PostgreSQL."""
+        """Tell PostgreSQL when the loop last turned. For the recall watcher: the loop never waits for PostgreSQL."""
         if known := presence.of_this_process():
             known.is_handed_over = True  # the worker's own loop only brings messages
             known.heartbeat(holds=self._held, ago_s=max(0.0, time.monotonic() - self._loop_part.turned_at))
 
     def _on_loop(self, do: Callable[..., None], *arguments: object) -> None:
-        """Have `do` called on the loop; an error in it ends the process: the loop itself would only log it."""
+        """Have `do` called on the loop. An error in it ends the process, because the loop would only log it."""
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
@@ -198,7 +198,7 @@ class Fetcher:
         self._on_loop(self._apply, recalls, asked_at)
 
     def _apply(self, recalls: list[Recall], asked_at: float) -> None:
-        """End what was recalled and have successors looked up; only then does the answer count as a confirmation."""
+        """End what was recalled, and ask for successors; only then does the answer count as a confirmation."""
         if self._stopping:
             return  # nothing is started any more
         passed_on = [PassedOn(held.job, held.stage is Stage.PASSED_ON) for held in self._in_flight.apply(recalls)]
@@ -238,7 +238,7 @@ class Fetcher:
             self._writer.put(task.result())
 
     def _answered(self, job: Job, status: int, headers: Headers) -> None:
-        """See whether an answer asks for its site to be left alone. Called for each whose head has come."""
+        """Leave the site alone if its answer asks for that. Called for each answer whose head has come."""
         asked = asks_to_rest(status, headers, job.refusing)
         if asked is None:
             return
@@ -249,16 +249,16 @@ class Fetcher:
         self._leave_alone(job, SiteRest(site=job.site, slot_id=job.slot_id, error=error))
 
     def _started_out_of_time(self, job: Job, late_by_s: float) -> None:
-        """Have nothing start close behind this job's request, which was written so many seconds out of its time.
+        """Let nothing start shortly after this job's request, which was written `late_by_s` seconds out of its time.
 
-        Its own run keeps the interval by itself. What waits in other runs of the site goes back to the queue: here at
-        once, in other fetchers by a recall. To be called directly after the write, on the loop.
+        Its own run keeps the interval by itself. What waits in other runs of the site goes back to the queue: here
+        immediately, in other fetchers by a recall. To be called directly after the write, on the loop.
         """
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting.run is not job.run)
         self._recall_watcher.out_of_time.add(job, late_by_s)
 
     def _leave_alone(self, job: Job, rest: SiteRest) -> None:
-        """End what else waits at this job's site, and have the site left alone, which recalls the slots elsewhere."""
+        """End what else waits at this job's site, and pass `rest` on, which recalls the slots in other fetchers."""
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
         self._recall_watcher.rest(rest)
 
@@ -267,7 +267,7 @@ def _surely(do: Callable[..., None], *arguments: object) -> None:
     """Call `do` on the loop's thread; an error in it ends the process."""
     try:
         do(*arguments)
-    except Exception as error:  # noqa: BLE001  whatever it is, jobs would be held for good
+    except Exception as error:  # noqa: BLE001  after any error, jobs would be held for good
         end_process("loop", "it failed", error)
 
 
@@ -277,7 +277,7 @@ _fetcher: Fetcher | None = None
 
 def fetcher() -> Fetcher:
     """Return this process' fetcher; the first call starts it (after any fork)."""
-    global _fetcher  # noqa: PLW0603  one for each process is what this function is for
+    global _fetcher  # noqa: PLW0603  the purpose is to have one in each process
     with _lock:
         if _fetcher is None:
             _fetcher = Fetcher()

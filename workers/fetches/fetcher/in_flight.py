@@ -1,7 +1,7 @@
 """The jobs that a fetcher holds, the stage of each, and what recalls do to them.
 
-On the loop's thread only, but for `BatchInFlight.wait`. A recall, a back-off, a stop and a cancel end a job that is
-waiting or missed, and leave one that is written alone.
+On the loop's thread only, except `BatchInFlight.wait`. A recall, a back-off, a stop and a cancel end a job that is
+waiting or missed, and leave a written one alone.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class BatchInFlight:
         self._settled = threading.Event()
 
     def settle(self, job: Job) -> None:
-        """Note that this job no longer waits for its slot. May be called twice."""
+        """Record that this job no longer waits for its slot. May be called twice."""
         self._unsettled.discard(job.fetch_id)
         if not self._unsettled:
             self._settled.set()
@@ -42,10 +42,10 @@ class Stage(Enum):
     """How far a held job has come."""
 
     WAITING = "waiting"  # for its time, its connection, or its slot
-    MISSED = "missed"  # its run is over, and its connection still opens: it will not be written
+    MISSED = "missed"  # its run is over, while its connection was still opening: it will not be written
     WRITTEN = "written"  # its request was written; the answer is waited for, or read
     PASSED_ON = "passed on"  # it was cancelled, and a successor has its slot: nothing is to be stored
-    ENDED = "ended"  # its event is the writer's
+    ENDED = "ended"  # the writer has its event
 
 
 FOLLOWING = {
@@ -67,14 +67,14 @@ class HeldJob:
     stage: Stage = Stage.WAITING
 
     def move(self, to: Stage) -> None:
-        """Move the job to its next stage; raises RuntimeError where that does not follow from the one it is in."""
+        """Move the job to its next stage; raises RuntimeError if that stage does not follow its present one."""
         if to not in FOLLOWING[self.stage]:
             raise RuntimeError(f"fetch {self.job.fetch_id} cannot be {to.value}: it is {self.stage.value}")
         self.stage = to
         self.batch.settle(self.job)
 
     def miss(self) -> None:
-        """Note that the run is over: the message's thread waits no longer for what still opens its connection."""
+        """Record that the run is over: the message's thread no longer waits for a job that opens its connection."""
         if self.stage is Stage.WAITING:
             self.move(Stage.MISSED)
 
@@ -82,14 +82,14 @@ class HeldJob:
 class InFlight:
     """The loop's tasks of claimed jobs, until the event of each is handed to the writer.
 
-    What ends the jobs of a site looks at those alone, and at each that it ends once. So 500 sites that refuse at one
-    moment cost no more than their jobs.
+    To end the jobs of a site, only these are looked at, and each that is ended only once. So 500 sites that refuse at
+    the same moment cost no more than their jobs.
     """
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Event], HeldJob] = {}
         self._by_slot: dict[int, asyncio.Task[Event]] = {}
-        self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}  # those that may be ended yet
+        self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}  # those that may still be ended
         # By site: the last slot that is void; by slot: when it was passed on to the job that has it.
         self._recalled: Remembered[int, int] = Remembered(MOST_REMEMBERED)
         self._passed_on: Remembered[int, datetime] = Remembered(MOST_REMEMBERED)
@@ -98,7 +98,7 @@ class InFlight:
         return iter(list(self._tasks))
 
     def add(self, task: asyncio.Task[Event], held: HeldJob) -> None:
-        """Add a job that has begun; ends it where its slot was recalled while it was being claimed."""
+        """Add a job that has begun; ends it if its slot was recalled while it was being claimed."""
         job = held.job
         self._tasks[task] = held
         self._by_slot[job.slot_id] = task
@@ -108,7 +108,7 @@ class InFlight:
             self._by_site.setdefault(job.site_id, {})[task] = held
 
     def note_taken_over(self, job: Job, since: datetime) -> None:
-        """Note when this job's slot was passed on to it: a recall that says so again does not concern it."""
+        """Record when this job's slot was passed on to it: a recall that says so again does not concern it."""
         self._passed_on.note(job.slot_id, since)
 
     def pop(self, task: asyncio.Task[Event]) -> HeldJob:
@@ -130,7 +130,7 @@ class InFlight:
         kept = {}
         for task, held in self._by_site.pop(site_id, {}).items():
             if held.stage not in UNWRITTEN:
-                continue  # it never will be again
+                continue  # it can never be ended from now on
             if is_void(held.job):
                 task.cancel()
             else:
@@ -139,9 +139,9 @@ class InFlight:
             self._by_site[site_id] = kept
 
     def apply(self, recalls: Iterable[Recall]) -> Iterator[HeldJob]:
-        """End the jobs whose slots were recalled or passed on, where they wait; yields each whose slot was passed on.
+        """End the waiting jobs whose slots were recalled or passed on; yields each job whose slot was passed on.
 
-        One is yielded once for each time that its slot was passed on, also if its request has been written.
+        A job is yielded once for each time that its slot was passed on, even if its request has been written.
         """
         news: dict[int, int] = {}
         for recall in recalls:
@@ -154,7 +154,7 @@ class InFlight:
             self.give_back_at(site_id, partial(_has_slot_up_to, last))
 
     def _passed(self, slot_id: int, at: datetime) -> HeldJob | None:
-        """Return the job that has the slot, where the slot was passed on after the job got it; ends one that waits."""
+        """Return the job that has the slot, if it was passed on after the job got it; ends the job if that waits."""
         task = self._by_slot.get(slot_id)
         if task is None or self._passed_on.get(slot_id, LONG_AGO) >= at:
             return None

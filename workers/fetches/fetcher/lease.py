@@ -1,4 +1,4 @@
-"""The lease: for how long after its slot a fetcher may hold a fetch, and of that, what it has for each step."""
+"""The lease: for how long after its slot a fetcher may hold a fetch, and how much of that each step has."""
 
 from weir.conf import settings
 

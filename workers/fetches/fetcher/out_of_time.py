@@ -2,7 +2,7 @@
 
 The fetcher writes a request only if the clock says so, and looks at the clock again directly after. A process that is
 stopped in between writes late (docs/explanation/paced.md). The loop, which sees that, adds the start here. The recall
-watcher, which may wait for PostgreSQL, tells it: the site's clock is set behind the start, for all processes.
+watcher, which may wait for PostgreSQL, reports it: the site's clock is set behind the start, for all processes.
 """
 
 from queue import SimpleQueue
@@ -19,23 +19,23 @@ MOST_NAMED: Final = 20  # sites in a log line
 
 
 class StartsOutOfTime:
-    """What one fetcher has to tell: one entry for each site, however many starts there were."""
+    """What one fetcher has to report: one entry for each site, however many starts there were."""
 
     def __init__(self) -> None:
         self._new: SimpleQueue[OutOfTime] = SimpleQueue()
         self._left: list[OutOfTime] = []
 
     def add(self, job: Job, late_by_s: float) -> None:
-        """Note that the request of this job has just been written, so late; never blocks. To be called at once."""
+        """Add this job, whose request was just written `late_by_s` late; never blocks. To be called immediately."""
         self._new.put(OutOfTime(site=job.site, slot_id=job.slot_id, at=clock.now()))
         log.warning(
             "started_out_of_time", **job.named, site=job.site, slot=job.slot_id, late_ms=round(late_by_s * 1000, 1)
         )
 
     def tell(self) -> None:
-        """Tell PostgreSQL, by one statement which waits for no other transaction; the rest is for the next call.
+        """Tell PostgreSQL, in one statement that waits for no other transaction; what is left is for the next call.
 
-        For the recall watcher's thread. Raises django.db.Error: nothing is forgotten then.
+        For the recall watcher's thread. Raises django.db.Error; then nothing is forgotten.
         """
         new = [self._new.get() for _ in range(self._new.qsize())]
         self._left = out_of_time.merged([*self._left, *new])
@@ -49,7 +49,7 @@ class StartsOutOfTime:
             log.warning("start_out_of_time_of_unknown_site", site=start.site)
 
     def close(self) -> None:
-        """Say what could not be told."""
+        """Log what could not be reported."""
         if self._left:
             named = [start.site for start in self._left[:MOST_NAMED]]
             log.warning("starts_out_of_time_not_told", sites=named, count=len(self._left))

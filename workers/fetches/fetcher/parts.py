@@ -1,8 +1,9 @@
 """The parts of a fetcher: threads that the process does not outlive.
 
-A fetcher works only as a whole. Where a part ends by an error, the process ends at once; where a part makes no turn for
-longer than its patience, within a second after that. The log says which part, and why. Whoever runs the process starts
-another one. What this one held goes back to the queue when its leases run out (maintenance/sweep.py).
+A fetcher works only as a whole. If a part ends by an error, the process ends immediately; if a part makes no turn for
+longer than its patience, the process ends within a second after that. The log says which part, and why. The process
+supervisor starts another one. The fetches of this one go back to the queue when their leases run out
+(maintenance/sweep.py).
 """
 
 import threading
@@ -15,25 +16,25 @@ from weir.postgres import statements
 from weir.workers.processes import ending
 
 TURN_S = 1.0  # a part that has nothing to do takes a turn as often as this
-LOOP_PATIENCE_S = 8.0  # of the event loop, in which nothing blocks
+LOOP_PATIENCE_S = 8.0  # the patience for the event loop, in which nothing blocks
 
 _current = threading.local()
 
 
 def database_patience_s() -> float:
-    """Return how long a part that talks to PostgreSQL may take for a turn; infinite where no statement is ended."""
+    """Return how long a part that talks to PostgreSQL may take for a turn; infinite if statements have no time-out."""
     return settings.WEIR_STATEMENT_TIMEOUT + ending.SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
 
 
 def take_turn() -> None:
-    """Note that the part whose thread this is goes on. Does nothing in other threads."""
+    """Record that the part that runs in this thread makes progress. Does nothing in other threads."""
     part: FetcherPart | None = getattr(_current, "part", None)
     if part is not None:
         part.turned_at = time.monotonic()
 
 
 def end_process(name: str, reason: str, error: BaseException | None = None) -> NoReturn:
-    """End this process at once: a part of its fetcher does not work any more. From any thread."""
+    """End this process immediately: a part of its fetcher does not work any more. From any thread."""
     ending.end_process("fetcher_ends", error, part=name, reason=reason)
 
 
@@ -52,7 +53,7 @@ class FetcherPart:
         return self._thread.is_alive()
 
     def hangs(self) -> bool:
-        """Tell whether its last turn is longer ago than its patience."""
+        """Return whether its last turn is longer ago than its patience."""
         return self.is_alive() and time.monotonic() - self.turned_at > self._patience_s
 
     def join(self, timeout: float) -> bool:
@@ -62,10 +63,10 @@ class FetcherPart:
 
     def _run(self) -> None:
         _current.part = self
-        statements.before_each(take_turn)  # each of them may take its time-out
+        statements.before_each(take_turn)  # each statement may take its whole time-out
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001  whatever it is, nobody goes on with this part's work
+        except BaseException as error:  # noqa: BLE001  after any error, no thread continues this part's work
             end_process(self.name, "it failed", error)
 
 
@@ -87,7 +88,7 @@ class Watchdog:
     def _look(self) -> None:
         try:
             self._look_until_closed()
-        except Exception as error:  # noqa: BLE001  whatever it is, nobody watches the parts any more
+        except Exception as error:  # noqa: BLE001  after any error, no thread watches the parts any more
             end_process("watchdog", "it failed", error)
 
     def _look_until_closed(self) -> None:

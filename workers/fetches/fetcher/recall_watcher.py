@@ -1,12 +1,12 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
-It also has the sites left alone that have refused more requests, have used up a quota, or cannot be reached, which
-recalls their slots in all fetchers. Between two questions each of them costs one statement, however often it said so,
-and all of them together no more time than PERIOD: the rest waits for its turn behind the next question. And it tells
-which starts were out of their time (out_of_time.py).
+It also stores that sites are to be left alone (`SiteRest`), because they refused more requests, used up a quota, or
+cannot be reached; that recalls their slots in all fetchers. Between two questions each such site costs one statement,
+however often it said so, and all of them together no more time than PERIOD: the others wait for their turn after the
+next question. And it reports which starts were out of their time (out_of_time.py).
 
-A fetcher starts nothing while the last answer is older than `weir.ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
-being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
+A fetcher starts nothing while the last answer is older than `weir.ratelimit.pacing.CONFIRMED_FOR_S`. The watcher asks
+instead of being notified: an answer also proves that nothing was missed, and works through any connection pooler.
 """
 
 import math
@@ -42,7 +42,7 @@ class _Stated(TypedDict):
 
 
 class RecallWatcher:
-    """One a fetcher. It calls `heard`, in its thread, with the recalls and the time at which the question was sent.
+    """Each fetcher has one. It calls `heard`, in its thread, with the recalls and when the question was sent.
 
     After each answer it also calls `note_turn`, which tells PostgreSQL when the loop last turned.
     """
@@ -55,11 +55,11 @@ class RecallWatcher:
         self.part = FetcherPart("recall-watcher", self._work, patience_s=database_patience_s())
 
     def rest(self, rest: SiteRest) -> None:
-        """Have the site left alone at once, by all processes; never blocks."""
+        """Make all processes leave the site alone immediately; never blocks."""
         self._rests.put(rest)
 
     def close(self, timeout: float) -> bool:
-        """Tell of the sites that are left, and end; returns False when that takes longer than `timeout` seconds."""
+        """Store each `SiteRest` that is left, and end; returns False when that takes longer than `timeout` seconds."""
         self._rests.put(None)
         return self.part.join(timeout)
 
@@ -110,9 +110,9 @@ class RecallWatcher:
 
 
 def _tell(pending: list[SiteRest], told: set[str], give_up_at: float) -> None:
-    """Have the sites left alone that were not told of yet, in their order, until it is time for the next question.
+    """Store the rests of sites that are not in `told`, in their order, until it is time for the next question.
 
-    What is settled leaves `pending`; where a row is locked, the rest goes behind the others.
+    A rest that is settled leaves `pending`; if the site's row is locked, it goes behind the others.
     """
     for rest in list(pending):
         if clock.now() >= give_up_at:
@@ -127,7 +127,7 @@ def _tell(pending: list[SiteRest], told: set[str], give_up_at: float) -> None:
 
 
 def _leave_alone(rest: SiteRest) -> bool:
-    """Have the site left alone; returns False where its row stays locked for PATIENCE: then it is to be tried again."""
+    """Store one `SiteRest`; returns False if the site's row stays locked for PATIENCE: then it is to be tried again."""
     stated: _Stated = {"until": rest.until, "reason": rest.reason, "patience_s": PATIENCE}
     try:
         if rest.is_refusal:
@@ -136,7 +136,7 @@ def _leave_alone(rest: SiteRest) -> bool:
             seconds = site_settings.rest(rest.site, rest.seconds, **stated)
     except site_settings.SiteBusy:
         return False
-    except (DataError, ValueError):  # or what cannot be stored of one site would hold up all others
+    except (DataError, ValueError):  # one that cannot be stored must not hold up all others
         log.exception("rest_not_told", site=rest.site)
         return True
     except sites.UnknownSite:

@@ -1,4 +1,4 @@
-"""Successors: the fetches that have got the slots of cancelled ones, which a fetcher held. For the claimer's thread."""
+"""Successors: the fetches that got the slots of cancelled ones that a fetcher held. For the claimer's thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from weir.workers.fetches.robots.files import RobotsFiles
 
 log = get_logger(__name__)
 
-MOST: Final = 200  # that are looked up by one call of the claimer, between two of which it takes messages
+MOST: Final = 200  # that one call of the claimer looks up; between two calls it takes messages
 MOST_NAMED: Final = 20  # slots in a log line
 
 
 class PassedOn(NamedTuple):
-    """A job that was cancelled, and whether its slot is free: its request was not written."""
+    """A job that was cancelled, and whether its slot is free, because its request was not written."""
 
     job: Job
     slot_is_free: bool
@@ -28,7 +28,7 @@ class PassedOn(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Successors:
-    """Those that were found: each takes a place, to be started or, with its event, to be stored."""
+    """The successors that were found: each takes a place, to be started or, with its event, to be stored."""
 
     start: Sequence[tuple[Job, datetime]] = ()  # with the time since which it has the slot
     events: Sequence[Event] = field(default=())
@@ -39,7 +39,7 @@ class Successors:
 
 
 def look_up(passed_on: Sequence[PassedOn], files: RobotsFiles) -> Successors:
-    """Look the successors of these jobs up, by one statement; those whose slots were used already are given back."""
+    """Look up the successors of these jobs in one statement; those whose slots were already used are given back."""
     try:
         found = reconnecting(successors_of, [job for job, _ in passed_on])
     except Error:  # sweep takes the successors back when their leases end

@@ -1,12 +1,12 @@
-"""Deleted sites: `manage.py sites delete`, the purge of idle ones, and the fetches that come too late for it.
+"""Deleted sites: `manage.py sites delete`, the purge of idle sites, and fetches that are queued after the deletion.
 
-1. A site is deleted in one transaction. Under the advisory lock of sites nobody else changes which site a host belongs
-   to. Then the row is locked, and nothing is reserved there. Then the site is judged by all that was committed until
-   then (sql/delete_sites.sql).
+1. A site is deleted in one transaction. Under the advisory lock of sites, no other process changes which site a host
+   belongs to. Then the row is locked, and nothing is reserved there. Then the site is judged by all that was committed
+   until then (sql/delete_sites.sql).
 2. No constraint refers to sites. So a transaction that looked the site up before may be committed afterwards, and queue
-   a fetch at a site that is gone: web code that was slow, a retry, a redirect. It cannot start, as dispatch
+   a fetch at a site that is gone: web code that was slow, a retry, a redirect. The fetch cannot start, because dispatch
    reserves at the rows of sites. A note of the deleted site is kept for a week (`DeletedSite`).
-3. Sweep looks at these notes, and has such fetches follow their hosts to the sites to which these belong now.
+3. Sweep reads these notes, and moves such fetches to the sites to which their hosts belong now.
 """
 
 import time
@@ -31,7 +31,7 @@ from weir.workers.fetches import strays
 
 log = get_logger(__name__)
 
-PATIENCE_S = 0.5  # seconds: those who look for the lock of sites meanwhile wait, too
+PATIENCE_S = 0.5  # seconds of waiting for the lock of sites; other transactions that ask for it then wait, too
 MOST_TRIES = 10  # of `delete`
 BATCH = 500  # sites that are deleted in one transaction
 SITES_A_LOOK = 10_000
@@ -57,7 +57,7 @@ class LockedSite(NamedTuple):
 
 
 class JudgedSite(NamedTuple):
-    """A site that was deleted, or why it stays, and how many seconds its clock keeps it."""
+    """A site, why it was not deleted, and for how many seconds its clock keeps it."""
 
     name: str
     busy: str | None  # None: it was deleted
@@ -69,7 +69,7 @@ class IdleSites(NamedTuple):
 
     idle: list[int]
     looked_at: int
-    last: int | None  # of those that were looked at
+    last: int | None  # the last site that was looked at
 
 
 class NotedSites(NamedTuple):
@@ -90,9 +90,9 @@ NOTED_SITES = Statement("noted_sites", row=NotedSites, commits=True)
 def delete(host: str, *, within: Within = nullcontext) -> None:
     """Delete the site of that name, which nothing needs any more. Its host gets a new one with its next fetch.
 
-    Raises UnknownSite, and SiteBusy, whose text says why the site stays: what is at work there, or the time that has to
-    pass after the last start before another site, with a clock of its own, may ask the host. `within` is entered and
-    left in the transaction of the deletion, once for each attempt.
+    Raises UnknownSite, and SiteBusy, whose text says why the site stays: something is active there, or some time has to
+    pass after the last start before another site, with a clock of its own, may send requests to the host. `within` is
+    entered and left in the transaction of the deletion, once for each attempt.
     """
     name = site_names.canonical(host)
     site = Site.objects.filter(name=name).values_list("pk", flat=True).first()
@@ -108,7 +108,7 @@ def delete(host: str, *, within: Within = nullcontext) -> None:
 def delete_idle() -> int:
     """Delete the sites that only fetches have made and that were idle for WEIR_SITE_RETENTION; returns how many.
 
-    In short batches. Where other transactions are in the way, the rest is left to the next purge.
+    Works in short batches. If other transactions are in the way, the rest is left to the next purge.
     """
     deleted, after, is_whole = 0, 0, False
     try:
@@ -125,9 +125,9 @@ def delete_idle() -> int:
 
 
 def follow_late() -> int:
-    """Have fetches that are queued at deleted sites follow their hosts to other sites; returns how many did.
+    """Move fetches that are queued at deleted sites to the sites of their hosts; returns how many were moved.
 
-    Each call goes on after the last of the notes that this process looked at. May be called twice, at once.
+    Each call continues after the last note that this process looked at. Calls may run at the same time.
     """
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     moved, until = 0, time.monotonic() + FOLLOW_FOR_S
@@ -147,14 +147,14 @@ def follow_late() -> int:
 
 
 def _late(after: int, last: int) -> list[strays.PossibleStray]:
-    """Return what is queued at these deleted sites, a batch at most, and delete what is known of their robots.txt."""
+    """Return a batch at most of the fetches queued at these deleted sites, and delete the sites' robots.txt files."""
     place = {"after": after, "last": last}
     LATE_ROBOTS_FILES(**place)
     return LATE_FETCHES(**place, batch=FETCHES_A_LOOK)
 
 
 def _deleted_patiently(site: int, within: Within) -> JudgedSite | None:
-    """Try to delete the site; returns how it was judged, None where other transactions did not let it go."""
+    """Try to delete the site; returns how it was judged, None if other transactions had locked it."""
     for _ in range(MOST_TRIES):
         try:
             if rows := _delete([site], within=within):
@@ -166,15 +166,15 @@ def _deleted_patiently(site: int, within: Within) -> JudgedSite | None:
 
 
 def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: Within = nullcontext) -> list[JudgedSite]:
-    """Delete those of the sites that are not busy, and that no other transaction has locked; returns all but these.
+    """Delete the sites that are not busy; returns how each was judged, but none that another transaction has locked.
 
-    Raises SitesLocked where other transactions change or create sites for longer than PATIENCE_S.
+    Raises SitesLocked if other transactions change or create sites for longer than PATIENCE_S.
     """
     try:
         with transaction.atomic(durable=True):
             LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{PATIENCE_S * 1000:.0f}ms")
             held = HOLD_SITES(sites=list(sites))
-            if not held:  # `within` would wait for one of them
+            if not held:  # all are locked: `within` would wait for one of them
                 return []
             above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
             parameters = {

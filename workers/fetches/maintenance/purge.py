@@ -11,19 +11,19 @@ PURGE_FETCHES = Statement("purge_fetches", returns=int, commits=True)
 PURGE_ROBOTS_FILES = Statement("purge_robots_files", returns=int, commits=True)
 
 BATCH = 1_000
-WITHIN_S = 5.0  # for each kind of row, of every ten minutes
+WITHIN_S = 5.0  # seconds for each kind of row, once in ten minutes
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
 
-NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered: no transaction is open for so long
+NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered: no transaction is open that long
 
 
 def purge() -> int:
     """Delete fetches that ended and robots.txt files that expired longer ago than their retention.
 
-    So are sites that only fetches have made, and that were idle for so long (deleted_sites.py). Other sites lose the
-    Crawl-delays that count no more. Returns the number of fetches.
+    It also deletes sites that only fetches have made, and that were idle for their retention (deleted_sites.py). Other
+    sites lose the Crawl-delays that no longer count. Returns the number of deleted fetches.
 
-    In short batches, which skip rows that other transactions have locked. What takes longer than WITHIN_S for a kind of
+    Works in short batches, which skip rows that other transactions have locked. After WITHIN_S, the rest of a kind of
     row is left to the next purge. May be killed anywhere.
     """
     crawl_delays.settle_all()

@@ -1,4 +1,4 @@
-"""What becomes of fetches where PostgreSQL's clock was stepped."""
+"""What happens to fetches when PostgreSQL's clock is stepped."""
 
 from datetime import timedelta
 
@@ -8,5 +8,5 @@ STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
-    """Put leases, and the times at which queued fetches become due, right; in the caller's transaction."""
+    """Correct leases, and the times at which queued fetches become due, in the caller's transaction."""
     STEP(step=step)

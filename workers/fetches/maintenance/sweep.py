@@ -1,8 +1,9 @@
 """Sweep: finds what was lost on the way, every two seconds.
 
-1. The leases of what lost processes hold end now (processes/status.py): a fetcher that is frozen, dead or cut off.
+1. The leases of lost processes end now (processes/status.py): of fetchers that are frozen, dead or cut off.
 2. Fetches whose lease ran out are judged and stored like any other: they are queued again, or fail.
-3. Fetches whose host has got another site follow it (strays.py), as do those whose site is deleted (deleted_sites.py).
+3. Fetches whose host belongs to another site now are moved there (strays.py), and so are those whose site was deleted
+   (deleted_sites.py).
 4. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
 5. Calls of `on_done` that were not made are repeated (on_done.py).
 """
@@ -26,8 +27,8 @@ from weir.workers.publish import publish
 
 log = get_logger(__name__)
 
-BATCH = 1_000  # fetches that are stored at once
-MOST_FOUND = 20_000  # that are found at once: what all fetchers hold is read beside
+BATCH = 1_000  # fetches that are stored together
+MOST_FOUND = 20_000  # fetches that one statement finds; it also reads what all fetchers hold
 
 
 class LostFetch(NamedTuple):

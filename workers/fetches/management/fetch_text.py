@@ -43,7 +43,7 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
 
 
 def details(way: FetchWay) -> dict[str, object]:
-    """Return all that is stored of one fetch but its body, for machines."""
+    """Return all that is stored of one fetch except its body, for machines."""
     fetch = way.fetch
     times = {
         "queued_at": fetch.created_at,
@@ -82,7 +82,7 @@ def details(way: FetchWay) -> dict[str, object]:
 
 
 def as_text(way: FetchWay) -> str:
-    """Return what `details` says, on a screen; without what there is not."""
+    """Return what `details` says, for a screen, without empty fields."""
     of = details(way)
     lines = {name: terminal.printable(value) for name, value in _fields(way, of) if value}
     headers = (f"  | {terminal.printable(header)}" for header in _headers(of["headers"]))
@@ -110,7 +110,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _headers(stored: object) -> Iterator[str]:
-    """Yield a line for each header; what is no pair of a name and a value, as it is stored."""
+    """Yield a line for each header; one that is not a pair of a name and a value, as it is stored."""
     for header in stored if isinstance(stored, list) else [stored] * bool(stored):
         match header:
             case [name, value]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.forecast import Forecast
 
-FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
+FARTHEST_S = 100 * 366 * terminal.DAY  # a time beyond is shown without a date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 
 

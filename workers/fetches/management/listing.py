@@ -92,7 +92,7 @@ class List(Subcommand):
 
 
 def _filter(name: str) -> Callable[[str], str]:
-    """Return a type that refuses what the filter of that name does."""
+    """Return a type of arguments that refuses what the filter of that name refuses."""
 
     def checked(text: str) -> str:
         try:

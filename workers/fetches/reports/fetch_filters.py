@@ -1,4 +1,4 @@
-"""Fetch filters: what a list of fetches is asked for, read from texts. A wrong one is refused in a sentence."""
+"""Fetch filters: which fetches a list is to have, read from texts. A sentence says why a wrong filter is refused."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filters:
-    """Which fetches are meant: those that meet all of it."""
+    """Which fetches are meant: those that meet all of these conditions."""
 
     states: frozenset[str] = frozenset()  # none: any
     site: int | None = None
     error: str = ""  # what the error contains, in upper or lower case
     status: int | None = None
     url: str = ""
-    is_exact: bool = True  # otherwise `url` is how URLs begin
+    is_exact: bool = True  # otherwise `url` is the beginning of URLs
     since: datetime | None = None  # between these two it ended
     until: datetime | None = None
 
@@ -44,12 +44,12 @@ class Filters:
 
     @property
     def wanted(self) -> frozenset[str]:
-        """Return the states that fetches may have: where times of an end are given, only those of an end."""
+        """Return the states that fetches may have; if times of an end are given, only final ones."""
         states = self.states or frozenset(state.value for state in FetchState)
         return states.intersection(FINAL) if self.is_timed else states
 
     def condition(self) -> Q:
-        """Return all of it for a QuerySet, of fetches that are found by something else: no index serves it."""
+        """Return all conditions for a QuerySet whose fetches are found by something else: no index serves them."""
         meant = Q(state__in=self.wanted)
         if self.site is not None:
             meant &= Q(site=self.site)
@@ -67,8 +67,8 @@ class Filters:
 def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
     """Read the filters of a query string: `state` any number of times, each other name once; "" counts as left out.
 
-    A `url` that ends with `*` is how URLs begin; `since` and `until` are times in ISO format, or how long ago: 2h.
-    Raises ValueError for a wrong one, UnknownSite for a site that is not there.
+    A `url` that ends with `*` is the beginning of URLs; `since` and `until` are times in ISO format, or how long ago:
+    2h. Raises ValueError for a wrong filter, UnknownSite for a site that is not there.
     """
     given = {name: [_checked(name, text) for text in of_name if text] for name, of_name in texts.items()}
     for name in given:

@@ -5,13 +5,14 @@
 
 1. The filters say by which indexes the list is read: its ways, one after the other. Held fetches come first, then
    queued ones, then those that ended, the last end first. Without filters, all fetches come, the newest first.
-2. Each way is read on from where the last page stopped (keyset), and looked through for the filters that its index
+2. Each way is read on from where the last page stopped (keyset). Its rows are compared with the filters that its index
    does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows: it then has fewer,
-   says so, and its cursor goes on from there. It looks at fewer where neighbours in the index are none in the table.
+   says so, and its cursor goes on from there. It looks at fewer rows if neighbours in the index are far apart in the
+   table.
 3. The rows of the page are read by their ids.
 
-No page depends on the number of the page, or of all fetches. A fetch that changes its state between two pages may be in
-both of them, or in none.
+The cost of a page depends neither on its number nor on the number of fetches. A fetch that changes its state between
+two pages may be in both of them, or in none.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class ListedFetch(NamedTuple):
     id: int
     url: str
     state: str
-    site: str  # "" where it has none any more
+    site: str  # "" if it has none any more
     status_code: int | None
     error: str
     incomplete: str
@@ -83,7 +84,7 @@ class FetchPage:
 
     fetches: Sequence[ListedFetch]
     next: str | None  # the cursor of the next page; None at the end of the list
-    looked_at: int | None  # where the page is short, though the list goes on: after so many rows
+    looked_at: int | None  # the rows that were looked at, if the page is short though the list goes on
 
     @property
     def note(self) -> str:
@@ -93,7 +94,7 @@ class FetchPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Count:
-    """How many fetches a list has: as many, or more."""
+    """How many fetches a list has: so many, or more."""
 
     fetches: int
     is_more: bool
@@ -104,7 +105,7 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
-    """The row of a way behind which the list goes on."""
+    """The row of a way after which the list goes on."""
 
     way: str
     id: int
@@ -115,7 +116,7 @@ class _Place:
     url_key: str = LAST_CHARACTER
 
     def __post_init__(self) -> None:
-        """Refuse what no row has, as cursors come from outside."""
+        """Refuse values that no row has, because cursors come from outside."""
         is_number = 0 <= self.id <= LARGEST_ID and -LARGEST_PRIORITY <= self.priority <= LARGEST_PRIORITY
         zones = {moment.tzinfo for moment in (self.finished_at, self.not_before, self.created_at)}
         if not is_number or not cursors.is_text(self.url_key) or None in zones:
@@ -135,19 +136,19 @@ def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS)
 
 
 def listed(ids: Sequence[int]) -> list[ListedFetch]:
-    """Return these fetches, in the order of `ids`, but for those that are gone."""
+    """Return these fetches, in the order of `ids`, except those that are gone."""
     return LISTED_FETCHES(ids=statements.bigints(ids)) if ids else []
 
 
 def count(filters: Filters) -> Count:
-    """Count the fetches that meet the filters, as far as MOST_COUNTED, and as LOOKED_AT rows tell."""
+    """Count the fetches that meet the filters, up to MOST_COUNTED, and as far as LOOKED_AT rows show."""
     with transaction.atomic():
         found, place, _ = _read_on(filters, None, MOST_COUNTED)
     return Count(fetches=len(found), is_more=place is not None)
 
 
 def _read_on(filters: Filters, cursor: str | None, most: int) -> tuple[list[int], _Place | None, int]:
-    """Return the ids of the next `most` fetches, the place behind them (None: the end), and how many were looked at."""
+    """Return the ids of the next `most` fetches, the place after them (None: the end), and how many were looked at."""
     ways = _ways(filters)
     look = LOOKED_AT if SCATTERED.isdisjoint(ways) else min(LOOKED_AT, LOOKED_AT_SCATTERED)
     place = _read(cursor, ways) if cursor else _start(ways[0]) if ways else None
@@ -229,7 +230,7 @@ def _behind(way: str, row: Looked) -> _Place:
 
 
 def _text(place: _Place) -> str:
-    """Return the cursor: what the way is ordered by, for nobody to read."""
+    """Return the cursor: what the way is ordered by, encoded."""
     match place.way:
         case "queue":
             key: list[object] = [place.priority, place.not_before.isoformat()]

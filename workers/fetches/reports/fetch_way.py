@@ -1,4 +1,4 @@
-"""Fetch way: the way of one fetch as a line in time, as far as its rows know it, and the beginning of its body.
+"""Fetch way: the steps of one fetch in the order of time, as far as its rows show them, and the beginning of its body.
 
 Each attempt replaces what the last one left: the times from the slot on are those of the last one. When the connection
 was opened is not stored. What an attempt that is in flight has done is not known before its outcome is stored.

@@ -6,10 +6,10 @@
 
 1. One query reads the site, its queue and its runs (sql/forecast.sql).
 2. The simulation (simulation.py) computes when dispatch gives slots to the request, and to the last of the backlog.
-3. Fetches that are not due yet may become due by then. Where there are any, 1 and 2 are repeated with these times.
+3. Fetches that are not due yet may become due by then. If there are any, 1 and 2 are repeated with these times.
 
-It holds if nothing else happens: no `throttle` at the same site, no missed slots, no new back-off. Where robots.txt
-cannot be read, it is the earliest time: it assumes that robots.txt can be read the next time that it is asked for.
+It holds if nothing else happens: no `throttle` at the same site, no missed slots, no new back-off. If robots.txt cannot
+be read, it is the earliest time: it assumes that robots.txt can be read the next time that it is asked for.
 """
 
 import math
@@ -105,15 +105,15 @@ def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
     """Return a forecast of the host's site; with `add` more requests, or if it had another rate.
 
     Reads only, and waits for no lock. A queued fetch that is not due yet counts if it will be due by the time at which
-    slots are reserved for those that are. A supposed rate counts from now on, as what is reserved would be reserved
-    anew; a Crawl-delay of robots.txt holds for it, too. Raises InvalidSiteName for a text that names no host, and
-    ValueError for `add` below 0 or above a million, and for a text that is no rate.
+    slots are reserved for the due ones. A supposed rate counts from now on, because what is reserved would be reserved
+    anew; a Crawl-delay of robots.txt holds for it, too. Raises InvalidSiteName for a text that does not name a host,
+    and ValueError for `add` below 0 or above a million, and for a text that is not a rate.
     """
     if not 0 <= add <= MOST_ADDED:
         raise ValueError(f"add must be between 0 and {MOST_ADDED:,}, not {add}.")
     name = site_names.canonical(host)
     known = known_sites({name})
-    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
+    round_trip_s = longest_round_trip_s()  # dispatch adds it to each run
     ahead = horizon(round_trip_s)
     look = partial(_look, known[name].id if known else None, name, ahead.lookahead_s)
     supposed = partial(_supposed, rate=rate) if rate else _as_it_is
@@ -185,8 +185,8 @@ def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horiz
         max_concurrency=row.max_concurrency,
         held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
     )
-    # The robots.txt of a new request's origin is queued before the request where it is not known. Where it could not be
-    # read, it comes before the backlog, too: the first fetch that a fetcher claims then has it asked for.
+    # The robots.txt of a new request's origin is queued before the request if it is not known. If it could not be read,
+    # it comes before the backlog, too: it is then asked for when a fetcher claims the first fetch.
     asks = row.asks_robots or row.robots_held_for_s > 0
     asked = replace(site, robots=site.robots + asks)
     start_of = partial(start_in, is_active=row.has_backlog, from_s=row.robots_held_for_s, ahead=ahead)
@@ -215,10 +215,10 @@ def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horiz
 
 
 def start_in(fetches: int, site: SiteTiming, *, is_active: bool, from_s: float, ahead: Horizon) -> float:
-    """Return in how many seconds a fetch with so many `fetches` before it starts, if none can start before `from_s`.
+    """Return in how many seconds a fetch with `fetches` others before it starts, if none can start before `from_s`.
 
-    Where the backlog flag is inactive, the next request wakes dispatch. Where it is active, or will be by then, the
-    site waits for a tick.
+    If the backlog flag is inactive, the next request wakes dispatch. If it is active, or will be by then, the site
+    waits for a tick.
     """
     if site.held_for_s == math.inf:
         return math.inf

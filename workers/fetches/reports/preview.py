@@ -1,4 +1,4 @@
-"""Preview: a body that a stranger chose, as text that does nothing. Pure."""
+"""Preview: a body that a stranger chose, as text that is harmless to show. Pure."""
 
 import codecs
 import re
@@ -11,10 +11,10 @@ DEFAULT: Final = "utf-8"
 KEPT: Final = "\n\t"
 HIDDEN: Final = frozenset(
     {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-)  # categories that show nothing, or turn text round
+)  # categories of characters that are invisible, or turn the direction of text round
 PICTURES: Final = 0x2400  # Unicode's pictures of the control characters begin here
 DELETE, PICTURE_OF_DELETE, FIRST_PRINTABLE = 0x7F, "\N{SYMBOL FOR DELETE}", 0x20
-BINARY_SHARE: Final = 0.1  # of bytes that no text has
+BINARY_SHARE: Final = 0.1  # of bytes that no text has: a body with more is binary
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE | re.ASCII)
 _NO_TEXT: Final = bytes(set(range(FIRST_PRINTABLE)) - set(b"\t\n\f\r\x1b"))
 _NOT_OF_SITES: Final = frozenset({"punycode", "unicode_escape", "raw_unicode_escape"})  # Python's own; some are slow
@@ -25,7 +25,7 @@ _WITH_NUL: Final = ("utf-16", "utf-32")  # encodings whose text has NUL bytes
 class BodyPreview:
     """The beginning of a body."""
 
-    text: str  # "" where it is binary; characters that show nothing are made visible
+    text: str  # "" if it is binary; invisible characters are made visible
     size: int  # bytes of the whole body
     content_type: str  # as the site named it
     charset: str  # by which it was decoded
@@ -51,7 +51,7 @@ def preview(beginning: bytes, size: int, headers: object) -> BodyPreview:
 
 
 def visible(text: str) -> str:
-    """Return the text with a sign for each character that shows nothing, or that changes how others are shown."""
+    """Return the text with a sign for each character that is invisible, or changes how others are shown."""
     return "".join(map(_visible, text))
 
 
@@ -73,11 +73,11 @@ def _header(stored: object, name: str) -> str:
 
 
 def _charset(content_type: str) -> str:
-    """Return the charset that the site names, if it is one of text; else UTF-8."""
+    """Return the charset that the site names, if it is an encoding of text; otherwise UTF-8."""
     found = _CHARSET.search(content_type)
     try:
         charset = codecs.lookup(found[1]).name if found else DEFAULT
-        b"x".decode(charset, "replace")  # which refuses encodings that are none of text
+        b"x".decode(charset, "replace")  # refuses encodings that are not for text
     except (LookupError, ValueError):
         return DEFAULT
     return DEFAULT if charset in _NOT_OF_SITES else charset

@@ -13,7 +13,7 @@ from weir.postgres.statements import Statement
 
 
 class ProgressRow(NamedTuple):
-    """One of the sites with most unfinished fetches, and the totals of all; no name where nothing is unfinished."""
+    """One of the sites with most unfinished fetches, and the totals of all; no name if nothing is unfinished."""
 
     done: int
     failed: int
@@ -30,7 +30,7 @@ class ProgressRow(NamedTuple):
 
 
 class EndedCount(NamedTuple):
-    """How many fetches ended with this state and status code; without one, whether the site was asked."""
+    """How many fetches ended with this state and status code, and whether their site was asked (`was_tried`)."""
 
     state: str
     status_code: int | None
@@ -87,14 +87,14 @@ class SiteProgress:
     rate: str  # as it was written, if it was
     interval: timedelta
     state: str  # busy, paused, backed off, resting, unreachable
-    error: str  # why the last attempt there failed, or robots.txt cannot be read; "" where all is well
+    error: str  # why the last attempt there failed, or robots.txt cannot be read; "" if all is well
     unfinished: int
     ended: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far the fetches are, at one moment. Those that purge deleted meanwhile are in none of the numbers."""
+    """How far the fetches are, at one moment. The numbers do not include fetches that purge deleted meanwhile."""
 
     done: int
     failed: int
@@ -131,7 +131,7 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
 
 
 def endings(ids: FetchIds) -> list[EndedCount]:
-    """Return how the fetches ended that did, the most frequent ending first."""
+    """Return how fetches have ended, the most frequent ending first."""
     return ENDINGS(**ids.parameters())
 
 

@@ -1,4 +1,4 @@
-"""Simulation: when dispatch will reserve which slots, step by step as dispatch.sql. Pure.
+"""Simulation: when dispatch will reserve which slots, step by step like dispatch.sql. Pure.
 
 All times are seconds from now. It is right as long as nothing else happens at the site: nothing but dispatch reserves
 there, no run is missed, and no rate, pause or back-off changes.
@@ -12,7 +12,7 @@ from weir.ratelimit import gcra
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReservedRun:
-    """A run that has been reserved: how many of its fetches may be in flight at once, and its starts."""
+    """A run that has been reserved: how many of its fetches may be in flight together, and its starts."""
 
     at_once: int
     starts_s: tuple[float, ...]
@@ -46,11 +46,11 @@ class Dispatching:
 
 
 def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float:
-    """Return when a queued fetch starts that has `ahead` others, robots.txt files among them, before it; all are due.
+    """Return when a queued fetch starts that has `ahead` others before it, including robots.txt files; all are due.
 
     Tick by tick, a site that is due is reserved up to the look-ahead, in one run. The slots of a run are a spacing
     apart, and each hand-over to the next run costs a grace. With `max_concurrency`, a fetch is assumed to end when it
-    starts. How long a site takes to answer is not known; where that is long, the start is later.
+    starts. How long a site takes to answer is not known; if that is long, the start is later.
     """
     tolerance_s = gcra.tolerance_s(site.burst, site.interval_s)
     now, next_start, robots, held = dispatching.next_tick_s, site.reserved_for_s, site.robots, site.held_runs
@@ -87,10 +87,10 @@ def _in_flight(run: ReservedRun, now: float) -> int:
 
 
 def _are_alike(site: SiteTiming, dispatching: Dispatching) -> bool:
-    """Tell whether each run from now on has one start, and begins where the run before it ends.
+    """Return whether each run from now on has one start, and begins when the run before it ends.
 
-    That is so where no second start fits into the look-ahead, and where a tick finds the site reserved for longer than
-    a message travels.
+    That is so if no second start fits into the look-ahead, and if a tick finds the site reserved for longer than a
+    message travels.
     """
     tolerance_s = gcra.tolerance_s(site.burst, site.interval_s)
     return (

@@ -48,13 +48,13 @@ class SiteDetails:
     at: SiteNow
     expected: Forecast
     robots: Sequence[RobotsFile]  # those that count, at most MOST_ROBOTS
-    last_error: str  # of what is queued first; else why the site was unreachable; "" if neither
+    last_error: str  # of the first queued fetch that has one; else why the site was unreachable; "" if neither
 
 
 def site_now(host: str) -> SiteNow:
     """Return the row of the site of this name, and the time; one query.
 
-    Raises UnknownSite, and InvalidSiteName for a text that names no host.
+    Raises UnknownSite, and InvalidSiteName for a text that does not name a host.
     """
     site = Site.objects.annotate(now=Now()).filter(name=site_names.canonical(host)).first()
     if site is None:
@@ -65,7 +65,7 @@ def site_now(host: str) -> SiteNow:
 def site_details(host: str) -> SiteDetails:
     """Return all that is to be said about the site of this name. Reads only, and counts its queue.
 
-    Raises UnknownSite, and InvalidSiteName for a text that names no host.
+    Raises UnknownSite, and InvalidSiteName for a text that does not name a host.
     """
     at = site_now(host)
     site = at.site

@@ -4,7 +4,7 @@
     timeline(site_id).slots[-1].fate
 
 1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate"), and the fetch that has it
-   (sql/timeline.sql); another one those that ended lately (sql/newest_ended.sql).
+   (sql/timeline.sql); another one reads the fetches that ended lately (sql/newest_ended.sql).
 2. A third one reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation says
    when the queued ones start (simulation.py).
 """
@@ -34,11 +34,11 @@ MOST_SLOTS = 2_000
 NEWEST = 5_000  # fetches of all sites that ended last, among which those of past slots are looked for
 MOST_NEXT = 20
 LOOKED_AT = 1_000  # fetches at the head of the queue
-MARGIN_S = 2.0  # for the statement that stores an outcome
+MARGIN_S = 2.0  # seconds for the statement that stores an outcome
 
 
 class TimelineSlot(NamedTuple):
-    """One slot. Its fetch is known while it is held; with its lateness, if it is among the newest that ended."""
+    """One slot. Its fetch is known while it is held; later, with its lateness, if it is among the newest that ended."""
 
     id: int
     start_in_s: float  # negative: so long ago
@@ -73,7 +73,7 @@ class NextStart(NamedTuple):
 
     id: int
     url: str
-    start_in_s: float  # infinite while the site is paused until an operator resumes it
+    start_in_s: float  # infinite while the site is paused until it is resumed
     is_reserved: bool  # it has a slot; otherwise the start is estimated
 
 
@@ -119,7 +119,7 @@ TIMELINE = Statement("timeline", row=FoundSlot, commits=False)
 
 
 def outcome_within_s() -> float:
-    """Return how many seconds after the end of its run an outcome of a slot comes at the latest, as a rule."""
+    """Return within how many seconds after the end of its run the outcome of a slot comes, as a rule."""
     return longest_hold_s() + tick_of(task_names.SWEEP) + MARGIN_S
 
 
@@ -147,7 +147,7 @@ def timeline(site_id: int) -> Timeline:
 
 
 def _with_fetches(slots: Sequence[FoundSlot], ended: Sequence[EndedFetch]) -> list[TimelineSlot]:
-    """Return the slots with the fetches that had them; joined here, as PostgreSQL expects few of either."""
+    """Return the slots with the fetches that had them; joined here, because PostgreSQL would expect few of either."""
     of_slot = {fetch.slot_id: fetch for fetch in ended}
     return [
         TimelineSlot(*slot._replace(fetch_id=fetch.fetch_id), lateness_ms=fetch.lateness_ms)

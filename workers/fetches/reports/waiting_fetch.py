@@ -13,7 +13,7 @@ from weir.workers.processes.status import longest_round_trip_s
 
 
 class WaitingFetch(NamedTuple):
-    """A fetch, and what can keep it waiting (sql/why.sql). All from `written_rate` on is None without a site."""
+    """A fetch, and what can keep it waiting (sql/why.sql)."""
 
     id: int
     state: str
@@ -31,7 +31,7 @@ class WaitingFetch(NamedTuple):
     lease_until: datetime | None
     slot_start: datetime | None
     now: datetime
-    written_rate: str
+    written_rate: str  # from here to `reserved_for_s`: None without a site
     interval: timedelta
     effective_interval: timedelta
     burst: int
@@ -58,7 +58,7 @@ class WaitingFetch(NamedTuple):
 
 def starts_in_s(row: WaitingFetch, from_s: float) -> float:
     """Return in how many seconds the turn of a queued fetch comes, if nothing can start before `from_s`."""
-    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
+    round_trip_s = longest_round_trip_s()  # dispatch adds it to each run
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
     held_for_s = max([-math.inf, *((end - row.now).total_seconds() for end in ends)])
     site = SiteTiming(

@@ -5,7 +5,7 @@
 
 1. One query reads the fetch and what can keep it waiting (sql/why.sql), another one the processes.
 2. The broker is asked how many messages wait for fetchers.
-3. The rest is decided without asking anybody. Where nothing is in the way, the fetch waits for its turn, at the rate of
+3. The rest is decided without further questions. If nothing is in the way, the fetch waits for its turn, at the rate of
    its site: the simulation says until when (simulation.py).
 """
 
@@ -33,10 +33,10 @@ from weir.workers.publish import waiting
 WHY = Statement("why", row=WaitingFetch, commits=False)
 
 MOST_AHEAD = 10_000  # fetches that are counted
-LARGEST_ID = 2**63 - 1  # PostgreSQL compares a larger number with each row, by no index
-SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for its robots.txt is due so soon afterwards
+LARGEST_ID = 2**63 - 1  # PostgreSQL would compare a larger number with each row, without an index
+SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for robots.txt is due this soon after it is asked for again
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
-DISPATCH_SILENT_S = 10.0  # for which a fetch could have had a slot: dispatch comes each second
+DISPATCH_SILENT_S = 10.0  # seconds for which a fetch could have had a slot: dispatch runs each second
 FETCHES_NEED = {  # kinds of processes: what they are called, and what there is without them
     "fetcher": ("fetcher", "no request is sent"),
     "ticks": ("worker of the queue weir.ticks", "no slot is given out"),
@@ -58,7 +58,7 @@ class FetchBlocker:
     kind: str
     text: str  # one sentence
     until: datetime | None = None  # when it is over by itself; None: not known, or never
-    remedy: str = ""  # a command line, or what to do in words; "" where there is nothing to do
+    remedy: str = ""  # a command line, or what to do in words; "" if there is nothing to do
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +74,7 @@ class Why:
 def why(fetch_id: int) -> Why:
     """Return all that is in the fetch's way. Reads only; at most five queries, and rows of the queue are bounded.
 
-    Waits for a broker that is away for a second and a half. Raises UnknownFetch.
+    If the broker is away, waits for it for a second and a half. Raises UnknownFetch.
     """
     parameters = {"fetch": fetch_id, "obey": settings.WEIR_OBEY_ROBOTS, "path": PATH, "most": MOST_AHEAD}
     rows = WHY(**parameters) if fetch_id <= LARGEST_ID else []
@@ -92,8 +92,8 @@ def why(fetch_id: int) -> Why:
 
 
 def _weight(blocker: FetchBlocker) -> tuple[int, float]:
-    """Return the place of a blocker: what waits for a person first, then what lasts longest; the rate comes last."""
-    if blocker.kind == "holder silent":  # of this fetch; that there is no other fetcher matters afterwards
+    """Return the place of a blocker: first what waits for a person, then what lasts longest; the rate comes last."""
+    if blocker.kind == "holder silent":  # the holder of this fetch; whether there is another fetcher matters less
         return 0, -1.0
     if blocker.kind in UNTIL_SOMEBODY_ACTS:
         return 0, 0.0
@@ -161,7 +161,7 @@ def _held_text(row: WaitingFetch, state: str) -> str:
 def _of_fetch(
     row: WaitingFetch, known: Sequence[ProcessStatus], found: Sequence[FetchBlocker]
 ) -> Iterator[FetchBlocker]:
-    """Yield what keeps this fetch waiting, by its state, beside what was found already."""
+    """Yield what keeps this fetch waiting, by its state, besides what was found already."""
     match row.state:
         case FetchState.RUNNING:
             yield _running(row, known)
@@ -222,7 +222,7 @@ def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
 
 
 def _is_due_with_robots(row: WaitingFetch) -> bool:
-    """Tell whether it is due when its robots.txt is asked for again, which is a reason that has been given."""
+    """Return whether it is due when its robots.txt is asked for again: that reason has been given already."""
     again_at = row.robots_expires_at if row.robots_state == "unreachable" and row.obeys_robots else None
     return again_at is not None and row.not_before <= again_at + SAME_CAUSE
 
@@ -235,7 +235,7 @@ def _concurrency(row: WaitingFetch) -> Iterator[FetchBlocker]:
 
 
 def _silence(row: WaitingFetch) -> list[FetchBlocker]:
-    """Return that dispatch is silent: nothing is in the way, and the rate would have allowed a start for long."""
+    """Return that dispatch is silent, if the rate would have allowed a start for long. Nothing else is in the way."""
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
     could_s = min((row.now - moment).total_seconds() for moment in (row.not_before, *ends))
     could_s = min(could_s, -row.reserved_for_s)
@@ -248,7 +248,7 @@ def _silence(row: WaitingFetch) -> list[FetchBlocker]:
 def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlocker]:
     """Yield its place in the queue, and when its turn comes at the rate of its site.
 
-    Where something waits for a person, nobody knows when.
+    If something waits for a person, the time is not known.
     """
     more = " or more" if row.ahead >= MOST_AHEAD else ""
     before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"

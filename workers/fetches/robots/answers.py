@@ -1,8 +1,8 @@
 """Answers: how the fetches of robots.txt files ended, and what follows for their origins and sites.
 
 1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings. Only
-   what RFC 9309 calls unreachable closes a site: server and network errors. A redirect to nowhere is no robots.txt.
-2. That is noted (sql/note_robots.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
+   what RFC 9309 calls unreachable closes a site: server and network errors. A redirect to nowhere means: no robots.txt.
+2. That is stored (sql/note_robots.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
 3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
 """
 
@@ -31,7 +31,7 @@ log = get_logger(__name__)
 LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
 AHEAD = 3_600.0  # seconds before its end at which it is asked for again
 UNREACHABLE_FOR = 60.0
-SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where an origin has no site any more
+SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions if an origin has no site any more
 REDIRECTION = range(300, 400)
 
 
@@ -48,9 +48,9 @@ class RobotsReading:
 def read(outcome: FetchOutcome, user_agent: str) -> RobotsReading:
     """Return what the outcome means: 2xx rules, 3xx and 4xx everything allowed, everything else unreachable for now.
 
-    A redirect is an outcome only where it leads nowhere: without a target, to no URL, or to ever more redirects. One to
-    where our settings forbid to connect is none of these: there may be rules, which we do not read. An origin that our
-    settings forbid is no better reached by its fetches, which need not try.
+    A redirect is an outcome only if it leads nowhere: without a target, to something that is not a URL, or to ever more
+    redirects. One to a place that our settings forbid is not among these: there may be rules, which we do not read. If
+    our settings forbid an origin, its fetches cannot reach it, either, and need not try.
     """
     if outcome.is_forbidden:
         return RobotsReading(state=RobotsState.FORBIDDEN, error=outcome.error)
@@ -67,7 +67,7 @@ def _rules(outcome: FetchOutcome, product: str) -> RobotsReading:
     text = text_of(outcome.content or b"")
     try:
         delay_s = group_for(text, product).delay_s
-    except Exception as error:  # text from the internet: whatever it is, the writer must go on
+    except Exception as error:  # text from the internet: after any error, the writer must go on
         log.exception("robots_not_parsed", **outcome.named)
         return RobotsReading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
     delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
@@ -75,9 +75,9 @@ def _rules(outcome: FetchOutcome, product: str) -> RobotsReading:
 
 
 def note(ended: Iterable[tuple[str, FetchOutcome]]) -> None:
-    """Note how fetches of robots.txt files ended, each with its own URL: its origin is meant, wherever redirects led.
+    """Store how fetches of robots.txt files ended, each with its own URL: its origin counts, wherever redirects led.
 
-    What is not noted, because the process dies before or a site is locked, is asked for again when a fetch needs it.
+    What is not stored, because the process dies before or a site is locked, is asked for again when a fetch needs it.
     """
     readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
     if not readings:

@@ -23,19 +23,19 @@ CRAWL_DELAYS = Statement("crawl_delays", row=UnsettledSite, commits=True)
 
 
 def settle(site_ids: Iterable[int]) -> None:
-    """Give each of these sites the longest Crawl-delay that still counts there, or none where none does.
+    """Give each of these sites the longest Crawl-delay that still counts there, or none if none does.
 
-    Where two processes do so at once, the one that has read less recently may write last. A Crawl-delay that counts no
-    more then stays until `settle_all` runs; one that is missing is set when a fetcher looks that robots.txt up again.
+    If two processes do so at the same time, the one that has read less recently may write last. A Crawl-delay that no
+    longer counts then stays until `settle_all` runs; a missing one is set when a fetcher next looks up that robots.txt.
     """
     for row in _unsettled(site_ids):
         site_settings.set_crawl_delay(row.site_id, row.crawl_delay)
 
 
 def settle_all() -> None:
-    """Remove the Crawl-delays that count no more: their robots.txt has expired, or is no longer obeyed.
+    """Remove the Crawl-delays that no longer count: their robots.txt has expired, or is no longer obeyed.
 
-    A site that is to obey again gets its Crawl-delay when a fetcher looks its robots.txt up. One that another
+    A site that is to obey again gets its Crawl-delay when a fetcher looks up its robots.txt. A site that another
     transaction has locked is left to the next call.
     """
     for row in _unsettled(Site.objects.filter(crawl_delay__isnull=False).values_list("pk", flat=True)):

@@ -1,6 +1,6 @@
 """Delays: how many seconds apart a Crawl-delay or a Request-rate asks for. Pure.
 
-Neither is in RFC 9309. The number at the beginning counts, whatever follows: without it we were faster than was asked.
+Neither is in RFC 9309. The number at the beginning counts, whatever follows: otherwise Weir would be faster than asked.
 """
 
 import re
@@ -14,10 +14,10 @@ _UNITS = {"ms": 0.001, "mil": 0.001, "m": 60.0, "h": 3_600.0, "d": 86_400.0}  # 
 
 
 def seconds_between(key: str, value: str) -> float | None:
-    """Return the seconds, at most a day; None for zero, and for what is no number.
+    """Return the seconds, at most a day; None for zero, and for a text that is not a number.
 
     A comma is a decimal point; `10s`, `10 seconds`, `5 min` and `1h` have a unit. `Request-rate: 2/1m` is two requests
-    a minute; that it may be meant for some hours of the day only is ignored.
+    a minute; hours of the day for which it may be meant are ignored.
     """
     is_rate = key[0] in "rR"
     found = (_RATE if is_rate else _DELAY).match(value.strip()[:100])

@@ -1,16 +1,16 @@
 """robots.txt files: fetched like any other URL, in a slot of their site, and known for a day.
 
-1. The process that has queued fetches queues the robots.txt of their origins, where it is not known (`ask`).
-2. A fetcher that has claimed fetches looks the robots.txt of their origins up (`RobotsFiles.known`). One that is not
+1. The process that has queued fetches queues the robots.txt of their origins, if it is not known (`ask`).
+2. A fetcher that has claimed fetches looks up the robots.txt of their origins (`RobotsFiles.known`). One that is not
    known is queued before everything else at its site, and the fetches that need it wait, in their places in the queue
    (gate.py).
-3. When the fetch of a robots.txt has ended, its result is noted (answers.py), and the fetches that wait for it are made
-   due again (`wake`).
+3. When the fetch of a robots.txt has ended, its result is stored (answers.py), and the fetches that wait for it are
+   made due again (`wake`).
 
 A site may cover more origins than it can ask for in a day, so that each robots.txt has expired when the next fetch of
 its origin has a slot. Fetches still get every third slot, if nothing fails. A fetch at the head of the queue uses
 three: in the first the fetcher learns that the robots.txt is not known, the second is for the robots.txt, and the third
-for the fetch, as nothing else comes before it. Asking ahead (step 1) is bounded, and ends where fetches wait.
+for the fetch, because nothing else comes before it. Asking ahead (step 1) is bounded, and ends when fetches wait.
 """
 
 import time
@@ -41,20 +41,20 @@ log = get_logger(__name__)
 
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3
-AHEAD_OF_FETCHES = 3_600.0  # seconds: what a site can ask for in that time is asked for before a fetch needs it
+AHEAD_OF_FETCHES = 3_600.0  # seconds: what fits into that time at a site's rate is asked for before a fetch needs it
 MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
 RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what it knows is still true
 LARGE = 2**15  # characters: a text that is longer is parsed at the cost of the allowance (trials.py)
-MOST_READ = 2**21  # bytes of texts that are read at once, or one text
+MOST_READ = 2**21  # bytes of texts that are read together, or one text
 MOVED_AT_ONCE = 1_000  # robots.txt files whose site changes, in one transaction
 MOST_ORIGINS = 20_000  # that one process remembers
-MOST_BYTES = 192 * 2**20  # of parsed rules in one process: those of 10,000 origins, where they are as long as usual
+MOST_BYTES = 192 * 2**20  # of parsed rules in one process: those of 10,000 origins, if they are as long as usual
 
 
 class KnownFile(NamedTuple):
     """What PostgreSQL knows of the robots.txt of an origin.
 
-    `rules` is None where the process has the text already, and where it is left out, as others come first.
+    `rules` is None if the process has the text already, or if it is left out, because others come first.
     """
 
     origin: str
@@ -79,9 +79,9 @@ def ask(
 ) -> list[int]:
     """Queue the robots.txt of these origins, each at its site, unless it is known, queued or in flight.
 
-    With `is_needed_now` all of them are queued, as claimed fetches wait for them. Without it, no more than a site can
-    ask for in AHEAD_OF_FETCHES, and none while fetches there have waited for longer than that. Each
-    gets the id that `correlation_ids` has for its origin; without these, that of the caller. Returns the sites for
+    With `is_needed_now` all of them are queued, because claimed fetches wait for them. Without it, no more are queued
+    than fit into AHEAD_OF_FETCHES at the site's rate, and none while fetches there have waited for longer than that.
+    Each gets the id that `correlation_ids` has for its origin; without these, that of the caller. Returns the sites for
     which something was queued: the caller activates their backlog flags.
     """
     if not site_ids:
@@ -101,10 +101,10 @@ def ask(
 
 
 def wake(site_ids: Mapping[str, int]) -> list[int]:
-    """Make the fetches due, in their old places, that wait for a robots.txt of these origins which is known by now.
+    """Make the fetches due, in their old places, that wait for a robots.txt of these origins that is known by now.
 
     Called by the process that has committed what a robots.txt said, and by the process that has committed that fetches
-    wait for one: the later of the two finds them. Returns their sites, for the caller to have them dispatched.
+    wait for one: the later of the two finds them. Returns their sites; the caller wakes dispatch for these.
     """
     if not site_ids:
         return []
@@ -113,7 +113,7 @@ def wake(site_ids: Mapping[str, int]) -> list[int]:
 
 
 def ask_again(origins: Iterable[str], *, note: Callable[[Sequence[str]], object] | None = None) -> int:
-    """Forget what is known of these origins, and ask for it again; returns of how many origins something was known.
+    """Forget what is known of these origins, and ask for it again; returns how many origins were known.
 
     Fetchers that remember it notice within a minute (RECHECK_AFTER). `note` is called with these origins, in the
     transaction that forgets.
@@ -129,9 +129,9 @@ def ask_again(origins: Iterable[str], *, note: Callable[[Sequence[str]], object]
 
 
 def follow(site_id: int, patience_s: float) -> None:
-    """Have what is known of robots.txt files follow to the sites to which their hosts belong, with the Crawl-delays.
+    """Move the robots.txt files of a site to the sites to which their hosts belong now, with the Crawl-delays.
 
-    Raises SitesLocked where other transactions are in the way of new sites for longer than `patience_s` seconds.
+    Raises SitesLocked if other transactions are in the way of new sites for longer than `patience_s` seconds.
     """
     of_site = RobotsFile.objects.filter(site=site_id)  # as many as the site has origins
     hosts = {origin: parts_of(origin).authority for origin in of_site.values_list("origin", flat=True)}
@@ -152,7 +152,7 @@ class Known:
 
     state: RobotsState
     error: str
-    rules: Rules | None  # where the state is RULES
+    rules: Rules | None  # if the state is RULES
     size: int  # bytes that the parsed rules take, about
     fetched_at: datetime | None  # None: the rules could not be parsed, and are read again
     looked_up_at: float
@@ -171,7 +171,7 @@ class RobotsFiles:
     def known(self, site_ids: Mapping[str, int], correlation_ids: Mapping[str, str] | None = None) -> dict[str, Known]:
         """Return what is known of these origins, by origin, and ask for the rest at these sites, under these ids.
 
-        No query where this process knows all of them, one query otherwise. Asking takes another one, and a message.
+        Takes no query if this process knows all of them, one query otherwise. Asking takes another one, and a message.
         """
         now = clock.now()
         self._allowance.begin_claim()
@@ -204,13 +204,13 @@ class RobotsFiles:
             origins=origins, fetched_at=[had[o].fetched_at if o in had else None for o in origins], most=MOST_READ
         )
         self._read([row for row in rows if not row.is_left_out], had, now)
-        # Fetchers look up only for sites that obey. One that lacks its Crawl-delay obeys again, or lost it to a race.
+        # Fetchers look up only for sites that obey. A site without its Crawl-delay obeys again, or lost it to a race.
         if lacking := {row.site_id for row in rows if row.site_lacks_delay}:
             crawl_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
 
     def _read(self, rows: list[KnownFile], had: Mapping[str, Known], now: float) -> None:
-        """Remember what these rows say. Those that take long to parse are left to later claims, but for one."""
+        """Remember what these rows say. What the allowance does not suffice for is left to later claims."""
         for row in sorted(rows, key=lambda row: len(row.rules or "")):  # first those that need no parsing
             is_large = len(row.rules or "") > LARGE
             if is_large and not self._allowance.is_left():
@@ -248,7 +248,7 @@ def _as_known(row: KnownFile, had: Mapping[str, Known], now: float) -> Known:
     try:
         rules = Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT))
         return replace(known, rules=rules, size=rules.size)
-    except Exception as error:  # text from the internet: whatever it is, the rest of the claim must go on
+    except Exception as error:  # text from the internet: after any error, the rest of the claim must go on
         log.exception("robots_not_parsed", origin=row.origin)
         reason = f"it cannot be parsed: {type(error).__name__}"
         soon = min(expires_at, now + RECHECK_AFTER)

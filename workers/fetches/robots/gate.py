@@ -1,6 +1,6 @@
 """The gate between claiming and requesting: a job that the robots.txt of its origin disallows is not requested.
 
-1. What is known of the origins of all jobs is looked up, and asked for where it is not known (files.py).
+1. The robots.txt files of the origins of all jobs are looked up, and asked for if they are not known (files.py).
 2. The rules are applied, as far as that does not take long (trials.py).
 3. Each job is let through, or turned away with the event in which it ends: it waits for its robots.txt, or for its
    rules to be applied, it is disallowed, or it fails because its robots.txt cannot be read, or applied.
@@ -57,7 +57,7 @@ def _askers(jobs: list[Job]) -> dict[str, str]:
 
 
 def _trials(jobs: list[Job], known: dict[str, Known], trials: Trials) -> dict[int, Trial]:
-    """Return, by fetch, the trials of those whose origin has rules, with as much done as may be: short rules first."""
+    """Return, by fetch, the trials of jobs whose origin has rules, as far as they may go on now: short rules first."""
     ruled: list[tuple[Job, Rules]] = []
     for job in jobs:
         file = known.get(origin_of(job.url)) if job.obeys_robots else None
@@ -70,7 +70,7 @@ def _trials(jobs: list[Job], known: dict[str, Known], trials: Trials) -> dict[in
 
 
 def _turned_away(job: Job, known: Known | None, trial: Trial | None) -> Event | None:
-    """Return the event of a job that its robots.txt does not let through now; None where it does."""
+    """Return the event of a job that its robots.txt does not let through now; None if it does."""
     origin = origin_of(job.url)
     if known is None:
         return Snoozed(job=job, delay_s=WAIT, reason=f"waits for {origin}{PATH}")

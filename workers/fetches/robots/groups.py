@@ -1,11 +1,11 @@
-"""Groups: which lines of a robots.txt are said to us (RFC 9309, 2.1 and 2.2.1). Pure.
+"""Groups: which lines of a robots.txt are meant for Weir (RFC 9309, 2.1 and 2.2.1). Pure.
 
 A group is one or more lines that name crawlers, and the rules that follow. Only a rule ends the names: lines of other
-kinds, known or not, are in nobody's way. A Crawl-delay or Request-rate holds for the names right above it, whatever the
-group; those that are named after it have not been asked for it.
+kinds, known or not, do not. A Crawl-delay or Request-rate holds for the names right above it, whatever the group;
+crawlers that are named after it have not been asked for it.
 
-Lenient as other parsers are: a blank for the colon, where one word or a path follows, six misspellings, a name with a
-version behind it, and any blanks of Unicode around what a line says, as people paste them.
+Lenient like other parsers: a blank for the colon, if one word or a path follows, six misspellings, a name with a
+version after it, and any blanks of Unicode around the parts of a line, because people paste them.
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from weir.workers.fetches.robots.delays import seconds_between
 
-AT_ONCE = 2**15  # characters that are looked through in one go: other threads of the process wait for that long
+AT_ONCE = 2**15  # characters that are searched in one go: other threads of the process wait for that long
 _LINE = re.compile(
     r"""
     ^[^\S\n]*+
@@ -43,7 +43,7 @@ class Group:
 def group_for(text: str, product: str) -> Group:
     """Return what a robots.txt says to the crawler with this product token: the groups that name it, or those for `*`.
 
-    Groups of one name are joined; of several delays the longest counts. Takes time by the length of the text.
+    Groups of one name are joined; of several delays the longest counts. The time grows with the length of the text.
     """
     reader = _Reader(product.lower())
     for key, value in _lines(text):
@@ -73,8 +73,8 @@ class _Reader:
     def __init__(self, product: str) -> None:
         self.ours, self.everyone = Group(), Group()
         self._product = product
-        self._ruled: list[Group] = []  # for which a rule would be
-        self._delayed: list[Group] = []  # for which a delay would be
+        self._ruled: list[Group] = []  # those that a rule in the next line would belong to
+        self._delayed: list[Group] = []  # those that a delay in the next line would belong to
         self._has_rule = self._has_delay = False
 
     def name(self, value: str) -> None:
@@ -101,6 +101,6 @@ class _Reader:
                 group.delay_s = max(group.delay_s or 0.0, delay_s)
 
     def _is_ours(self, value: str) -> bool:
-        """Tell whether this names us: by the RFC's token, or by a whole word where ours is none (it has a digit)."""
+        """Return whether this names us: by the RFC's token, or by a whole word if ours is not one (it has a digit)."""
         names = {found[0].lower() for found in (_TOKEN.match(value), _WORD.match(value)) if found}
         return bool(self._product) and self._product in names

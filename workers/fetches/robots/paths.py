@@ -3,21 +3,21 @@
 An octet means the same whether it is written as it is or escaped: `:` and `%3A`, `a` and `%61`, `é` and `%C3%A9`. In
 this form, what a URL may have as it is stands as it is, and all else is escaped, with capital digits. Four exceptions:
 
-- In front of the first `?`, an escaped `/` or `?` is data, and the plain one divides: `/a%2Fb` is not `/a/b`.
-  Behind it they are the same, as in the RFC's table.
+- Before the first `?`, an escaped `/` or `?` is data, and a plain one separates: `/a%2Fb` is not `/a/b`. After it they
+  are the same, as in the RFC's table.
 - `*` and `$` that stand for themselves are escaped: in a rule the plain ones have a meaning.
 
-A `%` that begins no escape stands for itself, which is `%25`.
+A `%` that does not begin an escape stands for itself, and is written `%25`.
 """
 
 import re
 from string import ascii_letters, digits, hexdigits
 
 PLAIN = frozenset(ascii_letters + digits + "-._~" + ":/?#[]@!$&'()*+,;=")  # RFC 3986: unreserved and reserved
-ESCAPED_ALWAYS = frozenset("/?#*$")  # where they are written as escapes
-_PATH = re.compile(r"[/?].*", re.DOTALL)  # behind an authority
+ESCAPED_ALWAYS = frozenset("/?#*$")  # if they are written as escapes, they stay so
+_PATH = re.compile(r"[/?].*", re.DOTALL)  # after an authority
 _ODD = re.compile(rf"[^{re.escape(''.join(sorted(PLAIN)))}\n]")
-_CHANGING = re.compile("%(?!25|[89A-F][0-9A-F])")  # but for the escapes that are most common in files that are hostile
+_CHANGING = re.compile("%(?!25|[89A-F][0-9A-F])")  # not the escapes that are most common in hostile files
 _AS_ESCAPES = {code: f"%{code:02X}" for code in range(256) if chr(code) not in PLAIN | {"%", "\n"}}
 _UNESCAPED = {
     high + low: chr(code) if chr(code) in PLAIN - ESCAPED_ALWAYS else f"%{code:02X}"
@@ -28,13 +28,13 @@ _UNESCAPED = {
 
 
 def canonical(text: str) -> str:
-    """Return paths, one a line, in the form above but for its exceptions that need to know where a path has its `?`.
+    """Return paths, one a line, in the form above, without the exceptions that depend on where a path has its `?`.
 
     `*` and `$` stay as they are written.
     """
     if not _ODD.search(text):
         return text
-    text = text.replace("%%", "%25%").replace("%%", "%25%")  # of any number of them in a row, all but the last
+    text = text.replace("%%", "%25%").replace("%%", "%25%")  # of several in a row, all but the last
     first, *rest = _CHANGING.split(text)
     text = first + "".join([_UNESCAPED.get(part[:2], "%25" + part[:2]) + part[2:] for part in rest])
     if not text.isascii():
@@ -51,7 +51,7 @@ def with_plain_query(path: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return it with each `/` and `?` plain: so does a query say it."""
+    """Return it with each `/` and `?` plain, as in a query."""
     return text.replace("%2F", "/").replace("%3F", "?")
 
 

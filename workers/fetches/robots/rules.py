@@ -1,11 +1,12 @@
 """Rules: what a robots.txt says to Weir's user agent (RFC 9309). Pure.
 
-Files of half a megabyte and URLs of many thousand characters come from strangers, so all of it has a bound:
+Files of half a megabyte and URLs of many thousand characters come from strangers, so all work has a bound:
 
-- To read a file takes time by its length.
+- The time to read a file grows with its length.
 - Rules without `*` are looked up: a URL is cut to each length that a rule has, and there are few of these.
 - Rules with `*` are tried one after the other, the longest first, until none is left that could change the outcome.
-  Each takes time by the length of the URL. A file may have tens of thousands: `trial` does that in steps (trials.py).
+  The time for each grows with the length of the URL. A file may have tens of thousands of them, so `trial` works in
+  steps (trials.py).
 """
 
 import re
@@ -17,18 +18,18 @@ from weir.workers.fetches.robots.paths import canonical, path_of, plain, with_pl
 
 PATH = "/robots.txt"
 SUCCESS = range(200, 300)
-CLIENT_ERRORS = range(400, 500)  # statuses that mean: there is none (RFC 9309, 2.3.1.3)
+CLIENT_ERRORS = range(400, 500)  # statuses that mean that there is no robots.txt (RFC 9309, 2.3.1.3)
 MAX_BYTES = 512 * 1024  # the rest of a longer file is cut off; RFC 9309 (2.5) asks for 500 KiB at least
-# No more is read of an answer. Compressed, this is always more than MAX_BYTES (deflate adds at most 0.1 %).
+# No more is read of an answer. So many compressed bytes always hold more than MAX_BYTES (deflate adds at most 0.1 %).
 MAX_RAW_BYTES = MAX_BYTES + 4_096
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # by their marks
-# What one step of a trial does: half a millisecond's work, about. Counted in characters of the URL, once for each rule
+# The work of one step of a trial: about half a millisecond. It is counted in characters of the URL, once for each rule
 # with `*`, and in those of the rule, which take longer.
 STEP, RULE_CHARACTER = 200_000, 20
-LONG_URL = 5_000  # characters: to have its path as rules have theirs takes half a millisecond
-ALLOWED = 1  # where no rule matches
-# What rules take, about: bytes for all, for each without `*`, for each with one, for each length; and one a character.
+LONG_URL = 5_000  # characters: to bring its path into the form of rules takes half a millisecond
+ALLOWED = 1  # the rank if no rule matches
+# Bytes that rules take, about: for all, for each without `*`, for each with one, for each length; and one a character.
 SIZE, PLAIN_SIZE, WILD_SIZE, LENGTH_SIZE = 800, 95, 70, 150
 _AS_ESCAPES = {0xDC00 + code: f"%{code:02X}" for code in range(128, 256)}
 _UNPRINTABLE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -37,40 +38,40 @@ _HOME = re.compile(r"/index\.html?$")
 
 
 def origin_of(url: str) -> str:
-    """Return the origin of a URL as it is sent (scheme, host and port), for which one robots.txt speaks."""
+    """Return the origin of a URL as it is sent (scheme, host and port), for which one robots.txt counts."""
     return "/".join(url.split("/", 3)[:3])
 
 
 def text_of(content: bytes) -> str:
     """Return a robots.txt as text; of one that is too large, the whole lines within MAX_BYTES.
 
-    RFC 9309 has it in UTF-8. Bytes that are not become escapes, which is what they are in a URL. UTF-16 is read by its
-    mark, as some editors write it: whoever wrote `Disallow: /` in it means it.
+    RFC 9309 asks for UTF-8. Bytes that are not UTF-8 become escapes, as they are in a URL. UTF-16 is recognised by its
+    mark, because some editors write it: an operator who wrote `Disallow: /` in it means it.
     """
     is_cut, content = len(content) > MAX_BYTES, content[:MAX_BYTES]
-    coding = UTF_16.get(content[:2]) if b"\0" in content[2:4] else None  # of ASCII, half of the bytes are NUL
+    coding = UTF_16.get(content[:2]) if b"\0" in content[2:4] else None  # in ASCII text, half of the bytes are NUL
     text = content[2:].decode(coding, "replace") if coding else _utf_8(content)
     if is_cut:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]  # half a line may mean the opposite
-    return text.replace("\0", "")  # PostgreSQL stores no NUL
+    return text.replace("\0", "")  # PostgreSQL cannot store NUL
 
 
 def _utf_8(content: bytes) -> str:
-    for length in (3, 2, 1):  # a mark that is cut is no reason to miss the first line
+    for length in (3, 2, 1):  # a mark that is cut must not hide the first line
         content = content.removeprefix(BYTE_ORDER_MARK[:length])
     text = content.decode(errors="surrogateescape")
     return text if text.isascii() else text.translate(_AS_ESCAPES)
 
 
 def is_text(content: bytes) -> bool:
-    """Tell whether it begins as a text does, whatever its headers say."""
+    """Return whether it begins like a text, whatever its headers say."""
     return not _UNPRINTABLE.search(content[:1_000])
 
 
 class Rules:
     """What a robots.txt says to the crawler with this product token: the groups that name it, or else those for `*`.
 
-    A rule's rank is its length, doubled, and one more where it allows: the highest that matches decides.
+    A rule's rank is its length, doubled, and one more if it allows: the highest that matches decides.
     """
 
     def __init__(self, text: str, product: str) -> None:
@@ -86,11 +87,11 @@ class Rules:
         self.size = self._size()  # bytes of memory, about
 
     def allows(self, url: str) -> bool:
-        """Tell whether the URL may be fetched: the longest rule that matches decides, Allow before Disallow."""
+        """Return whether the URL may be fetched: the longest rule that matches decides, Allow before Disallow."""
         return next(verdict for verdict in self.trial(url) if verdict is not None)
 
     def trial(self, url: str) -> Iterator[bool | None]:
-        """Yield the same at last, and None before it each time that a STEP was done, and before a long one."""
+        """Yield what `allows` returns at the end; before it, None after each STEP, and before a long URL is read."""
         if len(url) > LONG_URL:
             yield None
         path = path_of(url)
@@ -104,7 +105,7 @@ class Rules:
                 break
             for rule in self._wild[rank]:
                 work += len(path) + RULE_CHARACTER * len(rule)
-                if work > STEP:  # before it is done: one rule alone may be more than a step
+                if work > STEP:  # before the work is done: one rule alone may be more than a step
                     work = 0
                     yield None
                 if _matches(rule, path, query_at):
@@ -113,7 +114,7 @@ class Rules:
         yield bool(best & 1)
 
     def _add_all(self, rules: list[str], *, allows: bool) -> None:
-        """Add these rules, once each. What does not begin with `/` or `*` matches nothing."""
+        """Add these rules, once each. A rule that does not begin with `/` or `*` matches nothing."""
         distinct = list(dict.fromkeys(rule for rule in rules if rule[:1] in ("/", "*")))
         start = 0
         while start < len(distinct):
@@ -137,7 +138,7 @@ class Rules:
             self._wholes[rule[:-1]] = max(rank, self._wholes.get(rule[:-1], 0))
         else:
             self._beginnings[rule] = max(rank, self._beginnings.get(rule, 0))
-        if allows and _HOME.search(rule):  # who allows this page means the folder's page, as Google has it
+        if allows and _HOME.search(rule):  # allowing it allows the folder's page, too, as for Google
             self._add(rule[: rule.rindex("/") + 1] + "$", allows=True)
 
     def _looked_up(self, path: str) -> int:
@@ -158,7 +159,7 @@ class Rules:
 
 
 def _matches(rule: str, path: str, query_at: int) -> bool:
-    """Tell whether a rule with `*` matches: each piece is found as early as possible, behind the one before."""
+    """Return whether a rule with `*` matches: each piece is found as early as possible, after the one before."""
     if len(rule) > 4 * len(path) + 4:  # no piece is empty, and an escape may stand for one character
         return False
     first, *pieces = rule.split("*")
@@ -176,9 +177,9 @@ def _matches(rule: str, path: str, query_at: int) -> bool:
 
 
 def _end_of(piece: str, path: str, at: int, query_at: int) -> int:
-    """Return where the first occurrence of a piece at `at` or behind it ends; -1 without one.
+    """Return where the first occurrence of a piece at `at` or after it ends; -1 without one.
 
-    In the query, an escaped `/` or `?` is as good as a plain one.
+    In the query, an escaped `/` or `?` counts as a plain one.
     """
     found = path.find(piece, at)
     if found < 0 and "%" in piece:

@@ -1,11 +1,12 @@
-"""Trials: rules that take long are applied in turns, and hold up no fetches but those that they are about.
+"""Trials: rules that take long are applied in turns, and hold up only the fetches that they concern.
 
-The site that wrote the rules, and that redirects, determines how long it takes to apply them to a URL. So one step is
-free, as long as a claim has taken no more than FREE_S for what is short, whatever its number. What takes longer shares
-an allowance: PART of the time that passes, whatever waits. A trial that has had less of it goes first, up to SOON_S, so
-that what is nearly done is soon done; beyond, the one that began first, so that many do not wait for each other. One
-that is not over is kept, and goes on with a later claim of its fetch. One that has taken LONGEST_S fails: it would take
-the allowance from others for minutes. To read a file is paid in the same way (files.py).
+A site writes the rules, and redirects, and so determines how long it takes to apply them to a URL. So one step of a
+trial is free, as long as a claim has taken no more than FREE_S for short work, however much there is. Longer work
+shares an allowance: PART of the time that passes, however much waits. The trial that has had least of it goes first, up
+to SOON_S, so that a trial that is nearly done is soon done; beyond that, the trial that began first, so that many do
+not wait for each other. A trial that is not over is kept, and goes on with a later claim of its fetch. A trial that has
+taken LONGEST_S fails: it would take the allowance from others for minutes. The reading of a file is paid in the same
+way (files.py).
 
 For the claimer's thread only.
 """
@@ -18,22 +19,22 @@ from dataclasses import dataclass
 from weir.ratelimit import clock
 from weir.workers.fetches.robots.rules import Rules
 
-FREE_S = 0.05  # seconds of processor time that one claim has for what is short
-PART = 0.05  # of the time that passes, as processor time: what is long may take so much of the claimer
-MOST_S = 0.05  # seconds of processor time: and no more at once
+FREE_S = 0.05  # seconds of processor time that one claim has for short work
+PART = 0.05  # the part of the time that passes that long work may take of the claimer, as processor time
+MOST_S = 0.05  # seconds of processor time: the most that the allowance grows to
 TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
-SOON_S = 0.03  # seconds of processor time: as the costliest rules take for a URL of a hundred characters
+SOON_S = 0.03  # seconds of processor time: what the costliest rules take for a URL of a hundred characters
 LONGEST_S = 0.1  # seconds of processor time that a trial may take
 MOST_KEPT = 200  # trials, each with its URL, and its path
 KEPT_FOR = 60.0  # seconds for which a trial is kept whose fetch is not claimed again
 
 
 class TakesTooLong(Exception):
-    """The rules take longer to apply to this URL than they may."""
+    """The rules take longer to apply to this URL than is allowed."""
 
 
 class Allowance:
-    """The processor time that is left: of each claim for what is short, and for what takes long."""
+    """The processor time that is left: in each claim for short work, and for work that takes long."""
 
     def __init__(self) -> None:
         self._free_s = FREE_S
@@ -44,7 +45,7 @@ class Allowance:
         self._free_s = FREE_S
 
     def is_free(self) -> bool:
-        """Tell whether this claim may do one more thing that is short."""
+        """Return whether this claim may do one more piece of short work."""
         return self._free_s > 0
 
     def spend_free(self, seconds: float) -> None:
@@ -57,13 +58,13 @@ class Allowance:
         return self._left_s > 0
 
     def spend(self, seconds: float) -> None:
-        """Take so much away: also more than is left, for which the next one waits."""
+        """Take `seconds` away, even if that is more than is left: then the next trial waits for it."""
         self._left_s -= seconds
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class Trial:
-    """Whether these rules allow one URL: `is_allowed` is None as long as that is not known, or where that failed."""
+    """Whether these rules allow one URL: `is_allowed` is None as long as that is not known, or if the trial failed."""
 
     rules: Rules
     steps: Iterator[bool | None]
@@ -82,7 +83,7 @@ class Trial:
         began_at = time.thread_time()
         try:
             self.is_allowed = next(self.steps)
-        except Exception as error:  # noqa: BLE001  whatever it is: neither the job is dropped, nor the claim
+        except Exception as error:  # noqa: BLE001  after any error, neither the job nor the claim is dropped
             self.error = error
         self.spent_s += time.thread_time() - began_at
         if self.goes_on and self.spent_s > LONGEST_S:
@@ -97,7 +98,7 @@ class Trials:
         self._kept: OrderedDict[str, Trial] = OrderedDict()  # the one that was touched last stands last
 
     def begin(self, url: str, rules: Rules) -> Trial:
-        """Return the trial of this URL, or the one that was kept, where it is; it has made its free step, if it may."""
+        """Return the trial of this URL, the kept one if there is one; it has made its free step, if it may."""
         now = clock.now()
         trial = self._kept.get(url)
         if trial is None or trial.rules is not rules:
@@ -124,12 +125,12 @@ class Trials:
             waiting = [trial for trial in waiting if trial.goes_on]
 
     def forget_but(self, is_known: Callable[[str, Rules], bool]) -> None:
-        """Forget those of a URL and rules of which this is not so: each keeps its rules in memory."""
+        """Forget the trials whose URL and rules are not known: each keeps its rules in memory."""
         for url in [url for url, trial in self._kept.items() if not is_known(url, trial.rules)]:
             del self._kept[url]
 
     def _keep(self, url: str, trial: Trial, now: float) -> None:
-        """Keep it, if there is room: those that have gone on for long are not forgotten for new ones."""
+        """Keep the trial, if there is room: trials that have gone on for long are not forgotten for new ones."""
         while self._kept and next(iter(self._kept.values())).touched_at < now - KEPT_FOR:
             self._kept.popitem(last=False)
         if len(self._kept) < MOST_KEPT or url in self._kept:

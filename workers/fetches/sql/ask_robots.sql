@@ -1,9 +1,8 @@
 -- Queue the robots.txt of these origins, each at its site and before everything else there. Left out are origins whose
 -- robots.txt is known and not due to be refreshed, those for which it is queued or in flight, and those of sites that
 -- do not obey; `obey` is for sites that leave it to the setting. Returns the sites for which something was queued.
--- With `ahead` (seconds), at most as many are queued for a site as it can ask for in that time, and never more than
--- `most`; none where a fetch has waited for longer than that. A site of many origins would otherwise fetch nothing
--- else.
+-- With `ahead` (seconds), at most as many are queued for a site as fit into that time at its rate, and never more than
+-- `most`; none if a fetch has waited for longer than that. Otherwise, a site of many origins would fetch nothing else.
 -- The rest is asked for when a fetcher needs it.
 --
 -- wanted  the origins whose robots.txt is needed, numbered within each site

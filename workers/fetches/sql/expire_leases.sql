@@ -1,9 +1,9 @@
--- End the leases of what lost processes had claimed, so that sweep takes it back now (lost.sql). Returns how many, by
--- process.
--- Promises: the lease of a fetch whose run is not over stands. Its process may be alive again in the next moment, and
--- could still start it in its slot, which must belong to no other fetch before. After the run's end (`use_until`) no
--- process starts anything of it, lost or not. A fetch that has another slot by now is left alone (fenced write): its
--- process was alive again.
+-- End the leases of fetches that lost processes had claimed, so that sweep takes them back now (lost.sql). Returns how
+-- many, by process.
+-- Promises: a fetch whose run is not over keeps its lease. Its process may be alive again in the next moment, and could
+-- still start the fetch in its slot, so until then no other fetch may get the slot. After the run's end (`use_until`)
+-- no process starts anything in that run, lost or not. A fetch that has another slot by now is left alone (fenced
+-- write): its process was alive again.
 -- By the index weir_fetch_held, which has a few seconds' worth of fetches.
 --
 -- found    the fetches that lost processes hold, with their slots

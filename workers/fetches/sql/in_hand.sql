@@ -1,6 +1,6 @@
--- What fetchers have in hand: `reserved` fetches that none of them has taken yet, and `late` ones among them, whose slots have
--- passed. Those of sites with so long a grace that they may be taken beyond `horizon` seconds count as neither: where
--- their messages are lost, they wait for longer than others should. Reads only.
+-- What fetchers have in hand: `reserved` fetches that none of them has taken yet, and `late` ones among them, whose
+-- slots have passed. Fetches that may still be taken after `horizon` seconds, because their sites have a long grace,
+-- count as neither: if their messages are lost, they wait for longer than others should. Reads only.
 SELECT
     count(*) FILTER (WHERE lease_until < now + make_interval(secs => %(delivery)s::float8)) AS late,
     count(*) AS reserved

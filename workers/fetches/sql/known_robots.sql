@@ -1,10 +1,10 @@
--- Read what is known of the robots.txt of these origins, as far as it still counts; the text only where it was not
--- fetched at the time that the caller names (NULL: the caller has no text), and of as many as `most` bytes, the short
--- ones first, or of one. The others are left out. `site_lacks_delay` says that the site's Crawl-delay is shorter than
--- the one in the text. Reads only.
+-- Read what is known of the robots.txt of these origins, as far as it still counts. The text is read only if it was not
+-- fetched at the time that the caller names (NULL: the caller has no text). At most `most` bytes of texts are read, the
+-- short ones first, or one text. The others are left out. `site_lacks_delay` says that the site's Crawl-delay is
+-- shorter than the one in the text. Reads only.
 --
--- counting  what still counts, without the texts, with how long they are; 0 for those that need not be read
--- measured  the same, with how much is read up to each and with it
+-- counting  the files that still count, without texts; with the length of each text, 0 if it need not be read
+-- measured  the same, with how much is read up to and including each
 WITH counting AS MATERIALIZED (
     SELECT
         file.*,

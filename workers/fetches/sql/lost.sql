@@ -1,13 +1,13 @@
--- Find held fetches whose lease ran out: their message was lost, or their fetcher died. One that another transaction has
--- locked is left to the next sweep (skip locked, docs/explanation/sql.md): who waits for it would hold up all others.
--- Of those that a fetcher had in hand, that is noted (sql/take_in_hand.sql). What was beside one is
--- explained by it, and lost for no fault of its own. So that this is known of all that the fetcher held, what it had in
--- hand is found last.
--- By the index weir_fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in which
--- store.sql locks them.
+-- Find held fetches whose lease ran out: their message was lost, or their fetcher died. One that another transaction
+-- has locked is left to the next sweep (skip locked, docs/explanation/sql.md): to wait for it would hold up all others.
+-- A fetch that a fetcher had in hand is marked so (sql/take_in_hand.sql). It explains the loss of the fetches beside
+-- it, which are not at fault. So that the mark is known for all fetches that the fetcher held, the fetch in hand is
+-- found last.
+-- By the index weir_fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in
+-- which store.sql locks them.
 --
 -- lost     those whose lease ran out
--- holders  what each process holds; not read where only messages are lost, or nothing is
+-- holders  what each process holds; not read if only messages are lost, or nothing is
 WITH lost AS MATERIALIZED (
     SELECT id, slot_id, state, attempts, max_attempts, losses, in_hand, claimed_by
     FROM weir_fetches_fetch

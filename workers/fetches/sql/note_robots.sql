@@ -1,12 +1,12 @@
--- Note how the fetches of robots.txt files ended. A robots.txt that was read counts for `lifetime` seconds, and is
+-- Store how the fetches of robots.txt files ended. A robots.txt that was read counts for `lifetime` seconds, and is
 -- asked for again `ahead` seconds before that time is over. One that could not be read counts as unreachable, or as
--- forbidden, for `unreachable_for` seconds; where earlier rules still count, they stay, and are asked for again after that time. At
--- slow sites each of these times is two slots at least: otherwise the site would be asked for nothing but its
--- robots.txt.
+-- forbidden, for `unreachable_for` seconds; if earlier rules still count, they stay, and are asked for again after that
+-- time. At slow sites each of these times lasts two slots at least: otherwise the site would be asked for nothing but
+-- its robots.txt.
 --
 -- asked    the arrays as rows, with the clock and the time that a slot takes at the site
 -- lasting  for how long each counts
--- kept     earlier rules that stay in place of what could not be read
+-- kept     earlier rules that stay, because the new ones could not be read
 WITH asked AS MATERIALIZED (
     SELECT
         answer.*,

@@ -1,7 +1,7 @@
--- List the slots of `site` that began less than `past` seconds ago, or begin within `ahead` seconds: of more than `most`,
--- those nearest to now, and one more. Run after planner.by_indexes. Reads only: slots by the block range index of their starts,
--- so the slots of other sites in that period are passed over. An outcome must have come `hold` seconds after the end of
--- a slot's run; none comes of a slot that was passed on, and that no fetch has.
+-- List the slots of `site` that began less than `past` seconds ago, or begin within `ahead` seconds: if there are more
+-- than `most`, those nearest to now, and one more. Run after planner.by_indexes. Reads only. Slots are read by the
+-- block range index of their starts, and those of other sites in that period are passed over. An outcome must have come
+-- `hold` seconds after the end of a slot's run; no outcome comes of a slot that was passed on, and that no fetch has.
 -- The fetch of a slot is known while it is held (index weir_fetch_of_slot).
 --
 -- site  its last recall

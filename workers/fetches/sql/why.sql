@@ -1,7 +1,7 @@
 -- Read one fetch, and all that can keep it waiting: its site, its slot, the robots.txt of its origin, and its place in
--- the queue. Reads only, and no more than `most` rows of the queue: `ahead` is `most` where that many or more are ahead.
--- Fetches of a higher priority that are not due are not ahead; of the first `most` of that priority, all are looked at.
--- Every row is looked up by an index, or by the order of one (index order, docs/explanation/sql.md).
+-- the queue. Reads only, and no more than `most` rows of the queue: `ahead` is `most` if that many or more are ahead.
+-- Fetches of a higher priority that are not due are not ahead; the first `most` of a higher priority are all looked at.
+-- Every row is looked up by an index, or read in the order of one (index order, docs/explanation/sql.md).
 --
 -- clock   the database's time
 -- job     the fetch, with the origin that it is requested from

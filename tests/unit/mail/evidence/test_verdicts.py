@@ -152,8 +152,8 @@ def test_an_empty_queue_tells_that_what_came_in_was_not_kept(write: Write) -> No
 @pytest.mark.parametrize(
     ("lines", "changed", "words"),
     [
-        (AROUND, {"complete_from": None}, "nobody says that they are complete"),
-        (AROUND, {"complete_until": None}, "nobody says that they are complete"),
+        (AROUND, {"complete_from": None}, "no option says that they are complete"),
+        (AROUND, {"complete_until": None}, "no option says that they are complete"),
         (AROUND, {"relays": ["mx9:25"]}, "it went to mx1:25"),
         (AROUND, {"complete_from": SINCE}, "would have to be complete from 2026-11-23 11:55:00"),
         (AROUND, {"complete_until": UNTIL}, "until 2026-11-23 12:20:00"),

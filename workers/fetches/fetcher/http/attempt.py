@@ -2,13 +2,13 @@
 
 1. It checks the address that the connection really leads to, and notes how long the connection took to open.
 2. It waits for the slot, and until the run, and the room for unanswered requests, let it start. DNS, TCP, TLS and the
-   making of the request lie before.
+   building of the request are done before.
 3. It looks at the connection, and then at the clock and the run once more.
 4. It writes, by one system call.
 5. It reads the clock and notes the start, which is therefore never earlier than the real one.
 
 Between 3 and 4 lies half a microsecond, unless the kernel takes the processor away just there. A start that was out of
-its time for that reason shows in 5, and is told (`AttemptContext.started_out_of_time`).
+its time for that reason shows in 5, and is reported (`AttemptContext.started_out_of_time`).
 """
 
 import asyncio
@@ -30,8 +30,8 @@ from weir.workers.fetches.fetcher.wire.connection import HttpConnection
 from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
-RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet
-BUSY = 0.02  # seconds: a loop that takes longer to go around once is busy
+RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, but which may not start yet
+BUSY = 0.02  # seconds: a loop that takes longer for one turn is busy
 MISSED_AFTER = 0.005  # seconds after the end of its run at which a job without a connection counts as missed
 
 
@@ -57,7 +57,7 @@ class Attempt:
     def __init__(self, held: HeldJob, shared: AttemptContext) -> None:
         self.job = held.job
         self.started_at: float | None = None
-        self.is_reused = False  # its connection has carried a request before: the site may be just closing it
+        self.is_reused = False  # its connection has carried a request before: the site may be closing it just now
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
         self._connection: HttpConnection | None = None
@@ -89,11 +89,11 @@ class Attempt:
         self._shared.reachability.connected(self.job.site_id)
 
     async def write_in_turn(self, connection: HttpConnection, request: bytes, reader: AnswerReader) -> None:
-        """Write the request at the moment at which it may be written, and have `reader` read its answer.
+        """Write the request as soon as it may be written; `reader` then reads its answer.
 
-        Raises RunOver when there is no such moment left, ConnectionClosedEarly where the connection does not last so
-        long, and ConnectionTooSlow where it was opened too late by the site's fault: the site is known to be slow, and
-        the loop is idle.
+        Raises RunOver if that time can no longer come, ConnectionClosedEarly if the connection is closed before, and
+        ConnectionTooSlow if it was opened too late by the site's fault: the site is known to be slow, and the loop is
+        idle.
         """
         run, start_at = self.job.run, self.job.start_at
         has_waited = False
@@ -117,9 +117,9 @@ class Attempt:
         raise ConnectionTooSlow(f"the connection took {self._opened_s:.1f} s to open, longer than its slot could wait")
 
     def _note_start(self, now: float) -> None:
-        """Note that the request has been written, at this moment or before: no start is counted too early.
+        """Record that the request was written, now or earlier: no start is recorded too early.
 
-        Calls `started_out_of_time` with the job, and by how many seconds it was written out of its time, where it was.
+        If it was written out of its time, calls `started_out_of_time` with the job and by how many seconds.
         """
         self.started_at = now
         late_by_s = self.job.run.out_of_time_s(now)
@@ -131,7 +131,7 @@ class Attempt:
             self._shared.started_out_of_time(self.job, late_by_s)
 
     def end(self) -> None:
-        """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
+        """Record that the attempt has ended; if a request was written, its room for an answer is free again."""
         self._missing.cancel()
         self._stop_counting()
         if self._giving_up is not None:
@@ -141,10 +141,10 @@ class Attempt:
             self._shared.unanswered.ended(self.job.site_id, self._address)
 
     def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
-        """Tell whether more of the answer may be read now; if not, `go_on` is called when it may.
+        """Return whether more of the answer may be read now; if not, `go_on` is called when it may.
 
-        No time is counted meanwhile, as that is not the site's fault. Where it takes so long that the lease would run
-        out, the answer is given up.
+        Meanwhile the time-out stands still, because the wait is not the site's fault. If the wait is so long that the
+        lease would run out, the answer is given up.
         """
 
         def go_on_in_time() -> None:
@@ -173,7 +173,7 @@ class Attempt:
         )
 
     def as_failure(self, error: str, permanent: bool = False) -> Failure:
-        """Return the event of a failure, with its times where a request was written."""
+        """Return the event of a failure, with its times if a request was written."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Failure(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)
 
@@ -183,21 +183,21 @@ class Attempt:
         )
 
     def _go_on_counting(self) -> None:
-        """Count the time of the answer, which has an end."""
+        """Let the time-out of the answer run on."""
         loop = asyncio.get_running_loop()
         self._deadline = (
             loop.call_later(self._left_s, self._connection.fail, TimeoutError()) if self._connection else None
         )
 
     def _stop_counting(self) -> None:
-        """Count no time: the answer has ended, or waits for memory, which is not the site's fault."""
+        """Stop the time-out: the answer has ended, or waits for memory, which is not the site's fault."""
         if self._deadline is not None:
             self._left_s = max(0.0, self._deadline.when() - asyncio.get_running_loop().time())
             self._deadline.cancel()
             self._deadline = None
 
     def _give_up_in_time(self) -> None:
-        """See that the answer ends while its lease still leaves the time for storing."""
+        """Make sure that the answer ends while its lease still leaves time for storing."""
         if self._giving_up is None and self._connection:
             left_s = self.job.run.start_until + longest_answer_s() - clock.now()
             error = NoRoomInTime("no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)")
@@ -210,7 +210,7 @@ class Attempt:
 
 
 async def _loop_is_busy() -> bool:
-    """Tell whether the loop is so busy that a late connection may be the fetcher's own fault."""
+    """Return whether the loop is so busy that a late connection may be the fetcher's own fault."""
     asked_at = clock.now()
     await asyncio.sleep(0)
     return clock.now() - asked_at > BUSY

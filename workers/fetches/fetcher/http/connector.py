@@ -1,9 +1,9 @@
-"""The connector: opens connections to sites, to addresses that the guard permits only (weir.workers.fetches.addresses).
+"""The connector: opens connections to sites, only to addresses that the guard permits (weir.workers.fetches.addresses).
 
 1. The host is looked up (resolver.py). A host that is an address is checked instead.
 2. The addresses are tried, each a little after the one before it (RFC 8305, by aiohappyeyeballs), until one connects:
-   TOGETHER at once at most, or one after the other where other fetches have the descriptors that are set aside for it.
-3. TLS shakes hands, with the certificate checked for the host.
+   at most TOGETHER of them together, or one after the other if other fetches use the descriptors set aside for this.
+3. The TLS handshake follows; it checks the certificate for the host.
 
 On the loop's thread only.
 """
@@ -30,12 +30,12 @@ from weir.workers.fetches.fetcher.wire.turns import Turns
 from weir.workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
-TOGETHER = 4  # addresses of one host: each has a socket
-PATIENCE_S = 1.0  # after which others are tried instead of those that were begun together, if there are more
+TOGETHER = 4  # addresses of one host that are tried together, each with a socket
+PATIENCE_S = 1.0  # seconds after which the next addresses, if there are any, replace those that were begun together
 
 
 class Connector:
-    """One a fetcher."""
+    """Opens connections; each fetcher has one."""
 
     def __init__(self, allowed: Allowed, resolver: GuardedResolver) -> None:
         self._allowed = allowed
@@ -79,7 +79,7 @@ class Connector:
         self._resolver.close()
 
     async def _connected(self, addresses: list[AddrInfo], tried: MutableSet[SocketAddress]) -> socket.socket:
-        """Return a socket that is connected to one of the addresses; where none is, the error is that of the last."""
+        """Return a socket that is connected to one of the addresses; if none connects, raise the error of the last."""
         while True:
             together = TOGETHER if self._beside + TOGETHER - 1 <= self._most_beside else 1
             now, addresses = addresses[:together], addresses[together:]
@@ -106,7 +106,7 @@ class Connector:
                 tls = Tls(self._without_names if "_" in host else self._context, host)
                 await connection.secure(tls, self._handshakes)
         except TimeoutError as error:
-            if error.errno is not None:  # the kernel's
+            if error.errno is not None:  # the kernel's time-out, not ours
                 raise
             raise HandshakeTimedOut from error
 

@@ -6,15 +6,15 @@ import resource
 from weir.conf import settings
 
 FOLDERS = ("/proc/self/fd", "/dev/fd")  # Linux; other systems
-SCARCE = 0.6  # the part of the limit from which on connections are closed after their answer, not kept for the next
-SHORT = 0.9  # the part from which on no messages are taken
+SCARCE = 0.6  # the part of the limit beyond which connections are closed after their answer, not kept for the next
+SHORT = 0.9  # the part beyond which no messages are taken
 IN_FLIGHT = 0.6  # the part of the limit that fetches may use: each has a connection at most
 LOOKUPS = 0.25  # the part that look-ups may use: each has a socket
-BESIDE = 0.1  # the part that fetches may use while they try several addresses at once
+BESIDE = 0.1  # the part that fetches may use while they try several addresses together
 
 
 def raise_limit() -> None:
-    """Allow this process as many open files as it may: a common limit of 1,024 is too low for a thousand sites."""
+    """Raise this process' limit of open files as far as it may: the common 1,024 is too low for a thousand sites."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -25,12 +25,12 @@ def most_in_flight() -> int:
 
 
 def most_lookups(wanted: int) -> int:
-    """Return how many look-ups may go on at once: as many as wanted, or what the descriptors of this process allow."""
+    """Return how many look-ups may run together: as many as wanted, or what the descriptors of this process allow."""
     return max(1, min(wanted, int(LOOKUPS * _limit())))
 
 
 def most_beside() -> int:
-    """Return how many sockets fetches may have together, beside one each, while they connect."""
+    """Return how many sockets all fetches together may have while they connect, besides one for each."""
     return int(BESIDE * _limit())
 
 
@@ -39,7 +39,7 @@ def used_part() -> float:
     folder = next(filter(os.path.isdir, FOLDERS), None)
     try:
         return len(os.listdir(folder)) / _limit() if folder else 0.0  # noqa: PTH208  only their number
-    except OSError:  # there is none left to read the folder by
+    except OSError:  # no descriptor is left for reading the folder
         return 1.0
 
 

@@ -1,7 +1,7 @@
 """Faults: why an attempt ended without a whole answer, and who is to blame. Pure.
 
-Only what is the site's fault counts as an attempt. The table of situations is docs/reference/outcomes.md. The history
-tells classes of failures by these sentences (weir_history_failure_class).
+Only the site's own faults count as attempts. The table of situations is docs/reference/outcomes.md. The history
+recognises classes of failures by these sentences (weir_history_failure_class).
 """
 
 import errno
@@ -21,10 +21,10 @@ from weir.workers.fetches.fetcher.wire.connection import ConnectionEnded
 
 # What this process or its host has run out of, or lost: descriptors, buffers, memory, its network.
 OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN})
-OWN_LOOKUP_ERRORS = frozenset({EAI_MEMORY, EAI_SYSTEM})  # what the system's resolver had no memory or descriptors for
+OWN_LOOKUP_ERRORS = frozenset({EAI_MEMORY, EAI_SYSTEM})  # the system's resolver had no memory or descriptors
 UNCLEAR_LOOKUP_ERRORS = frozenset({EAI_AGAIN, EAI_FAIL})  # our name servers do not answer, or the site's do not
 UNCLEAR_ERRORS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT})
-NUMBER = re.compile(r"\[Errno (\d+)\]")  # in the text of an error that stands for several: of each address another one
+NUMBER = re.compile(r"\[Errno (\d+)\]")  # in the text of an error that stands for several, one for each address
 
 SocketAddress = tuple[int, tuple[Any, ...]]  # the family, and what `connect` is called with
 
@@ -34,11 +34,11 @@ class ConnectionTooSlow(Exception):
 
 
 class NoRoomInTime(MemoryError):
-    """The answer waited so long for memory that is held by others that it could no longer be stored in time."""
+    """The answer waited so long for memory that other answers hold that it could no longer be stored in time."""
 
 
 class HandshakeTimedOut(TimeoutError):
-    """The site was connected to, and its handshake of TLS did not end in time."""
+    """The site accepted the connection, but its TLS handshake did not end in time."""
 
 
 class LookupTimedOut(OSError):
@@ -46,7 +46,7 @@ class LookupTimedOut(OSError):
 
 
 class LookupFailed(Exception):
-    """The host was not looked up, by this error."""
+    """The look-up of the host failed with this error."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -58,8 +58,8 @@ class Party(Enum):
 
     SITE = "site"
     OURS = "ours"
-    OTHERS = "others"  # answers that hold all memory
-    UNCLEAR = "unclear"  # the site, or our resolver or uplink: what other sites do tells (reachability.py)
+    OTHERS = "others"  # other answers, which hold all memory
+    UNCLEAR = "unclear"  # the site, or our resolver or uplink: other sites show which (reachability.py)
 
 
 class Respect(Enum):
@@ -83,10 +83,10 @@ class Fault:
 def fault_of(
     error: Exception, *, written: bool, tried: Collection[SocketAddress], has_route: Callable[..., bool]
 ) -> Fault:
-    """Say who is to blame for this error of the wire, of the operating system, or of our own.
+    """Decide who is to blame for this error, which comes from the wire, the operating system, or Weir itself.
 
-    `written` tells whether the request was written, `tried` to which addresses a connection was tried, and `has_route`
-    whether this host has a route to one of the addresses that it is given, or to the Internet.
+    `written` says whether the request was written, `tried` has the addresses to which a connection was tried, and
+    `has_route` returns whether this host has a route to one of the given addresses, or to the Internet.
     """
     if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
@@ -107,7 +107,7 @@ def fault_of(
 
 
 def _text(error: Exception, *, written: bool, tried: Collection[SocketAddress]) -> str:
-    """Say what happened, for those who look after the fetch."""
+    """Say what happened, for the people who look after the fetch."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the site's certificate is not valid: {getattr(error, 'verify_message', error)}"
     if isinstance(error, ssl.SSLError):
@@ -141,15 +141,15 @@ def _party(
         return Party.SITE
     if written:
         return Party.UNCLEAR
-    if errno.EADDRNOTAVAIL in numbers and has_route(tried):  # so it lacks no address of its own: all ports are in use
+    if errno.EADDRNOTAVAIL in numbers and has_route(tried):  # this host has an address, so all ports are in use
         return Party.OURS
-    if numbers == {errno.ENETUNREACH}:  # a site may have addresses of a family that this host has not
+    if numbers == {errno.ENETUNREACH}:  # a site may have addresses only of a family that this host lacks
         return Party.SITE if has_route() else Party.OURS
     return Party.UNCLEAR
 
 
 def _has_run_out(error: BaseException | None) -> bool:
-    """Tell whether this error, or what caused it, is that we have run out of something."""
+    """Return whether this error, or one that caused it, says that we have run out of something."""
     while error is not None:
         if isinstance(error, MemoryError) or _numbers(error) & OWN_ERRORS:
             return True
@@ -158,7 +158,7 @@ def _has_run_out(error: BaseException | None) -> bool:
 
 
 def _numbers(error: BaseException) -> set[int]:
-    """Return the system's numbers of an error: several where the addresses of a site failed in different ways."""
+    """Return the system's numbers of an error: several if the addresses of a site failed in different ways."""
     if not isinstance(error, OSError):
         return set()
     return {int(number) for number in NUMBER.findall(str(error))} if error.errno is None else {error.errno}

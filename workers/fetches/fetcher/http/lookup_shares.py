@@ -1,15 +1,17 @@
-"""Look-up shares: which look-up may have a thread now. Names whose servers hang hold up no others. Pure.
+"""Look-up shares: which look-up may have a thread now. Names whose servers hang do not hold up others. Pure.
 
-A look-up of the system's resolver cannot be stopped: where name servers hang, it keeps its thread for some 10 to 30 s.
+A look-up of the system's resolver cannot be stopped: if name servers hang, it keeps its thread for some 10 to 30 s.
 So threads are shared among zones (zones.py):
-1. A zone has a window: so many look-ups at once. It begins at FIRST_WINDOW, grows by one with each answer, up to
-   WIDEST_WINDOW, and is halved by each look-up that got none. What is beyond it waits, in turn with other zones.
-2. A look-up that has taken long leaves its place at work to others, though not its thread, of which there are more.
-3. A zone that is silent, as its last look-up got no answer, shares a fifth of all threads with all that are.
+1. A zone has a window: how many of its look-ups may run together. It begins at FIRST_WINDOW, grows by one with each
+   answer, up to WIDEST_WINDOW, and is halved by each look-up without an answer. Further look-ups of the zone wait, in
+   turn with other zones.
+2. A look-up that has taken long gives up its place at work to others, but keeps its thread: there are more threads
+   than places.
+3. A zone is silent if its last look-up got no answer. All silent zones share a fifth of all threads.
 4. Names that were found lately are looked up before others: they need no place in the window, and have a tenth of all
-   threads for themselves.
+   threads to themselves.
 
-Where CERTAIN look-ups in a row got no answer, the rest of the zone need not wait for that: it is told at once.
+After CERTAIN look-ups in a row without an answer, look-ups beyond the zone's window do not wait: they fail immediately.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +23,7 @@ from itertools import islice
 from weir.workers.fetches.fetcher.http.zones import zone_of
 from weir.workers.fetches.fetcher.remembered import Remembered
 
-MOST_LOOKUPS = 640  # at once, each in a thread of some 30 KiB; threads are made when they are needed
+MOST_LOOKUPS = 640  # that run together, each in a thread of some 30 KiB; threads are made when they are needed
 FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
 CERTAIN = 8  # look-ups in a row without an answer, after which the zone is known not to answer
 MOST_WAITING_EACH = 16  # look-ups of one zone that wait, for each place in its window
@@ -30,11 +32,11 @@ CONTROLS = 3
 
 
 class NotLookedUp(Exception):
-    """Look-ups of other hosts had all threads, so this host was not looked up; that is no fault of the host."""
+    """Look-ups of other hosts had all threads, so this host was not looked up; that is not the host's fault."""
 
 
 class ZoneSilent(Exception):
-    """The name servers of the zone do not answer for other names: this one need not be asked for."""
+    """The name servers of the zone do not answer for other names, so they need not be asked for this one."""
 
 
 class LookupEnding(Enum):
@@ -43,7 +45,7 @@ class LookupEnding(Enum):
     FOUND = "found"
     DENIED = "denied"  # the name servers say that there is no such name, or no address
     UNANSWERED = "unanswered"
-    OURS = "ours"  # nobody was asked: the system has run out of something
+    OURS = "ours"  # no name server was asked: the system has run out of something
 
 
 @dataclass(eq=False, slots=True)
@@ -59,19 +61,19 @@ class Zone:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether no more look-ups fit into the window."""
+        """Return whether no more look-ups fit into the window."""
         return self.running >= self.window
 
 
 class LookupShare(ABC):
-    """One look-up, of which it is decided when it may have a thread."""
+    """One look-up; `Shares` decides when it may have a thread."""
 
     def __init__(self, host: str, zone: Zone) -> None:
         self.host = host
         self.zone = zone
         self.is_at_work = False
         self.is_of_silent = False
-        self.is_counted = False  # that it got no answer in time
+        self.is_counted = False  # as a look-up that got no answer in time
 
     @abstractmethod
     def start(self) -> None:
@@ -79,14 +81,14 @@ class LookupShare(ABC):
 
     @abstractmethod
     def give_up(self) -> None:
-        """Do not begin any more: the name servers of the zone do not answer."""
+        """End without having begun: the name servers of the zone do not answer."""
 
 
 class Shares:
-    """Who looks up what, in one fetcher."""
+    """Shares the threads of one fetcher among its look-ups."""
 
     def __init__(self, most: int) -> None:
-        self._most = most  # look-ups at once
+        self._most = most  # look-ups that run together
         self._kept = most // 10  # for names that were found lately
         self._most_at_work = max(1, 3 * most // 10)
         self._most_of_silent = max(1, most // 5)
@@ -110,7 +112,7 @@ class Shares:
         return zone
 
     def ask(self, share: LookupShare, *, may_wait: bool = True) -> None:
-        """Start a look-up, at once or when it may; raises ZoneSilent or NotLookedUp where it is not to wait."""
+        """Start a look-up, immediately or when it may; raises ZoneSilent or NotLookedUp if it must not wait."""
         zone = share.zone
         if self._may_start(share):
             self._start(share)
@@ -123,24 +125,24 @@ class Shares:
             self._take_turns(zone)
 
     def withdraw(self, share: LookupShare) -> None:
-        """Forget a look-up that waits, and which nobody waits for any more."""
+        """Forget a waiting look-up that no fetch needs any more."""
         share.zone.waiting.pop(share, None)
 
     def slow(self, share: LookupShare) -> None:
-        """Note that a look-up takes long: others may work beside it."""
+        """Record that a look-up takes long: others may work beside it."""
         self._at_work -= share.is_at_work
         share.is_at_work = False
         self._go_on()
 
     def overdue(self, share: LookupShare) -> None:
-        """Note that a look-up got no answer in time, though it goes on."""
+        """Record that a look-up got no answer in time, though it goes on."""
         self._unanswered(share)
         zone = share.zone
         while zone.waiting and zone.is_full and zone.silence >= CERTAIN:
             zone.waiting.popitem(last=False)[0].give_up()
 
     def ended(self, share: LookupShare, ending: LookupEnding) -> None:
-        """Note that a look-up has ended, and start what has waited for that."""
+        """Record that a look-up has ended, and start those that waited for this."""
         zone = share.zone
         zone.running -= 1
         self._running -= 1
@@ -157,7 +159,7 @@ class Shares:
         self._go_on()
 
     def controls(self) -> list[str]:
-        """Return names of several zones that were found, the longest ago first: by them, one sees who is to blame."""
+        """Return found names of several zones, the longest ago first: new look-ups of them show who is to blame."""
         chosen: dict[str, str] = {}
         for host, zone_name in islice(self._found.items(), 100):
             zone = self._zones.get(zone_name)
@@ -204,7 +206,7 @@ class Shares:
                 pass
 
     def _turn(self, zones: deque[Zone]) -> bool:
-        """Start a look-up of the first zone; return whether the next zone may have its turn, or none may for now."""
+        """Start a look-up of the first zone; return True if the next zone may have its turn, False if none may now."""
         zone = zones.popleft()
         zone.is_in_turn = False
         share = next(iter(zone.waiting), None)
@@ -214,7 +216,7 @@ class Shares:
             del zone.waiting[share]
             self._start(share)
             self._take_turns(zone)
-        elif not zone.is_full:  # else it has its next turn when one of its look-ups has ended
+        elif not zone.is_full:  # a full zone has its next turn when one of its look-ups has ended
             if zones is self._rounds[zone.silence > 0]:
                 zone.is_in_turn = True
                 zones.appendleft(zone)

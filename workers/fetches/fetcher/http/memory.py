@@ -1,10 +1,10 @@
-"""Memory: how many bytes of answers a fetcher holds at once, from the first byte of each until it is stored.
+"""Memory: how many bytes of answers a fetcher holds at a time, from the first byte of each until it is stored.
 
-An answer holds what has come of it, heads and body. Beyond SMALL it is read on when as much again is reserved, so that
-what is reserved is never more than twice what is there. While it waits, the kernel slows the site down, and nobody
-counts its time. From FULL_FROM on, no further request is written but to sites that hold less than SMALL. So the memory
-of a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and what one
-read brings for each request that was written before.
+An answer holds the bytes of it that have come, heads and body. Beyond SMALL, it is read further only when as many bytes
+again are reserved, so it never reserves more than twice what has come. While it waits, the kernel slows the site down,
+and its time-out stands still. From FULL_FROM on, further requests are written only to sites that hold less than SMALL.
+So the memory of a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY,
+plus what one read brings for each request that was written before.
 
 On the loop's thread only.
 """
@@ -19,9 +19,9 @@ from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import HeldBytes
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
-FULL_FROM = 0.5  # the part of all bytes from which on it counts as full: the answers that are read go on growing
-ONE_SITE = 0.25  # the part of all bytes that one site may have for answers that are read on, if these are more than one
-WAITING = 0.125  # the part that it may have beyond that, in those that wait for more: they keep what they have
+FULL_FROM = 0.5  # the part of all bytes from which on memory counts as full: answers that are being read go on growing
+ONE_SITE = 0.25  # the part of all bytes that one site may have for answers being read, if there is more than one
+WAITING = 0.125  # the part that the site may have beyond that in answers that wait for more: they keep what they have
 
 
 class Memory:
@@ -32,21 +32,21 @@ class Memory:
         self._of_site: Counter[int] = Counter()  # by site: bytes that are held
         self._moving: Counter[int] = Counter()  # by site: bytes of answers that do not wait for more
         self._all_moving = 0
-        self._waiting: list[HeldBytes] = []  # by their places
+        self._waiting: list[HeldBytes] = []  # in the order of their places
         self._last_place = 0
         self._is_short = False  # an answer waits for bytes that others hold, not for those of its own site
 
     def has_room_for(self, site_id: int) -> bool:
-        """Tell whether a request may be written to this site.
+        """Return whether a request may be written to this site.
 
-        Where it is full, or an answer waits for bytes, only to one that holds less than SMALL: small answers, of which
-        some may wait to be stored, are not stopped by the large ones of other sites.
+        If memory is full, or an answer waits for bytes, the site must hold less than SMALL: so the large answers of
+        other sites do not stop small ones, of which some may wait to be stored.
         """
         is_full = self._is_short or self._held >= FULL_FROM * settings.WEIR_FETCH_MAX_MEMORY
         return not is_full or self._of_site[site_id] < SMALL
 
     def hold(self, held: HeldBytes, size: int) -> None:
-        """Have it hold so many bytes, whether they are free or not; it waits for no more."""
+        """Make it hold `size` bytes, whether they are free or not; it no longer waits."""
         if held.wanted is not None:
             self._waiting.remove(held)
             held.wanted = held.go_on = None
@@ -56,11 +56,11 @@ class Memory:
         held.size = size
 
     def ask(self, held: HeldBytes, wanted: int, go_on: Callable[[], None]) -> bool:
-        """Have it hold so many bytes, and return True; or return False, and call `go_on` when it does.
+        """Make it hold `wanted` bytes, and return True; or return False, and call `go_on` when it holds them.
 
-        It waits behind those that had to wait before it had to: so one answer after the other becomes whole, while the
-        others hold what they had. A site that has its part lets others pass. Where every other answer waits, too, the
-        first is let through, whatever is held.
+        It waits behind the answers that had to wait before it: so one answer after the other becomes whole, while the
+        others hold what they had. A site that has its part lets others pass. If every other answer waits, too, the
+        first is let through, however much is held.
         """
         self._move(held.site_id, -held.size)
         held.wanted = wanted
@@ -68,7 +68,7 @@ class Memory:
             self._last_place += 1
             held.place = self._last_place
         insort(self._waiting, held, key=attrgetter("place"))
-        if not self._is_short or self._waiting[0] is held:  # those before it wait for their sites
+        if not self._is_short or self._waiting[0] is held:  # those before it wait for bytes of their own sites
             is_short = not self._grant(held) and not self._has_its_part(held)
             self._is_short = self._is_short or is_short
         if self._is_short and not self._all_moving:
@@ -104,10 +104,10 @@ class Memory:
         return bool(moving) and (moving + wanted > ONE_SITE * most or in_all > (ONE_SITE + WAITING) * most)
 
     def _grant_all(self) -> None:
-        """Let those go on for which there is room, in turn."""
+        """Let waiting answers go on, in turn, as long as there is room."""
         self._is_short = False
         going_on: list[Callable[[], None] | None] = []
-        have_their_part: set[int] = set()  # sites, whose further answers need no look
+        have_their_part: set[int] = set()  # sites whose further answers need not be looked at
         for waiting in list(self._waiting):
             if waiting.site_id in have_their_part:
                 continue
@@ -142,7 +142,7 @@ class AnswerMemory:
         self._held_bytes = HeldBytes(site_id=site_id)
 
     def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
-        """Tell whether more of the answer may be held now; if not, `go_on` is called when it may."""
+        """Return whether more of the answer may be held now; if not, `go_on` is called when it may."""
         held = reader.held()
         if held <= SMALL or held > self._held_bytes.size:
             self._memory.hold(self._held_bytes, held)
@@ -152,7 +152,7 @@ class AnswerMemory:
         return wanted <= held or self._memory.ask(self._held_bytes, wanted, go_on)
 
     def keep(self, size: int) -> HeldBytes:
-        """Have the answer, which is read, hold so many bytes until it is stored; returns these."""
+        """Make the answer, now that it is read, hold `size` bytes until it is stored; returns these."""
         kept, self._held_bytes = self._held_bytes, HeldBytes(site_id=self._held_bytes.site_id)
         had = kept.size
         self._memory.hold(kept, size)

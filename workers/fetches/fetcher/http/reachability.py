@@ -1,8 +1,9 @@
 """Reachability: which sites one fetcher reaches, and so whether a site does not answer, or this host's network is down.
 
-Many failures look the same on both sides: a connection that times out, a name that is not looked up. Other sites tell:
-where one is reached in the same respect, or hardly any other fails, the site is to blame. Where several fail and none
-is reached, our resolver or uplink is. Names of one zone count as one: their name servers are the same.
+Many failures look the same, whichever side causes them: a connection that times out, a name that is not looked up.
+Other sites show the difference: if one of them is reached in the same respect, or hardly any other fails, the site is
+to blame. If several fail and none is reached, our resolver or uplink is. Names of one zone count as one: their name
+servers are the same.
 
 On the loop's thread only.
 """
@@ -21,10 +22,10 @@ from weir.workers.fetches.fetcher.http.zones import zone_of
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.jobs import Job
 
-EVIDENCE_S = 2.0  # for which a failure waits for others, or for a success, before anybody is blamed
-OTHERS = 3  # so many other sites must fail, too, before our resolver or uplink is blamed
+EVIDENCE_S = 2.0  # seconds for which a failure waits for others, or for a success, before it is judged
+OTHERS = 3  # the other sites that must fail, too, before our resolver or uplink is blamed
 ROW = 5  # attempts that fail to connect, in a row, after which a site counts as unreachable
-MOST_SITES = 50_000  # that do not connect, and are remembered
+MOST_SITES = 50_000  # sites that do not connect and are remembered
 # Where packets to the whole Internet would go: addresses that are kept free for documentation (RFC 5737, RFC 3849).
 ANYWHERE: tuple[SocketAddress, ...] = ((socket.AF_INET, ("192.0.2.1", 9)), (socket.AF_INET6, ("2001:db8::1", 9)))
 
@@ -39,7 +40,7 @@ class Episode:
 
 
 class Reachability:
-    """What one fetcher knows of its sites."""
+    """What one fetcher knows about its sites."""
 
     def __init__(self) -> None:
         self._episodes: defaultdict[Respect, Episode] = defaultdict(Episode)
@@ -48,23 +49,24 @@ class Reachability:
         self._in_a_row: Remembered[int, int] = Remembered(MOST_SITES)
 
     def reached(self, respect: Respect) -> None:
-        """Note that a site was reached in this respect."""
+        """Record that a site was reached in this respect."""
         if respect is Respect.ANSWER:
             self._answered_at = clock.now()
-            self.reached(Respect.CONNECTION)  # over a connection of the pool, too: the uplink works
+            self.reached(Respect.CONNECTION)  # even over a connection of the pool: the uplink works
         if self._episodes[respect].sites:
             episode = self._episodes.pop(respect)
             episode.has_success = True
             episode.settled.set()
 
     def has_answers_since(self, moment: float) -> bool:
-        """Tell whether any site has answered since that moment on the clock of holders."""
+        """Return whether any site has answered since that moment on the clock of holders."""
         return self._answered_at >= moment
 
     async def is_our_fault(self, respect: Respect, site: Hashable) -> bool:
-        """Note that this piece of `evidence` was not reached, and tell whose fault that is.
+        """Record that this piece of `evidence` was not reached, and return whether that is our fault.
 
-        Waits for EVIDENCE_S at most, as for a look-up another may be answered: the resolver asks for controls.
+        Waits for EVIDENCE_S at most. After a failed look-up, another one may be answered meanwhile, because the
+        resolver asks for controls.
         """
         episode = self._episodes[respect]
         if not episode.settled.is_set():
@@ -78,25 +80,25 @@ class Reachability:
         return not episode.has_success and len(episode.sites - {site}) >= OTHERS
 
     def connected(self, site_id: int) -> None:
-        """Note that a connection to the site was opened, or used again."""
+        """Record that a connection to the site was opened, or used again."""
         self._in_a_row.pop(site_id, None)
 
     def is_unreachable(self, site_id: int) -> bool:
-        """Note that, by the site's own fault, it was not connected to; tell whether that was so ROW times in a row."""
+        """Record that connecting failed by the site's own fault; return whether it failed ROW times in a row."""
         in_a_row = self._in_a_row.get(site_id, 0) + 1
         self._in_a_row.note(site_id, in_a_row)
         return in_a_row >= ROW
 
 
 def evidence(respect: Respect, job: Job) -> Hashable:
-    """Return what fails together with the job's site: the zone whose name servers it has, or only itself."""
+    """Return what fails together with the job's site: the zone whose name servers it uses, or only the site itself."""
     return zone_of(urlsplit(job.url).hostname or "") if respect is Respect.LOOKUP else job.site_id
 
 
 def has_route(addresses: Iterable[SocketAddress] = ANYWHERE) -> bool:
-    """Tell whether this host has a route to one of these, and an address of its own for it.
+    """Return whether this host has a route to one of these, and an address of its own for it.
 
-    Asks the kernel, by UDP, whose ports are others than those of TCP; nothing is sent.
+    Asks the kernel by a UDP socket, because UDP has other ports than TCP; nothing is sent.
     """
     for family, address in addresses:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

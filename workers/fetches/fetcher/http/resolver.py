@@ -1,6 +1,6 @@
 """The resolver: the system's, with a deadline, and with the guard of `weir.workers.fetches.addresses` behind it.
 
-Which look-up may have a thread is decided by lookup_shares.py. On the loop's thread only, but for the look-ups.
+lookup_shares.py decides which look-up may have a thread. On the loop's thread only, except the look-ups themselves.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ SocketName = tuple[str, int] | tuple[str, int, int, int]
 AddrInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketName]
 Answers = list[AddrInfo]
 
-MOST_ADDRESSES = 16  # of a host, which are connected to
-MOST_ANSWERS = 64  # of a host, which are looked at
-MOST_WAITING = 1_000  # fetches that wait for look-ups: where more do, none waits for one that has taken long
-SLOW = 0.2  # of the time-out, after which a look-up has taken long
+MOST_ADDRESSES = 16  # of a host that are connected to
+MOST_ANSWERS = 64  # of a host that are looked at
+MOST_WAITING = 1_000  # fetches that wait for look-ups; beyond, none waits for one that is slow or has no thread yet
+SLOW = 0.2  # the part of the time-out after which a look-up is slow
 CONTROLS_EVERY_S = 1.0
-KEPT_S = 10.0  # for which answers count: fetches of one host that begin together need one look-up
+KEPT_S = 10.0  # seconds for which answers count: fetches of one host that begin together need one look-up
 MOST_KEPT = 10_000
 
 
 class Lookup(LookupShare):
-    """One look-up by the system's resolver. It goes on in its thread also when no fetch waits for it any more.
+    """One look-up by the system's resolver. It goes on in its thread even when no fetch waits for it any more.
 
-    Nothing that it leads to leads back to it once it has ended: the fetcher's garbage collector stops the loop.
+    Once it has ended, it must not be part of a reference cycle: collecting garbage would stop the fetcher's loop.
     """
 
     def __init__(self, host: str, resolver: "GuardedResolver", zone: Zone) -> None:
@@ -58,7 +58,7 @@ class Lookup(LookupShare):
         self._resolver.start(self)
 
     def give_up(self) -> None:
-        """End without having begun, as the zone does not answer."""
+        """End without having begun, because the zone does not answer."""
         self._resolver.give_up(self)
 
     def end(self, answers: Answers | BaseException) -> None:
@@ -70,7 +70,7 @@ class Lookup(LookupShare):
             return
         if isinstance(answers, BaseException):
             self.answers.set_exception(answers)
-            self.answers.exception()  # retrieved, or asyncio logs it where no fetch waits for the look-up any more
+            self.answers.exception()  # retrieved: else asyncio logs it if no fetch waits for the look-up any more
         else:
             self.answers.set_result(answers)
 
@@ -81,8 +81,8 @@ class GuardedResolver:
     A host has one look-up at a time, which all fetches of the host wait for.
 
     It calls `answered` whenever the name servers have answered in time, with addresses. After a look-up without an
-    answer it asks for some controls, once a second: names of other zones that were found before. So `answered` tells
-    whether a site's name servers are to blame or ours, also where fetches look nothing else up.
+    answer it asks for some controls, once a second: names of other zones that were found before. So `answered` shows
+    whether a site's name servers are to blame or ours, even if fetches look nothing else up.
     """
 
     def __init__(self, *, allowed: Allowed, timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
@@ -93,7 +93,7 @@ class GuardedResolver:
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="dns")
         self._shares = Shares(most)
         self._lookups: dict[str, Lookup] = {}
-        # By host, each with its end on the loop's clock.
+        # By host, each with the time until which it counts, on the loop's clock.
         self._kept: Remembered[str, tuple[float, Answers]] = Remembered(MOST_KEPT)
         self._waiting = 0
         self._next_controls_at = 0.0
@@ -102,9 +102,9 @@ class GuardedResolver:
     async def resolve(self, host: str, port: int) -> list[AddrInfo]:
         """Return the permitted addresses of both families in turn, those of each in the system's order.
 
-        Raises AddressRefused when there are only others, OSError when none, LookupTimedOut at the deadline, or at once
-        where the name servers of the host's zone are known not to answer, and NotLookedUp when no thread was free for
-        the look-up until half of the time was over, or so much waits for look-ups that this is not to wait for one.
+        Raises AddressRefused if all its addresses are forbidden, OSError if it has none, LookupTimedOut at the
+        deadline, or immediately if the name servers of the host's zone are known not to answer, and NotLookedUp if no
+        thread was free for the look-up until half of the time was over, or if too many fetches wait for look-ups.
         """
         permitted: list[AddrInfo] = []
         refused: AddressRefused | None = None
@@ -120,7 +120,7 @@ class GuardedResolver:
         return permitted[:MOST_ADDRESSES]
 
     def close(self) -> None:
-        """Begin no more look-ups; those that have a thread go on in it, for nobody."""
+        """Begin no more look-ups; those that have a thread go on in it, but their answers are not used."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _look_up(self, host: str) -> Answers:
@@ -154,7 +154,7 @@ class GuardedResolver:
         try:
             return self._result(lookup)
         finally:
-            del lookup  # to which the traceback of its error would lead
+            del lookup  # else the traceback of its error would refer to it
 
     def _result(self, lookup: Lookup) -> Answers:
         if not lookup.answers.done():
@@ -162,7 +162,7 @@ class GuardedResolver:
         if (error := lookup.answers.exception()) is None:
             return lookup.answers.result()
         try:
-            raise error.with_traceback(None)  # it may be raised in many fetches
+            raise error.with_traceback(None)  # the same error may be raised in many fetches
         finally:
             del lookup, error
 
@@ -176,7 +176,7 @@ class GuardedResolver:
         return lookup
 
     def start(self, lookup: Lookup) -> None:
-        """Begin a look-up that has its share. Only it itself calls this."""
+        """Begin a look-up that has its share. Only the look-up itself calls this."""
         loop = asyncio.get_running_loop()
         lookup.began_at = loop.time()
         lookup.timer = loop.call_at(lookup.began_at + SLOW * self._timeout_s, self._slow, lookup, lookup.began_at)
@@ -189,7 +189,7 @@ class GuardedResolver:
 
     def _slow(self, lookup: Lookup, began_at: float) -> None:
         lookup.is_slow = True
-        # At its deadline, also where the loop was late for this: no fetch's wait for it ends before.
+        # At its deadline, even if the loop was late for this call: no fetch stops waiting for it earlier.
         lookup.timer = asyncio.get_running_loop().call_at(began_at + self._timeout_s, self._overdue, lookup)
         self._shares.slow(lookup)
 
@@ -198,14 +198,14 @@ class GuardedResolver:
         self._doubt()
 
     def give_up(self, lookup: Lookup) -> None:
-        """End a look-up that has no thread yet, as its zone does not answer. Only it itself calls this."""
+        """End a look-up that has no thread yet, because its zone does not answer. Only the look-up calls this."""
         self._lookups.pop(lookup.host, None)
         lookup.end(self._timed_out(lookup))
 
     def _ended(self, lookup: Lookup, found: "asyncio.Future[Answers]") -> None:
         self._lookups.pop(lookup.host, None)
         error = NotLookedUp("the resolver is closed") if found.cancelled() else found.exception()
-        ending = LookupEnding.UNANSWERED if lookup.is_counted else _ending(error)  # what comes too late is no answer
+        ending = LookupEnding.UNANSWERED if lookup.is_counted else _ending(error)  # a late answer does not count
         if ending is LookupEnding.FOUND:
             self._answered()
             self._keep(lookup.host, found.result())
@@ -216,7 +216,7 @@ class GuardedResolver:
         self._kept.note(host, (asyncio.get_running_loop().time() + KEPT_S, answers[:MOST_ANSWERS]))
 
     def _withdraw(self, lookup: Lookup) -> None:
-        """Have a look-up that has no thread yet be forgotten, unless a fetch waits for it."""
+        """Forget a look-up that has no thread yet, unless a fetch waits for it."""
         if lookup.began_at is None and not lookup.waiting and not lookup.answers.done():
             self._shares.withdraw(lookup)
             self._lookups.pop(lookup.host, None)
@@ -252,7 +252,7 @@ class GuardedResolver:
 
 
 def _ask(host: str) -> Answers:
-    """Look the host up. Of many answers a few are used: the families take turns, as one may be out of reach."""
+    """Look the host up. Only some of many answers are used: families take turns, because one may be out of reach."""
     of_families: dict[int, Answers] = {}
     for answer in cast("Answers", socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)):
         of_families.setdefault(answer[0], []).append(answer)

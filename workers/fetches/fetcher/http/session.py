@@ -1,9 +1,9 @@
 """The session: the way of one job through HTTP.
 
-1. Where the site has `max_concurrency`, the job waits until the run may have one more in flight.
+1. If the site has `max_concurrency`, the job waits until the run may have one more in flight.
 2. Shortly before the job's slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
-3. The attempt waits for the moment, asks the run whether the slot still stands, and writes (attempt.py). Where the run
-   is over, nothing is written: the job goes back to the queue, the connection to the pool.
+3. The attempt waits for the moment, asks the run whether the slot still stands, and writes (attempt.py). If the run is
+   over, nothing is written: the job goes back to the queue, the connection to the pool.
 4. The answer is read raw, up to the cap and the deadline. Once its head has come, its status counts, whatever becomes
    of its body.
 
@@ -48,16 +48,16 @@ from weir.workers.tracing import correlation
 
 log = get_logger(__name__)
 
-PAUSE_S = 1.0  # for which the fetcher takes no new messages after a fault of its own host
+PAUSE_S = 1.0  # seconds for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
-# For so long, a fetch is given back without an attempt because sites cannot be reached, or other answers have all
-# memory. That may never change: it has an end.
+# How long a fetch is given back without counting an attempt while sites cannot be reached, or other answers have all
+# memory. That may never change, so there is a limit.
 OUTAGE_S = 3_600.0
 CLOSED_EARLY = "the site closes connections, or speaks, before a request can be sent"
 NO_ANSWER = "the site closed the connection without an answer"
 MOST_REMEMBERED = 10_000  # fetches, of each kind
 TIMED_OUT = 408  # the site has waited for a request in vain, and closes the connection (RFC 9110, 15.5.9)
-CLOSINGS = 5  # how often a request that a site closes its kept connection on is sent again at no cost
+CLOSINGS = 5  # how often a request is sent again without counting an attempt because the site closed a kept connection
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
 CONNECTING = frozenset({Respect.LOOKUP, Respect.CONNECTION})
@@ -65,7 +65,7 @@ ENDED_BY_SITE = (ConnectionEnded, ConnectionResetError, BrokenPipeError)
 
 
 class Session:
-    """One a fetcher.
+    """Each fetcher has one.
 
     It calls `answered` with the job, the status and the headers of each answer whose head has come, `unreachable` with
     the job after which a site counts as unreachable, and the error, and `started_out_of_time` as Attempt does.
@@ -85,7 +85,8 @@ class Session:
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
         # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
-        # kept it from its site. Until it gets an answer, or ends; other fetchers may see that end, so the oldest go.
+        # kept it from its site. An answer, or the fetch's end, removes it; that may be in another fetcher, so the
+        # oldest are forgotten.
         self._closed_on: Remembered[int, int] = Remembered(MOST_REMEMBERED)
         self._outages: Remembered[int, float] = Remembered(MOST_REMEMBERED)
         self._pool = Pool(asyncio.get_running_loop())
@@ -97,15 +98,15 @@ class Session:
         self._connector.close()
 
     def is_paused(self) -> bool:
-        """Tell whether this process has run out of something, or had a moment ago. From any thread."""
+        """Return whether this process has run out of something, or had a moment ago. From any thread."""
         return self._descriptors_used > descriptors.SHORT or clock.now() < self._paused_until
 
     def look_at_descriptors(self) -> None:
-        """Note which part of the descriptors is used. From any thread."""
+        """Record which part of the descriptors is used. From any thread."""
         self._descriptors_used = descriptors.used_part()
 
     def free(self, all_held: list[HeldBytes]) -> None:
-        """Note that the answers that held these bytes are stored. On the loop's thread only."""
+        """Free these bytes: the answers that held them are stored. On the loop's thread only."""
         self._shared.memory.free(all_held)
 
     async def fetch(self, held: HeldJob) -> Event:
@@ -156,9 +157,9 @@ class Session:
         return Failure(job=job, error=f"{CLOSED_EARLY}{said}")
 
     async def _exchange(self, attempt: Attempt) -> Event:
-        """Send the request over a connection of its origin, and return what came of it."""
+        """Send the request over a connection of its origin, and return the event in which that ends."""
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
-        is_last = self._descriptors_used > descriptors.SCARCE  # on its connection
+        is_last = self._descriptors_used > descriptors.SCARCE  # the last request on its connection
         request = self._request(attempt.job, to, is_last=is_last)
         connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
@@ -202,7 +203,7 @@ class Session:
         return attempt.as_answer(reader, Flaw.TOO_LARGE if reader.is_too_large else Flaw.NONE)
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
-        """Return the event of an answer whose body is not whole: where that is our own fault, none came."""
+        """Return the event of an answer whose body is not whole; if that is our own fault, as if none had come."""
         if isinstance(error, AnswerTooLarge):
             return attempt.as_answer(reader, Flaw.TOO_LARGE, str(error))
         event = await self._failure(attempt, error)
@@ -211,15 +212,15 @@ class Session:
     def _no_answer(self, attempt: Attempt, connection: HttpConnection) -> Event:
         """Return the event of an attempt whose request was written, and got no answer at all.
 
-        Where that is nobody's fault, it counts nothing.
+        If the site only closed a kept connection, no attempt is counted.
         """
         is_spared = self._is_spared_closing(attempt, connection)
         return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.as_failure(NO_ANSWER)
 
     def _is_spared_closing(self, attempt: Attempt, connection: HttpConnection) -> bool:
-        """Note that the site gave up the connection as the request came; tell whether that counts nothing.
+        """Record that the site gave up the connection as the request came; return whether no attempt is counted.
 
-        So it is where the connection had been kept, CLOSINGS times at most. Then a new connection is tried.
+        That is so if the connection had been kept, CLOSINGS times at most. After that, a new connection is tried.
         """
         if not attempt.is_reused:
             return False
@@ -231,13 +232,13 @@ class Session:
         return True
 
     async def _failure(self, attempt: Attempt, error: Exception) -> Event:
-        """Return the event of an attempt that ended by this error; what is our fault counts nothing, and has us pause.
+        """Return the event of an attempt that ended by this error; our own fault counts no attempt, and makes us pause.
 
-        The site is backed off where it cannot be connected to again and again.
+        The site is backed off if it cannot be connected to again and again.
         """
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
-        failure = attempt.as_failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
+        failure = attempt.as_failure(fault.error, fault.permanent)  # now, before the wait for evidence
         if fault.party is Party.OTHERS:  # no pause: sites whose answers have room need not wait for the others
             self._say("fetcher_has_run_out", fault.error)
             return Snoozed(job=job, slot_used=written, reason=fault.error) if self._is_spared(job) else failure
@@ -253,14 +254,14 @@ class Session:
         return failure
 
     async def _is_outage(self, job: Job, fault: Fault) -> bool:
-        """Tell whether our resolver or uplink is to blame, and the fetch is to be spared."""
+        """Return whether our resolver or uplink is to blame, and no attempt is to be counted."""
         known, respect = self._shared.reachability, fault.respect
         if respect is None or not await known.is_our_fault(respect, evidence(respect, job)):
             return False
         return self._is_spared(job)
 
     def _is_spared(self, job: Job) -> bool:
-        """Tell whether what is our fault counts nothing for this fetch: for OUTAGE_S since the first time."""
+        """Return whether our fault counts no attempt for this fetch: only for OUTAGE_S since the first time."""
         began_at = self._outages.get(job.fetch_id, clock.now())
         self._outages.note(job.fetch_id, began_at)
         return clock.now() - began_at < OUTAGE_S

@@ -1,4 +1,4 @@
-"""How many requests of one fetcher may wait for their answers at once, and how sites and addresses share them."""
+"""How many requests of one fetcher may wait for answers at the same time, and how sites and addresses share them."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ class Unanswered:
     UNANSWERED. So there is room for a first request at the next site while fewer sites hang than UNANSWERED - SHARED
     of WEIR_FETCH_MAX_IN_FLIGHT, a fifth of it.
 
-    Many sites may have one address. It has WEIR_FETCH_MAX_PER_ADDRESS at most, whatever their rates.
+    Many sites may share one address. It has WEIR_FETCH_MAX_PER_ADDRESS requests at most, whatever the sites' rates.
     """
 
     def __init__(self) -> None:
@@ -34,13 +34,13 @@ class Unanswered:
         return self._all < UNANSWERED * most
 
     def began(self, site_id: int, address: str) -> None:
-        """Note that a request was written."""
+        """Record that a request was written."""
         self._by_site[site_id] += 1
         self._by_address[address] += 1
         self._all += 1
 
     def ended(self, site_id: int, address: str) -> None:
-        """Note that a request was answered, or given up."""
+        """Record that a request was answered, or given up."""
         self._all -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:

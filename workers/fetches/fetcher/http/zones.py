@@ -1,9 +1,9 @@
-"""Zones: whose name servers answer for a name, as far as names alone tell. Pure.
+"""Zones: which names have the same name servers, as far as names alone show. Pure.
 
-A zone is a registrable domain: what somebody can register below a public suffix, such as `com`, `co.uk` or `github.io`,
-whose list (https://publicsuffix.org) comes with `publicsuffixlist`. Which domains are public cannot be seen from their
-names, nor learned from look-ups: who owns ten domains below `co.uk` could have all others there share their fate.
-An old list takes a new public suffix for one zone, which only makes its names share.
+A zone is a registrable domain: a name directly below a public suffix, such as `com`, `co.uk` or `github.io`. The list
+of public suffixes (https://publicsuffix.org) comes with `publicsuffixlist`. Names do not show which ones are public,
+and look-ups cannot teach it: an owner of ten domains below `co.uk` could make all others there share their fate. An old
+list takes a new public suffix for one zone, which only makes its names share.
 """
 
 from publicsuffixlist import PublicSuffixList

@@ -1,7 +1,7 @@
-"""What an answer asks of us beside its meaning for the fetch: that its site be left alone for some time. Pure.
+"""What an answer asks of us besides its meaning for the fetch: to leave its site alone for some time. Pure.
 
 There are two kinds. A refusal says that a request was too much: 429, 503, and more (`TEMPORARY`, and what the site's
-settings name). A quota that is used up says so before anything is refused (quotas.py).
+settings name). A used-up quota is stated before anything is refused (quotas.py).
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from weir.ratelimit.models import ALWAYS_REFUSING
 from weir.workers.fetches.fetcher.refusals import quotas, times
 from weir.workers.fetches.fetcher.refusals.times import Time
 
-# These refuse where the answer says until when, if the settings of the site name no statuses: others use them for good.
+# If a site's settings name no statuses, these refuse if the answer says until when: other sites mean them for good.
 TEMPORARY: Final = frozenset({403, 413, 420, 502, 529, 999})
 
-_FIRST = frozenset({b"R", b"r", b"X", b"x"})  # letters of the headers that count: a glance at each is enough
+_FIRST = frozenset({b"R", b"r", b"X", b"x"})  # first letters of the headers that count: no other header is looked up
 _NAMES = quotas.NAMES | {b"retry-after"}
 _REFUSED = 400
 
@@ -28,15 +28,15 @@ class AskedPause:
     """The site is to be left alone for so many seconds, until a moment, or (neither) for as long as we think fit."""
 
     seconds: float | None = None
-    until: datetime | None = None  # by the site's clock, where the answer has no Date
+    until: datetime | None = None  # by the site's clock, if the answer has no Date
     reason: str  # what the answer said: a clause, for people
-    is_refusal: bool  # otherwise the answer is one as any other, and a quota is used up
+    is_refusal: bool  # otherwise the answer is an ordinary one, and a quota is used up
 
 
 def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None = None) -> AskedPause | None:
-    """Return what the answer asks for its site; None where it asks for nothing, as nearly all do.
+    """Return what the answer asks for its site; None if it asks for nothing, like nearly all answers.
 
-    `refusing` are the statuses that the settings of the site name. Of a quota and a Retry-After, the second counts.
+    `refusing` are the statuses that the settings of the site name. A Retry-After counts before a quota.
     """
     some = [line for line in headers if line[0][:1] in _FIRST]
     if not some and status < _REFUSED:

@@ -6,8 +6,8 @@ They come in three families:
 - `RateLimit-Remaining`, `RateLimit-Reset` and `RateLimit-Limit` of the drafts before.
 - the same with `X-` before them, or `X-Rate-Limit-`, whose reset is seconds at some sites, and a moment at others.
 
-A quota that is used up and states no reset is asked about again after the time that one request takes of it, where
-its size and window are known, and after SHORTEST_BACK_OFF at least.
+If a used-up quota states no reset, the site is asked again after the time that the quota has for one request, if its
+size and window are known, and after SHORTEST_BACK_OFF at least.
 """
 
 import re
@@ -22,13 +22,13 @@ from weir.workers.fetches.fetcher.refusals import times
 from weir.workers.fetches.fetcher.refusals.times import Time
 
 LONGEST_FIELD = 1_024  # bytes of a structured field: reading costs a microsecond for each
-CONCURRENT: Final = "concurrent-requests"  # a quota of what is in flight: it is free again with the next answer
+CONCURRENT: Final = "concurrent-requests"  # a quota of requests in flight: the next answer makes room in it
 
 FIELD, POLICY = b"ratelimit", b"ratelimit-policy"
 FAMILIES: Final = {b"ratelimit-": "RateLimit", b"x-ratelimit-": "X-RateLimit", b"x-rate-limit-": "X-Rate-Limit"}
 PARTS: Final = (b"limit", b"remaining", b"reset", b"reset-after")
 NAMES: Final = frozenset([FIELD, POLICY, *(family + part for family in FAMILIES for part in PARTS)])
-_UNLIMITED = re.compile(r"0+(?:\.0*)?|-[0-9]+", re.ASCII)  # as a limit
+_UNLIMITED = re.compile(r"0+(?:\.0*)?|-[0-9]+", re.ASCII)  # a limit that means that there is none
 _ZERO = re.compile(r"0+(?:\.0*)?", re.ASCII)
 
 
@@ -36,7 +36,7 @@ class UsedUp(NamedTuple):
     """A quota of which nothing is left."""
 
     time: Time
-    header: str  # which says so
+    header: str  # the one that says so
     is_stated: bool  # otherwise its reset is a guess
 
 
@@ -49,14 +49,14 @@ class Policy(NamedTuple):
 
     @property
     def share_s(self) -> float:
-        """Return the seconds that one request takes of it."""
+        """Return the seconds of the window that each request has."""
         return self.window_s / self.size if self.size > 0 else 0.0
 
 
 def used_up(found: Mapping[bytes, Sequence[bytes]], date: Sequence[bytes], *, is_refused: bool) -> UsedUp | None:
-    """Return the quota of these headers, by lower-case name, that is used up for longest; None where none is.
+    """Return the quota of these headers, by lower-case name, that is used up for longest; None if none is.
 
-    Where the answer `is_refused`, a reset says so, too, if it does not come with what is left.
+    If the answer `is_refused`, a reset that comes without what is left means a used-up quota, too.
     """
     policies = found.get(POLICY, ())
     quotas = [*_of_field(found.get(FIELD, ()), policies)]
@@ -80,7 +80,7 @@ def _of_field(lines: Sequence[bytes], policy_lines: Sequence[bytes]) -> Iterator
 
 
 def _policies(lines: Sequence[bytes]) -> dict[str, Policy]:
-    """Return the policies by name; in older drafts the size stands for the name."""
+    """Return the policies by name; in older drafts the size takes the place of the name."""
     return {
         name: Policy(
             size=_number(parameters, "q") or _number({"": value}, "") or 0.0,
@@ -115,7 +115,7 @@ def _of_family(
 
 
 def _used_up(header: str, reset: float | None, policies: Iterable[Policy]) -> Iterator[UsedUp]:
-    """Yield the quota with its reset, or with a guess; a reset of 0 is over."""
+    """Yield the quota with its reset, or with a guess; nothing for a reset of 0, which is over."""
     if reset is None:
         seconds = max([SHORTEST_BACK_OFF, *(policy.share_s for policy in policies)])
         yield UsedUp(Time(seconds, None, ""), header, is_stated=False)
@@ -124,19 +124,19 @@ def _used_up(header: str, reset: float | None, policies: Iterable[Policy]) -> It
 
 
 def _items(lines: Sequence[bytes]) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Return the items of a list, each with its parameters; none where it is no list."""
+    """Return the items of a list, each with its parameters; none if it is not a list."""
     parsed: Any = _parsed(lines, "list")
     return parsed or []
 
 
 def _entries(lines: Sequence[bytes]) -> Mapping[str, Any]:
-    """Return the values of a dictionary, without their parameters; none where it is no dictionary."""
+    """Return the values of a dictionary, without their parameters; none if it is not a dictionary."""
     parsed: Any = _parsed(lines, "dictionary")
     return {key: value for key, (value, _) in (parsed or {}).items()}
 
 
 def _parsed(lines: Sequence[bytes], kind: str) -> object:
-    """Parse a structured field of this kind; None where it is none, or too long to be read."""
+    """Parse a structured field of this kind; None if it is not one, or too long to be read."""
     field = b",".join(lines[: times.MOST_LINES])
     if not 0 < len(field) <= LONGEST_FIELD:
         return None

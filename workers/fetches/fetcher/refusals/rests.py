@@ -9,14 +9,14 @@ from weir.ratelimit.pacing import NEVER
 from weir.workers.fetches.fetcher.refusals.asked import AskedPause
 from weir.workers.fetches.fetcher.remembered import Remembered
 
-MOST_TOLD = 20_000  # sites of which it is remembered until when they rest
-SAME_S = 1.0  # resets are written in whole seconds: two answers that mean one moment differ by so much
-AGAIN_AFTER_S = 1.0  # somebody may have resumed the site
+MOST_TOLD = 20_000  # sites for which the end of their rest is remembered
+SAME_S = 1.0  # resets are written in whole seconds: two answers that mean the same moment may differ by this
+AGAIN_AFTER_S = 1.0  # an operator may have resumed the site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteRest:
-    """A site is to be left alone, by the answer to one slot's request, for `seconds`, `until` a moment, or neither.
+    """What one slot's answer says: leave the site alone for `seconds`, `until` a moment, or (neither) for a while.
 
     With an `error`, there was no answer: the site cannot be reached.
     """
@@ -24,7 +24,7 @@ class SiteRest:
     site: str
     slot_id: int
     seconds: float | None = None
-    until: datetime | None = None  # by the site's clock, where the answer has no Date
+    until: datetime | None = None  # by the site's clock, if the answer has no Date
     is_refusal: bool = True  # otherwise a quota is used up
     reason: str = ""
     error: str = ""
@@ -45,8 +45,8 @@ def rest_of(site: str, slot_id: int, asked: AskedPause) -> SiteRest:
 def merged(rests: Iterable[SiteRest]) -> list[SiteRest]:
     """Return one for each site, with the longest time that any of them asks for, in the order of the sites' first ones.
 
-    There are more for a site where some state a moment, as only the database's clock can tell how far away that is;
-    and where a quota is used up, which is no refusal.
+    A site has more than one if some state a moment, because only the database's clock shows how far away that is; or
+    if a quota is used up, which is not a refusal.
     """
     by_site: dict[tuple[str, bool, bool], SiteRest] = {}
     for new in rests:
@@ -61,12 +61,12 @@ def _both(old: SiteRest, new: SiteRest) -> SiteRest:
     return replace(
         longer,
         slot_id=max(old.slot_id, new.slot_id),
-        error=old.error and new.error,  # a site that refuses is reached
+        error=old.error and new.error,  # a site that refuses can be reached
     )
 
 
 class ToldQuotas:
-    """Until when the quotas of sites are used up, as one fetcher has told: such a site says so on each answer."""
+    """Until when sites' quotas are used up, as one fetcher has reported: such a site says so in each answer."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s  # for which a site rests
@@ -74,9 +74,9 @@ class ToldQuotas:
         self._told: Remembered[int, tuple[float, float]] = Remembered(MOST_TOLD)
 
     def is_news(self, site_id: int, asked: AskedPause, *, now: float, time_s: float) -> bool:
-        """Tell whether the rest that is asked for ends later than the one that was told, or that was a while ago.
+        """Return whether the asked rest ends later than the one that was reported, or that report was a while ago.
 
-        If so, it is noted. `now` is by our own clock (clock.py), `time_s` in seconds since 1970.
+        If so, it is remembered. `now` is by our own clock (clock.py), `time_s` in seconds since 1970.
         """
         lasts_s = (asked.seconds or 0.0) if asked.until is None else asked.until.timestamp() - time_s
         until = now + min(lasts_s, self._longest_s)

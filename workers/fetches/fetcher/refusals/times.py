@@ -1,8 +1,8 @@
 """The times that headers state, in all the forms in which sites write them. Pure.
 
 The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, durations with units (6m0s),
-seconds or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. To read one of these as nothing would
-be to come back sooner than asked.
+seconds or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. If one of these were read as nothing,
+the fetcher would come back sooner than asked.
 
 The sender may be hostile: only short values are read, and few of them. What cannot be read states nothing.
 """
@@ -18,7 +18,7 @@ from weir.ratelimit.models import LONG_AGO
 
 MOST_LINES = 8  # of one header that are read
 LONGEST_LINE = 1_024  # bytes of a value with the blanks around it
-LONGEST = 64  # characters of one without: the longest date has half of that
+LONGEST = 64  # characters of a value without them: the longest date has half as many
 BLANKS = b" \t"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
@@ -27,13 +27,13 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?)(ms|[dhms])", re.ASCII)
 _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 _TIME_OF_DAY = re.compile(r"(?<![0-9])([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?![0-9])", re.ASCII)
 _ISO = re.compile(r"[0-9]{4}-.*", re.ASCII)
-# Numbers that can only be moments: as a time, the smallest is 31 years. Seconds since 1970 reach to the year 2286.
+# Numbers that can only be moments: as a duration, the smallest is 31 years. Seconds since 1970 reach to the year 2286.
 _EPOCH_S = range(10**9, 10**10)
 _EPOCH_MS = range(10**12, 10**13)
 
 
 class Time(NamedTuple):
-    """A time to wait: seconds, more than 0, from the answer on; or a moment, where the answer has no Date."""
+    """A time to wait: seconds, more than 0, from the answer on; or a moment, if the answer has no Date."""
 
     seconds: float | None
     until: datetime | None
@@ -41,12 +41,12 @@ class Time(NamedTuple):
 
     @property
     def length(self) -> tuple[float, datetime]:
-        """Return by what times are compared: two of one answer are hardly ever of different kinds."""
+        """Return the key by which times are compared: two of one answer are hardly ever of different kinds."""
         return self.seconds or 0.0, self.until or LONG_AGO
 
 
 def longest(lines: Sequence[bytes], date: Sequence[bytes]) -> Time | None:
-    """Return the longest time that these lines of one header state; None where they state none in the future.
+    """Return the longest time that these lines of one header state; None if they state none in the future.
 
     A date is counted from the answer's own Date (the lines of that header), so that a wrong clock is wrong in both.
     """
@@ -55,7 +55,7 @@ def longest(lines: Sequence[bytes], date: Sequence[bytes]) -> Time | None:
 
 
 def are_readable(lines: Sequence[bytes]) -> bool:
-    """Tell whether any of these lines states a time, be it over."""
+    """Return whether any of these lines states a time, even one that is over."""
     return any(_NUMBER.fullmatch(text) or _duration_s(text) is not None or _moment(text) for text in texts(lines))
 
 
@@ -74,7 +74,7 @@ def texts(lines: Sequence[bytes]) -> Iterator[str]:
 
 
 def _listed(text: str) -> list[str]:
-    """Return the members of a list; the comma behind a day of the week ends none."""
+    """Return the members of a list; the comma after a day of the week does not end one."""
     members: list[str] = []
     for part in text.split(","):
         if members and members[-1].isalpha():
@@ -101,13 +101,13 @@ def _time(text: str, date: Sequence[bytes]) -> Time | None:
 
 
 def _duration_s(text: str) -> float | None:
-    """Read a duration of which each part has its unit; None where it is none."""
+    """Read a duration of which each part has its unit; None if it is not one."""
     parts = _PART.findall(text.lower()) if _DURATION.fullmatch(text.lower()) else []
     return sum(float(number) * _UNITS_S[unit] for number, unit in parts) if parts else None
 
 
 def _moment(text: str) -> datetime | None:
-    """Read a date of HTTP or ISO 8601. The time of day is added to midnight, as it may be 24:00:00, or 23:59:60."""
+    """Read a date of HTTP or ISO 8601. The time of day is added to midnight: it may be 24:00:00, or 23:59:60."""
     found = _TIME_OF_DAY.search(text)
     since_midnight = timedelta(0)
     if found is not None:
@@ -119,5 +119,5 @@ def _moment(text: str) -> datetime | None:
     try:
         midnight = datetime.fromisoformat(text.upper()) if _ISO.fullmatch(text) else parsedate_to_datetime(text)
         return (midnight if midnight.tzinfo else midnight.replace(tzinfo=UTC)) + since_midnight
-    except (ValueError, OverflowError, IndexError, TypeError):  # whatever the parser of e-mail makes of nonsense
+    except (ValueError, OverflowError, IndexError, TypeError):  # what the e-mail parser raises for nonsense
         return None

@@ -7,11 +7,11 @@ from weir.workers.fetches.fetcher.results.decoding import Decoded, codings, deco
 from weir.workers.fetches.jobs import Answer, Flaw
 from weir.workers.fetches.robots import rules
 
-BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
+BODILESS: Final = frozenset({204, 304})  # their headers describe the body of another answer (RFC 9110, 6.4.1)
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
 UNREADABLE: Final = frozenset({Flaw.CUT, Flaw.BROKEN})
 FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
-HURRIED_S: Final = 0.001  # in which some 500 KB are
+HURRIED_S: Final = 0.001  # the same, for some 500 KB
 UNREAD: Final = "the body was not decompressed in time: too many bodies take long"
 
 
@@ -20,15 +20,15 @@ class OverBudget(Exception):
 
 
 def is_packed(answer: Answer) -> bool:
-    """Tell whether it may take time to read the body."""
+    """Return whether reading the body may take time."""
     return bool(answer.body) and answer.status_code not in BODILESS and bool(_codings(answer))
 
 
 def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
-    """Return the content of the answer. Of a flawed one, nothing, or with `keep` what came of it.
+    """Return the content of the answer; of a flawed one, nothing, or with `keep` what came of it.
 
-    Raises OverBudget where it takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the content is
-    missing as if the body had been cut off.
+    Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the
+    content is missing as if the body had been cut off.
     """
     if answer.status_code in BODILESS:
         return Decoded(content=b"")
@@ -44,15 +44,16 @@ def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | N
 
 def _robots(answer: Answer, budget_s: float | None) -> Decoded:
     if answer.status_code not in rules.SUCCESS:
-        return Decoded(content=b"")  # there is none, and what the page says about that is not read
+        return Decoded(content=b"")  # there is no robots.txt, and the page that says so is not read
     return robots_txt(answer, _read(answer, rules.MAX_BYTES, budget_s))
 
 
 def robots_txt(answer: Answer, found: Decoded) -> Decoded:
-    """Return what counts of a robots.txt whose body was decoded so.
+    """Return the part of a robots.txt that counts, from its decoded body.
 
-    Of a long one, a beginning. One that is cut off is tried again: a rule behind the cut would be lost for a day. What
-    is text, though it says that it is compressed, is read as it is, as RFC 9309 has no site closed for that.
+    Of a long file, the beginning counts. A file that is cut off is tried again: a rule after the cut would be lost for
+    a day. A body that is text, though the headers call it compressed, is read as it is: RFC 9309 does not close a site
+    for that.
     """
     if found.flaw in UNREADABLE and rules.is_text(answer.body):
         found = Decoded(content=answer.body)

@@ -1,9 +1,10 @@
-"""Costly answers: those that wait until what is judged quickly has been stored.
+"""Costly answers: they wait until those that are judged quickly have been stored.
 
-Which they are shows when one of them is read: it takes longer than a first try may. From then on, all answers of its
-site that have to be decompressed come here, until none of them has been costly for a while. Sites take turns. What has
-waited while others took PATIENCE_S of work is overdue: it is no longer worth reading, as its lease runs out. So is the
-newest of the site that has most, where MOST_WAITING wait: they have a part of the fetcher's room.
+An answer turns out to be costly when it is read: it takes longer than a first try may. From then on, all answers of its
+site that have to be decompressed come here, until none of them has been costly for a while. Sites take turns. An answer
+that has waited while others took PATIENCE_S of work is overdue: it is no longer worth reading, because its lease runs
+out. If more than MOST_WAITING wait, the newest of the site that has most is overdue, too, because waiting answers take
+a part of the fetcher's room.
 
 In the writer's thread only.
 """
@@ -16,11 +17,11 @@ from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.fetcher.results.contents import is_packed
 from weir.workers.fetches.jobs import Answer, Event
 
-REMEMBERED_S: Final = 60.0  # for which a site that has sent a costly answer counts as costly
+REMEMBERED_S: Final = 60.0  # seconds for which a site that has sent a costly answer counts as costly
 MOST_REMEMBERED: Final = 10_000  # sites
 MOST_WAITING: Final = 500  # answers; a fetcher holds 5,000
-LONGEST_STORE_S: Final = 1.0  # of the storing of what was read, which is work, too; PostgreSQL's absence is not
-PATIENCE_S: Final = 3.0  # of work; a lease leaves 10 seconds for storing (lease.py), of which others take a part
+LONGEST_STORE_S: Final = 1.0  # seconds of one storing that count as work, too; PostgreSQL's absence does not
+PATIENCE_S: Final = 3.0  # seconds of work; a lease leaves 10 seconds for storing (lease.py), shared with others
 
 
 class WaitingAnswer(NamedTuple):
@@ -52,13 +53,13 @@ class CostlyAnswers:
         return bool(self._waiting or self._overdue)
 
     def concerns(self, event: Event, now_s: float) -> bool:
-        """Tell whether the event is one that is to wait here, before anything of it is read."""
+        """Return whether the event is to wait here, before anything of it is read."""
         if not isinstance(event, Answer) or self._costly_until.get(event.job.site_id, 0.0) < now_s:
             return False
         return is_packed(event)
 
     def add(self, answer: Answer) -> None:
-        """Have the answer wait."""
+        """Let the answer wait."""
         self._waiting.setdefault(answer.job.site_id, deque()).append(WaitingAnswer(answer, self._worked_s))
         self._count += 1
         if self._count > MOST_WAITING:
@@ -66,7 +67,7 @@ class CostlyAnswers:
             self._overdue.append(self._taken(most, newest=True).answer)
 
     def note_costly(self, site_id: int, now_s: float) -> None:
-        """Note that an answer of this site has been costly."""
+        """Remember that an answer of this site has been costly."""
         self._costly_until.note(site_id, now_s + REMEMBERED_S)
 
     def pop(self) -> Next:
@@ -77,11 +78,11 @@ class CostlyAnswers:
         return Next(answer=waiting.answer, is_overdue=self._worked_s - waiting.since_s > PATIENCE_S)
 
     def note_work(self, read_s: float = 0.0, stored_s: float = 0.0) -> None:
-        """Note how long it took to read, or to store, some of them."""
+        """Record how long it took to read, or to store, some of them."""
         self._worked_s += read_s + min(stored_s, LONGEST_STORE_S)
 
     def _taken(self, site_id: int, *, newest: bool = False) -> WaitingAnswer:
-        """Take out the site's oldest answer, which was its turn, or its newest, which was none."""
+        """Take out the site's oldest answer, which uses up its turn, or its newest, which does not."""
         of_site = self._waiting[site_id]
         waiting = of_site.pop() if newest else of_site.popleft()
         self._count -= 1

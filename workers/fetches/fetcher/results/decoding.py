@@ -1,7 +1,7 @@
 """Decoding: content codings, undone within a bound of bytes and of processor time. Pure.
 
-All header lines are one list (RFC 9110, 5.3). What others read though it is not as the standards have it is read here,
-too: docs/explanation/wire.md has it in a table.
+All header lines are one list (RFC 9110, 5.3). Bodies that break the standards, but that other programs read, are read
+here, too: docs/explanation/wire.md has them in a table.
 """
 
 import time
@@ -11,14 +11,12 @@ from typing import Final
 from weir.workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, Broken, Deflated, Stream
 from weir.workers.fetches.jobs import Flaw
 
-ACCEPT_ENCODING = (
-    "gzip, deflate"  # nothing has shown that br or zstd pays: they are read where a site sends them unasked
-)
-PIECE: Final = 4_096  # bytes that a stream is fed at once: what it leaves of them is copied
-STEP: Final = 65_536  # bytes that it returns at once, about: the time is looked at in between
+ACCEPT_ENCODING = "gzip, deflate"  # nothing has shown that br or zstd pays: they are read if a site sends them unasked
+PIECE: Final = 4_096  # bytes that a stream is fed in one step: those that it leaves are copied
+STEP: Final = 65_536  # bytes that it returns in one step, about: the time is checked in between
 MOST_CODINGS: Final = 2
 NO_CODINGS: Final = frozenset({"", "identity"})
-PLAIN_BODY: Final = 5 * 2**20  # bytes; honest bodies of this size take some 10 ms, or 20 where they are packed twice
+PLAIN_BODY: Final = 5 * 2**20  # bytes; honest bodies of this size take some 10 ms, or 20 if they are packed twice
 MOST_S: Final = 0.08  # seconds of the processor for a body of at most that size, more in proportion for a larger one
 SHOWN: Final = 100  # characters of the names of codings in a sentence
 
@@ -37,7 +35,7 @@ SEVERITY: Final = {
 class Decoded:
     """The content of a body, or as much of it as there is."""
 
-    content: bytes  # of one that is too large, one byte more than it may have
+    content: bytes  # if it is too large, one byte more than is allowed
     flaw: Flaw = Flaw.NONE
     reason: str = ""  # what is wrong, in words
 
@@ -63,7 +61,7 @@ def decoded(
 ) -> Decoded:
     """Return the body without these codings, the last of which was applied last; of a flawed one, what there is of it.
 
-    With `is_whole` false, no more of the body was read, as it is too large: that it ends early is no flaw.
+    With `is_whole` false, the rest of the body was not read, because it is too large: its early end is not a flaw.
     """
     work = _Work(most_s(max_body) if budget_s is None else budget_s)
     known = [name for name in names if name in STREAMS]
@@ -73,7 +71,7 @@ def decoded(
         return replace(found, flaw=Flaw.BROKEN, reason=f"the body is encoded {len(known)} times over")
     for depth, name in enumerate(reversed(known)):
         is_last = depth == len(known) - 1
-        # Packed again, what cannot be packed takes a little more.
+        # Data that cannot be compressed any further grows a little when it is compressed again.
         layer = _Layer(name, max_body if is_last else max_body + PIECE, work)
         found = _worse(found, layer.undo(found.content, is_whole=is_whole and found.flaw is Flaw.NONE))
     if len(found.content) > max_body:
@@ -103,7 +101,7 @@ class _Work:
         self._until = time.thread_time() + budget_s
 
     def go_on(self) -> None:
-        """Raise _TimeOver where the time is over."""
+        """Raise _TimeOver if the time is over."""
         if time.thread_time() > self._until:
             raise _TimeOver(f"the body takes more than {self._budget_s:.2g} s of the processor to decompress")
 
@@ -117,7 +115,7 @@ class _Layer:
         self._size = 0
 
     def undo(self, body: bytes, *, is_whole: bool) -> Decoded:
-        """Return the content; the body itself, where nothing of it can be read."""
+        """Return the content; the body itself if nothing of it can be read."""
         flaw, reason = Flaw.NONE, ""
         try:
             flaw, reason = self._read(body)

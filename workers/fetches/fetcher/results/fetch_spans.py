@@ -14,7 +14,7 @@ def record(event: Event, outcome: FetchOutcome) -> None:
     if not spans.is_on():
         return
     now, ago_s = time.time(), clock.now() - event.job.start_at
-    began_at = now - max(0.0, ago_s)  # a fetch that is given back may have had a slot to come
+    began_at = now - max(0.0, ago_s)  # a fetch that is given back may have a slot in the future
     spans.record(
         "fetch",
         _attributes(event, outcome),
@@ -26,14 +26,14 @@ def record(event: Event, outcome: FetchOutcome) -> None:
 
 
 def _took_s(event: Event) -> float | None:
-    """Return the seconds from the slot to the end of the answer; None where no request was written."""
+    """Return the seconds from the slot to the end of the answer; None if no request was written."""
     if isinstance(event, (Answer, Failure)) and event.lateness_ms is not None and event.elapsed_ms is not None:
         return (event.lateness_ms + event.elapsed_ms) / 1000
     return None
 
 
 def _attributes(event: Event, outcome: FetchOutcome) -> dict[str, str | int]:
-    """Return what may be known by a collector: no path, query or password."""
+    """Return what a collector may know: no path, query or password."""
     url = parts_of(event.job.url)
     status = {} if outcome.status_code is None else {"http.response.status_code": outcome.status_code}
     name = {correlation.KEY: event.job.correlation_id} if event.job.correlation_id else {}

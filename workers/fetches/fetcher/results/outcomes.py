@@ -1,6 +1,6 @@
 """Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure.
 
-The history tells classes of failures by these sentences (weir_history_failure_class).
+The history recognises classes of failures by these sentences (weir_history_failure_class).
 """
 
 import json
@@ -25,8 +25,8 @@ WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that wan
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
-UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: those beyond count as attempts, so that it ends
-UNCOUNTED_EXPLAINED = 100  # the same, where it had another one in hand, which may have been there by accident
+UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: further losses count as attempts, so that it ends
+UNCOUNTED_EXPLAINED = 100  # the same, if the fetcher had another fetch in hand, perhaps by accident
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -42,9 +42,9 @@ def judge(
 ) -> FetchOutcome:
     """Decide what becomes of a fetch.
 
-    `chance` in [0, 1) is the jitter of a retry. Redirects lead where `allowed`, and wait `longest_wait_s` at most.
-    The status comes before the body: what the body is matters only where it is what was asked for. With `keep`, what
-    came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises OverBudget, as `content_of` does.
+    `chance` in [0, 1) is the jitter of a retry. Redirects lead only where `allowed`, and wait `longest_wait_s` at most.
+    The status comes before the body: the state of the body matters only if it is what was asked for. With `keep`, what
+    came of a flawed body is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises OverBudget, as `content_of` does.
     """
     job = event.job
     of_job = partial(
@@ -86,10 +86,10 @@ def lost(
     is_explained: bool,
     chance: float,
 ) -> FetchOutcome:
-    """Decide what becomes of a fetch whose lease ran out, and that was lost with so many fetchers before.
+    """Decide what becomes of a fetch whose lease ran out, and that was lost with fetchers `losses` times before.
 
-    It used up an attempt if its fetcher had it in hand, as it may have died of it; or if it was lost too often. That is
-    ten times as often where the loss is explained: its fetcher had another fetch in hand.
+    It used up an attempt if its fetcher had it in hand, because the fetcher may have died of it; or if it was lost too
+    often. That limit is ten times as high if the loss is explained: its fetcher had another fetch in hand.
     """
     outcome = FetchOutcome(fetch_id=fetch_id, slot_id=slot_id, state=FetchState.QUEUED, is_lost=True)
     if not was_running:
@@ -102,9 +102,9 @@ def lost(
 
 
 def unread(job: Job, chance: float) -> FetchOutcome:
-    """Decide what becomes of a fetch whose answer came, and waited in vain to be read alone. Nothing is counted.
+    """Decide what becomes of a fetch whose answer came, and waited in vain to be read alone. No attempt is counted.
 
-    Many go back at once, more than can be read so. They are spread over some minutes, and others come first.
+    Many go back together, more than can be read alone. They are spread over some minutes, and other fetches come first.
     """
     return FetchOutcome(
         fetch_id=job.fetch_id,
@@ -120,7 +120,7 @@ def unread(job: Job, chance: float) -> FetchOutcome:
 def unjudged(job: Job, error: Exception, chance: float) -> FetchOutcome:
     """Decide what becomes of a fetch whose event could not be judged, by an unexpected error: it fails.
 
-    Where no memory was left, it is tried again, as others may have had it.
+    If no memory was left, it is tried again, because other answers may have had it.
     """
     outcome = FetchOutcome(
         fetch_id=job.fetch_id,
@@ -136,9 +136,9 @@ def unjudged(job: Job, error: Exception, chance: float) -> FetchOutcome:
 def _with_content(
     content: Decoded, outcome: FetchOutcome, answer: Answer, chance: float, *, keep: bool
 ) -> FetchOutcome:
-    """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
+    """Return the outcome with its content. A flaw changes how the fetch ends only if the body is what was asked for."""
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:
-        is_well = content.flaw is Flaw.NONE  # else the next fetch asks for all of it
+        is_well = content.flaw is Flaw.NONE  # otherwise the next fetch asks for all of it
         return replace(
             outcome,
             state=FetchState.DONE,
@@ -179,9 +179,9 @@ def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchO
 
 
 def _why_again(answer: Answer) -> str:
-    """Return why the answer may be another one later: every 5xx, and what refuses, 429 and more. Empty: it may not.
+    """Return why the answer may be different later: it is a 5xx, or a refusal (429 and more). Empty: it may not.
 
-    What refuses says refusals/asked.py. How long the site wants to be left alone holds for it, not for this fetch.
+    refusals/asked.py says what is a refusal. The time that the site wants to be left alone is not this fetch's delay.
     """
     asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
     refuses = asked is not None and asked.is_refusal
@@ -204,13 +204,13 @@ def _again(
 
 def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allowed: Allowed | None) -> FetchOutcome:
     nowhere = replace(outcome, state=FetchState.FAILED, leads_nowhere=True)
-    if len(locations) > 1:  # browsers follow none of them either
+    if len(locations) > 1:  # browsers do not follow any of them, either
         return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
     [location] = locations
     try:
         target = parse_target(location, allowed, base=job.url)
     except InvalidTarget as error:
-        is_forbidden = isinstance(error.__cause__, AddressRefused)  # a URL, to which the settings forbid to connect
+        is_forbidden = isinstance(error.__cause__, AddressRefused)  # a URL that the settings forbid
         said = f"redirected to what is refused: {_without_url(error)}"
         refused = replace(nowhere, error=f"redirected to {location!r}: {error}", log_error=said)
         return replace(refused, leads_nowhere=not is_forbidden)
@@ -224,7 +224,7 @@ def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allow
 
 
 def _first_target(job: Job) -> str:
-    """Return where the fetch began, as it was sent; empty where it is there still, or where no URL stands any more."""
+    """Return the URL that was sent first; empty if the fetch was not redirected, or its text is no longer a URL."""
     try:
         return parse_target(job.first_url).url if job.first_url else ""
     except InvalidTarget:
@@ -246,13 +246,13 @@ def _without_url(error: InvalidTarget) -> str:
 
 
 def _location(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:
-    """Return the different places that the answer redirects to: none, or one, or what nobody can follow."""
+    """Return the different places that the answer redirects to: none, one, or several, which cannot be followed."""
     lines = (value.strip(b" \t") for name, value in headers if name.lower() == b"location")
     return [_place(value) for value in dict.fromkeys(filter(None, lines))]
 
 
 def _place(raw: bytes) -> str:
-    """Decode a Location. Browsers and sites take bytes beyond ASCII in it for UTF-8."""
+    """Decode a Location. Browsers and sites read bytes beyond ASCII in it as UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -260,7 +260,7 @@ def _place(raw: bytes) -> str:
 
 
 def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
-    """Return the value of a header that can be sent back byte by byte; else nothing."""
+    """Return the value of a header if it can be sent back byte by byte; otherwise an empty text."""
     for key, value in headers:
         if key.lower() == name:
             text = value.decode("latin-1")
@@ -269,10 +269,10 @@ def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
 
 
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """Return the headers as they are stored: in UTF-8, as an escape of each byte beyond ASCII takes six."""
+    """Return the headers as they are stored: in UTF-8, because an escape of a byte beyond ASCII takes six."""
     return _JSON.encode([[_text(name), _text(value)] for name, value in headers])
 
 
 def _text(raw: bytes) -> str:
-    """Decode a header as RFC 9110 has it: bytes beyond ASCII are opaque, and Latin-1 keeps every one of them."""
+    """Decode a header as RFC 9110 says: bytes beyond ASCII are opaque, and Latin-1 keeps each of them."""
     return raw.decode("latin-1").replace("\0", "")

@@ -1,8 +1,8 @@
-"""Storing: the only way in which outcomes reach the database, in bulk. The writer stores, and sweep.
+"""Storing: the only way in which outcomes reach the database, in bulk. The writer and sweep call it.
 
 1. The sites of redirects' targets are found or created (ratelimit/sites.py).
-2. One statement stores all outcomes, each if its slot is still the fetch's (sql/store.sql).
-3. What follows from it is done after the commit: robots.txt files are noted (robots/answers.py), the backlog flags of
+2. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql).
+3. What follows from it is done after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
    sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done.py), and slow sites
    forget slots that were given back (`unreserve`).
 
@@ -40,7 +40,7 @@ COLUMNS = (
     "waits_for_robots", "is_lost",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds, while the database is away
-SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where a redirect leads to a new site
+SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions if a redirect leads to a new site
 SITES_RETRY_S = 5.0  # seconds after which a fetch whose redirect led to such a site is requested again
 
 
@@ -94,8 +94,8 @@ def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[FetchOutcome]) -> No
 def _with_sites(outcomes: Sequence[FetchOutcome]) -> tuple[list[FetchOutcome], dict[str, int]]:
     """Return the outcomes, and the sites of redirects' targets by their hosts.
 
-    Where another transaction is in the way of a new site, its end is not waited for, as the other results would wait,
-    too: the redirected fetches begin again where they were, later.
+    If another transaction is in the way of a new site, the store does not wait for its end, because the other results
+    would wait, too: the redirected fetches begin again where they were, later.
     """
     hosts = {outcome.hop_host for outcome in outcomes if outcome.hop_host}
     try:
@@ -146,9 +146,9 @@ def store_surely(outcomes: Sequence[FetchOutcome]) -> None:
 
 
 def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
-    """Note that this process has this fetch in hand, and no other one, however long the database is away.
+    """Record that this process has this fetch in hand, and no other one, however long the database is away.
 
-    Committed on return. False where the process does not hold it any more: it was cancelled, or taken back by sweep.
+    It is committed on return. Returns False if the process no longer holds it: it was cancelled, or sweep took it back.
     """
     parameters = {"fetch": fetch_id, "slot": slot_id, "storing": STORING}
     while True:
@@ -175,7 +175,7 @@ def _requeue_successors(slot_ids: Iterable[int]) -> None:
 
 
 def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
-    """Note what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
+    """Store what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
     redirected = [
@@ -190,7 +190,7 @@ def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]
 
 
 def _log_failed(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
-    """Log what failed for good, without its URL and what a redirect led to, which may hold secrets."""
+    """Log the fetches that failed for good, without URLs and redirect targets, which may hold secrets."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     for row in rows:
         if row.state == FetchState.FAILED:

@@ -1,7 +1,7 @@
-"""Streams: one compressed stream each, undone piece by piece by a kept library. Pure.
+"""Streams: one compressed stream each, undone piece by piece by a maintained library. Pure.
 
-A stream is fed while it `needs_input`, returns at most about `most` bytes a step, and has then `ended` or not. `unused`
-is what it was fed beyond its end. Whatever a library raises about bytes that it cannot read is a Broken.
+A stream is fed while it `needs_input`, returns at most about `most` bytes a step, and then has `ended` or not. `unused`
+is what it was fed beyond its end. Whatever a library raises about bytes that it cannot read is raised as Broken.
 """
 
 import sys
@@ -19,19 +19,19 @@ else:
 GZIP_MAGIC: Final = b"\x1f\x8b"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE: Final = tuple(bytes([0x50 + number, 0x2A, 0x4D, 0x18]) for number in range(16))
-EITHER: Final = 32 + zlib.MAX_WBITS  # zlib tells gzip's header from its own
+EITHER: Final = 32 + zlib.MAX_WBITS  # zlib distinguishes gzip's header from its own
 RAW: Final = -zlib.MAX_WBITS
 ZSTD_WINDOW: Final = 23  # RFC 9659: 8 MiB is the most that a content encoding may need; brotli's own bound is 16 MiB
 
 
 class Broken(ValueError):
-    """The bytes are no stream of this kind; the message says why."""
+    """The bytes are not a stream of this kind; the message says why."""
 
 
 class Stream(Protocol):
     """What is left of one stream."""
 
-    needs_input: bool  # else there is more to come of what it has
+    needs_input: bool  # otherwise more comes from what it was fed before
     ended: bool
     unused: bytes
 
@@ -39,7 +39,7 @@ class Stream(Protocol):
         """Return what comes next. Raises Broken."""
 
     def is_read(self, content: bytes) -> bool:
-        """Tell whether this is all of its content, though it has not ended."""
+        """Return whether this is all of its content, though it has not ended."""
 
 
 class Deflated:
@@ -53,7 +53,7 @@ class Deflated:
         self._has_trailer = window_bits == EITHER
 
     def step(self, data: bytes, most: int) -> bytes:
-        if self._has_trailer and self._trailer is None and data:  # zlib's own header cannot begin as gzip's does
+        if self._has_trailer and self._trailer is None and data:  # zlib's own header cannot begin like gzip's
             self._trailer = _gzip_trailer if data[:1] == GZIP_MAGIC[:1] else _zlib_trailer
         try:
             content = self._inflater.decompress(self._left or data, most)
@@ -65,7 +65,7 @@ class Deflated:
         return content
 
     def is_read(self, content: bytes) -> bool:
-        """Tell whether nothing but the trailer, or its end, is missing: with what is missing, it would end well."""
+        """Return whether only the trailer, or its end, is missing: with it, the stream would end correctly."""
         trailer = self._trailer(content) if self._trailer else b""
         return any(self._ends_with(trailer[there:]) for there in range(len(trailer)))
 
@@ -86,7 +86,7 @@ def _zlib_trailer(content: bytes) -> bytes:
 
 
 class Brotli:
-    """br. Its library keeps what it was fed, and takes bytes behind the end for an error."""
+    """br. Its library keeps what it was fed, and treats bytes after the end as an error."""
 
     def __init__(self) -> None:
         self.needs_input, self.ended, self.unused = True, False, b""
@@ -106,7 +106,7 @@ class Brotli:
 
 
 class Zstd:
-    """zstd: one frame, which may be one to skip."""
+    """zstd: one frame, which may be a skippable one."""
 
     def __init__(self) -> None:
         self.needs_input, self.ended, self.unused = True, False, b""
@@ -132,7 +132,7 @@ STREAMS: Final[dict[str, Callable[[], Stream]]] = {
     "br": Brotli,
     "zstd": Zstd,
 }
-# Of these, another stream may follow at the end of one; its first bytes.
+# The codings in which another stream may follow the end of one, and the first bytes of that other stream.
 MEMBERS: Final[dict[str, tuple[bytes, ...]]] = {
     "gzip": (GZIP_MAGIC,),
     "x-gzip": (GZIP_MAGIC,),

@@ -1,19 +1,19 @@
 """The writer: a thread that judges the events of the loop and stores them, so that the loop never waits for PostgreSQL.
 
 In each turn,
-1. it judges what has come: what becomes of each fetch (outcomes.py). That decompresses bodies, which the loop must not
-   do either. The step ends after a PERIOD, or as soon as what is to be stored is as much as one statement may hold.
+1. it judges the events that have come, and so decides what becomes of each fetch (outcomes.py). That decompresses
+   bodies, which the loop must not do, either. The step ends after a PERIOD, or when the outcomes fill one statement.
 2. It stores these outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
 3. It reads some of the answers that are costly to read (costly.py), at least one, and stores their outcomes.
 4. It reads and stores some of the suspects, at least one: answers to fetches that were lost with two fetchers. Each is
-   alone in hand, and PostgreSQL knows: if this fetcher dies of it, nothing else is lost for it (outcomes.lost). Where
-   more of them come than can be read so, some go back to the queue unread before their leases are over.
+   alone in hand, and PostgreSQL knows: if this fetcher dies of it, other fetches are not blamed (outcomes.lost). If
+   more of them come than can be read alone, some go back to the queue unread before their leases are over.
 
-A fetcher that stops leaves the writer some time. Then what is not read yet goes back to the queue unread: else it would
-be lost with the process, as if that had died of it.
+A fetcher that stops leaves the writer some time. Answers that are still not read then go back to the queue unread:
+otherwise they would be lost with the process, as if it had died of them.
 
-So no step is longer than a PERIOD and one answer, whatever waits; what is judged is stored before a costly answer or a
-suspect is read; and each holds up all others for one step at most, as it takes no more than its budget (decoding.py).
+So no step is longer than a PERIOD and one answer, whatever waits. Judged outcomes are stored before a costly answer or
+a suspect is read. Each of these holds up all others for one step at most, because its budget is limited (decoding.py).
 """
 
 import time
@@ -45,13 +45,13 @@ PERIOD = 0.1  # seconds for which a result waits for others, to be stored togeth
 MOST_OUTCOMES: Final = 1_000  # in one statement
 MOST_BYTES = 8 * 2**20  # in one statement, of which Python and psycopg make several copies
 # Seconds of the processor in a PERIOD of it, however many steps that is: large bodies fill a statement, and so end a
-# step, before they have taken as long. Beyond, first tries are short: many sites' bodies together hold up no others.
+# step, before they have taken a PERIOD. Beyond, first tries are short, so that many sites' bodies hold up no others.
 FIRST_TRIES_S: Final = 0.02
-# A fetch that was lost so often is a suspect. Not at once: where a fetcher is killed, all that it held would be.
+# A fetch that was lost so often is a suspect. One loss is not enough: it happens to all that a killed fetcher held.
 SUSPECT_LOSSES: Final = 2
-GIVING_BACK_S = 2.0  # for which a stop waits, once it is late, until what is not read has gone back
-# A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count for so
-# many bytes that four of them fill a statement.
+GIVING_BACK_S = 2.0  # seconds for which a late stop waits until unread answers have gone back
+# A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count as so
+# many bytes that four such files fill a statement.
 ROBOTS_WEIGHT: Final = 64
 
 
@@ -75,7 +75,7 @@ class _Together:
 
 
 class Writer:
-    """One a fetcher. It calls `stored`, in its thread, with the number of events that were stored, and their bytes.
+    """Each fetcher has one. It calls `stored`, in its thread, with how many events were stored, and their bytes.
 
     The thread keeps its connection: a new one costs more than a hundred results.
     """
@@ -86,7 +86,7 @@ class Writer:
         self._first_tries_until = self._counted_until = 0.0  # of time.thread_time()
         self._suspects: deque[Answer] = deque()
         self._closes = False
-        self._is_late = False  # and reads nothing any more
+        self._is_late = False  # if so, it reads nothing any more
         self._stored = stored
         self.part = FetcherPart("writer", self._work, patience_s=database_patience_s())
 
@@ -159,7 +159,7 @@ class Writer:
         return judged
 
     def _judge_what_came(self) -> _Together:
-        """Judge what comes in about one PERIOD. Where costly answers or suspects wait, nothing is waited for."""
+        """Judge what comes in about one PERIOD; do not wait for events if costly answers or suspects wait."""
         judged = _Together()
         until, worked = None, time.thread_time()
         if worked >= self._counted_until:
@@ -183,7 +183,7 @@ class Writer:
         return judged
 
     def _judge_first(self, event: Event, judged: _Together, *, budget_s: float) -> None:
-        """Judge an event; a suspect, and one that turns out to be costly, wait for their turn.
+        """Judge an event; a suspect, and an answer that turns out to be costly, wait for their turn.
 
         Once the writer is late, answers go back unread.
         """

@@ -1,1 +1,1 @@
-"""HTTP/1.1, byte by byte: requests that are written and answers that are read, on connections. It knows no fetch."""
+"""HTTP/1.1, byte by byte: writing requests and reading answers, on connections. It knows nothing about fetches."""

@@ -1,10 +1,10 @@
 """Answers: one HTTP/1.1 answer, read from the bytes of a connection, within a budget. Pure: no socket, no clock.
 
 llhttp (by httptools) reads the bytes. The head is given to it whole: so its lines are counted before they cost
-anything, and one that it refuses can be mended (leniencies.py).
+anything, and a head that it refuses can be mended (leniencies.py).
 
-What an answer may consist of is bounded in bytes and in number, whatever it is made of: interim answers, lines of its
-head, pieces and framing of its body. So no answer takes more than a tenth of a second of processor time to read.
+All parts of an answer are bounded in bytes and in number: interim answers, lines of its head, pieces and framing of its
+body. So no answer takes more than a tenth of a second of processor time to read.
 """
 
 import re
@@ -15,16 +15,16 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from weir.workers.fetches.fetcher.wire.leniencies import mended
 
-MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers take
-FREE_HEADS = 2**15  # bytes of them, more than sites need; one beyond may cost three times as much as one of a body
+MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers accept
+FREE_HEADS = 2**15  # bytes of heads, more than sites need; one beyond may cost three times as much as one of a body
 MOST_LINES = 256  # of one head
 MOST_INTERIM = 20  # answers of 1xx before the one that counts
 MOST_PIECES = 500_000  # of a body, which are its chunks, or what single reads returned
 PIECE = 256  # bytes: a piece that is smaller costs more than its length explains
 FREE_PIECES = 2_000  # small pieces of a body that is read as it comes; with more it is read in its turn
 MOST_FRAMING = 2**18  # bytes of chunk sizes, extensions and trailers, beyond the length of the body itself
-A_LINE = 200  # bytes that one line takes in memory, beside its text
-AS_JSON = 1  # byte that an odd character takes there in addition: an escape, or a second one in UTF-8
+A_LINE = 200  # bytes that one line takes in memory, besides its text
+AS_JSON = 1  # byte that an odd character takes in addition when it is stored: an escape, or a second one in UTF-8
 INTERIM = range(100, 200)
 SWITCHING = 101
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -35,11 +35,11 @@ _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
 
 
 class NotHttp(Exception):
-    """What came is no answer in HTTP/1.1; the message says why."""
+    """What came is not an answer in HTTP/1.1; the message says why."""
 
 
 class AnswerTooLarge(Exception):
-    """The answer consists of more than is read of one; the message says of what."""
+    """The answer has more of something than is read; the message says of what."""
 
 
 class Section(Enum):
@@ -69,7 +69,7 @@ class AnswerReader:
         self._held_by_heads = 0
         self._came = 0  # bytes of the body, with its framing
         self._pieces = 0
-        self._until_end = False  # the end of the connection is that of the body
+        self._until_end = False  # the body ends with the connection
         self._is_read = False  # the head is
         self._is_whole = False
         self._was_mended = False
@@ -77,32 +77,32 @@ class AnswerReader:
 
     @property
     def has_head(self) -> bool:
-        """Tell whether the head of the answer that counts has come."""
+        """Return whether the head of the answer that counts has come."""
         return self.section is not Section.HEAD
 
     @property
     def is_between(self) -> bool:
-        """Tell whether an interim answer has come, and nothing after it."""
+        """Return whether an interim answer has come, and nothing after it."""
         return self.interims > 0 and not self._unread
 
     @property
     def ends_with_connection(self) -> bool:
-        """Tell whether only the end of the connection is that of the body."""
+        """Return whether the body ends only with the connection."""
         return self.section is Section.BODY and self._until_end
 
     def held(self) -> int:
         """Return how many bytes of memory the answer holds, about: its headers as they will be stored."""
-        # Of a head that is not read yet, as much as it can come to: else many answers would grow beyond all bounds.
+        # A head that is not read yet counts with the most it can take: else many answers would grow beyond all bounds.
         return self._held_by_heads + (1 + AS_JSON) * len(self._unread) + len(self.body)
 
     def may_hold(self) -> int:
-        """Return how many bytes it may come to hold."""
+        """Return how many bytes it may hold in the end."""
         if not self.has_head:
             return self.held() + MOST_HEAD + self.most_body
         return self._held_by_heads + min(self.most_body, self.most_body if self.length is None else self.length)
 
     def is_costly(self) -> bool:
-        """Tell whether it takes more time to read, or to store, than its length explains."""
+        """Return whether it takes more time to read, or to store, than its length explains."""
         heads = self._heads + len(self._unread)
         return heads > FREE_HEADS or self._pieces > FREE_PIECES + len(self.body) // PIECE
 
@@ -117,13 +117,13 @@ class AnswerReader:
             self.keeps_alive = False
 
     def end(self) -> bool:
-        """Note that the site has ended the connection; tell whether the answer is whole by that, or was before."""
+        """Record that the site has ended the connection; return whether the answer is whole now, or was before."""
         if self.section is Section.BODY and self._until_end:
             self.section = Section.NOTHING
         return self.section is Section.NOTHING
 
     def close(self) -> None:
-        """Let go of the parser, which leads back here: a fetch leaves no work to the garbage collector."""
+        """Let go of the parser, which refers back to this: a fetch leaves no work to the garbage collector."""
         self._parser = None
 
     # --- heads ---
@@ -132,7 +132,7 @@ class AnswerReader:
         looked_at = max(0, len(self._unread) - 2)  # the end may lie across two reads
         self._unread += data
         while self.section is Section.HEAD:
-            if self._unread.startswith((b"\r", b"\n")):  # some servers write an empty line behind the body before
+            if self._unread.startswith((b"\r", b"\n")):  # some servers write an empty line after the last body
                 size = len(self._unread)
                 self._unread = self._unread.lstrip(b"\r\n")
                 self._heads += size - len(self._unread)
@@ -171,7 +171,7 @@ class AnswerReader:
         self.headers = []
         self._is_read = self._is_whole = False
         self._parser = HttpResponseParser(self)
-        # Line ends of LF alone, and blanks behind the size of a chunk: as browsers and curl.
+        # Line ends of LF alone, and blanks after the size of a chunk, are read, as by browsers and curl.
         self._parser.set_dangerous_leniencies(
             lenient_headers=lenient, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
@@ -210,7 +210,7 @@ class AnswerReader:
             elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
                 self._until_end = False
         self.section = Section.NOTHING if self._is_whole else Section.BODY
-        # Where the body ends is settled: what its trailers say of that counts no more (RFC 9110, 6.5.1).
+        # It is settled where the body ends: what its trailers say about that no longer counts (RFC 9110, 6.5.1).
         self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_chunked_length=True)
 
     # --- bodies ---
@@ -235,12 +235,12 @@ class AnswerReader:
     # --- what httptools calls ---
 
     def on_message_begin(self) -> None:
-        if self._is_whole:  # bytes behind the answer look like another one: nobody asked for it
+        if self._is_whole:  # bytes after the answer look like another answer, which was not requested
             self.keeps_alive = False
             raise NotHttp("more than one answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_read:  # else it is a trailer
+        if not self._is_read:  # otherwise it is a trailer
             self.headers.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:

@@ -1,7 +1,7 @@
-"""Channels: the bytes of one socket, with or without TLS. What they mean is the connection's (connection.py).
+"""Channels: the bytes of one socket, with or without TLS. The connection knows what they mean (connection.py).
 
 A read is one system call, of READ bytes at most, and so is a write, unless the kernel does not take all of it, which is
-rare. An error of the socket is told as it is, behind all bytes that came before it. On the loop's thread only.
+rare. An error of the socket is passed on as it is, after all bytes that came before it. On the loop's thread only.
 """
 
 import asyncio
@@ -13,18 +13,18 @@ from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
-MANY_READS = 1_000  # of a handshake, or of an answer: after each further one, the kernel gathers what comes
+MANY_READS = 1_000  # of a handshake, or of an answer: after each further one, the kernel gathers bytes for GATHERING_S
 GATHERING_S = 0.01
 MOST_OF_HANDSHAKE = 2**18  # bytes
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
-MOST_REPLY = 2**12  # bytes by which TLS answers what one read brought: a record may ask 4,000 times for new keys
+MOST_REPLY = 2**12  # bytes that TLS replies to what one read brought: a record may ask 4,000 times for new keys
 SMALL = 256  # bytes: a record of TLS that is smaller costs more than its length explains, a microsecond or two
 FREE_SMALL = 2_000  # small records of an answer that is read as it comes; with more it is read in its turn
 MOST_SMALL = 2**15  # small records of one answer
 
 
 class TooManyBytes(Exception):
-    """More came than was expected: TLS may bring many bytes that say little."""
+    """More came than was expected: TLS may bring many bytes that carry little."""
 
 
 _buffer = memoryview(bytearray(READ))  # of all channels: they are read one after the other
@@ -40,7 +40,7 @@ class Channel:
         received: Callable[[memoryview], None],
         ended: Callable[[Exception | None], None],
     ) -> None:
-        self.is_watched = False  # the loop tells when there is something to read
+        self.is_watched = False  # the loop calls back when there is something to read
         self._socket = opened
         self._loop = loop
         self._received = received
@@ -48,40 +48,40 @@ class Channel:
         self._tls: Tls | None = None
         self._unsent = b""
         self._gathering: asyncio.TimerHandle | None = None  # until the loop looks again
-        self._most = 0  # bytes that may come; and since `expect` was called, which sets that:
+        self._most = 0  # bytes that may come, as set by `expect`. Counted since then:
         self._came = 0  # bytes, with those of TLS
         self._reads = 0  # that brought something
-        self._texts = 0  # records that said something
+        self._texts = 0  # records that had text
 
     @property
     def is_clean(self) -> bool:
-        """Tell whether all is sent that was to be sent, and nothing has come in part."""
+        """Return whether everything to be sent is sent, and no record has come only in part."""
         return not self._unsent and (self._tls is None or self._tls.is_between_records)
 
     @property
     def is_costly(self) -> bool:
-        """Tell whether what came takes more time to read than its length explains, as it is cut into many records."""
+        """Return whether what came takes more time to read than its length explains: it is cut into many records."""
         return self._small_records() > FREE_SMALL
 
     @property
     def says_end(self) -> bool:
-        """Tell whether an end that has come is the site's own: with TLS, whoever is between may cut the rest off."""
+        """Return whether an end that has come is the site's own: with TLS, an attacker in between may have made it."""
         return self._tls is None or self._tls.is_ended
 
     def expect(self, most: int) -> None:
-        """Take no more than so many bytes from now on; what brings more ends it with TooManyBytes."""
+        """Take at most `most` bytes from now on; more of them end the channel with TooManyBytes."""
         self._came, self._most, self._texts, self._reads = 0, most, 0, 0
         if self._tls is not None:
             self._tls.records = 0
 
     async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
-        """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
+        """Make the TLS handshake; raises OSError, which ssl.SSLError is, if that fails."""
         self._tls = tls
         is_done = False
         while not is_done:
             try:
                 is_done = await handshakes.shake(tls, self._came)
-            finally:  # the server is told as well what is wrong
+            finally:  # also after an error: the server is told what is wrong
                 await self._loop.sock_sendall(self._socket, tls.to_send())
             if not is_done:
                 data = await self._loop.sock_recv(self._socket, READ)
@@ -100,7 +100,7 @@ class Channel:
         return self._tls.write(text) if self._tls else text
 
     def send(self, data: bytes) -> None:
-        """Write, by one system call; raises OSError where that takes nothing."""
+        """Write with one system call; raises OSError if that takes nothing."""
         if (sent := self._socket.send(data)) < len(data):
             self._send_later(data[sent:])
 
@@ -128,7 +128,7 @@ class Channel:
         self._socket.close()
 
     def read(self) -> bool:
-        """Read what has come; tell whether anything has."""
+        """Read what has come; return whether anything has."""
         try:
             size = self._socket.recv_into(_buffer)
         except (BlockingIOError, InterruptedError):
@@ -150,9 +150,9 @@ class Channel:
         return True
 
     def _readable(self) -> None:
-        """Read what has come, and look whether more lies behind it.
+        """Read what has come, and look whether more follows.
 
-        uvloop tells of a reset once, and watches the socket no more, though there may be bytes to read before it.
+        uvloop reports a reset once, and stops watching the socket, though there may be bytes to read before it.
         """
         if not self.read() or not self.is_watched:
             return
@@ -185,13 +185,13 @@ class Channel:
             self._look_at_tls(self._tls)
 
     def _hand_over(self, texts: list[bytes]) -> None:
-        """Hand these over at once, as if they had come without TLS."""
+        """Hand these over together, as if they had come without TLS."""
         self._texts += len(texts)
         if texts:
             self._received(memoryview(b"".join(texts)))
 
     def _look_at_tls(self, tls: Tls) -> None:
-        """See what TLS has to say beside text, and whether that is too much."""
+        """Send what TLS itself replies, and end the channel if TLS says too much besides text."""
         if len(reply := tls.to_send()) > MOST_REPLY:
             self._ended(TooManyBytes())
             return

@@ -1,13 +1,13 @@
-"""Connections: one to a site, which carries one request at a time. The states are drawn in docs/explanation/wire.md.
+"""Connections: each leads to one site, and carries one request at a time. docs/explanation/wire.md draws the states.
 
-1. `secure` shakes hands, where the site speaks TLS; `open` has it wait for a request (WAITING).
+1. `secure` makes the handshake, if the site speaks TLS; `open` makes the connection wait for a request (WAITING).
 2. `prepare` reads what has come since the loop last looked, and makes the bytes of the request; `send` writes them by
    one system call (WRITTEN). Between the two the caller looks at the clock.
 3. The `answer` is read (INTERIM, HEAD, BODY) until it is whole, or no more of it is read (DONE).
-4. `keep` has it wait in the pool (IDLE), `take` for the next request (WAITING).
+4. `keep` makes it wait in the pool (IDLE), `take` for the next request (WAITING).
 
-Any byte, and the end, that comes while no request is written (WAITING, IDLE) closes the connection. So an answer counts
-only if all of it came after its request was written (RFC 9112, 9.2).
+Any byte that comes while no request is written (WAITING, IDLE) closes the connection, and so does the end. So an answer
+counts only if all of it came after its request was written (RFC 9112, 9.2).
 
 On the loop's thread only.
 """
@@ -26,17 +26,17 @@ from weir.workers.fetches.fetcher.wire.tls import Tls
 from weir.workers.fetches.fetcher.wire.turns import Turns
 
 MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
-# Answers that cost more to read, or to store, than their length explains are read one in such a time, however many
-# there are. What is not read yet waits in the kernel, so that the writer and PostgreSQL get no more of it.
+# Seconds between two reads of answers that cost more to read, or to store, than their length explains, however many
+# such answers there are. What is not read yet waits in the kernel, so the writer and PostgreSQL get no more of it.
 SLOW_READ_EVERY_S = 0.01
 SHOWN = 20  # bytes of what a site says unasked
-MOST_UNASKED = 2**15  # bytes by which TLS may speak for itself while no request is written
+MOST_UNASKED = 2**15  # bytes of messages of TLS itself that may come while no request is written
 
 
 class ConnectionClosedEarly(Exception):
     """The site closed the connection, or said something, before the request was written: nothing was sent.
 
-    The message says what it was, where that is more than an end.
+    The message says what it was, if it was more than an end.
     """
 
 
@@ -97,10 +97,10 @@ FOLLOWING = {
 
 
 class ConnectionHolder(Protocol):
-    """What counts the memory that answers hold."""
+    """Counts the memory that answers hold."""
 
     def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
-        """Tell whether more of the answer may be read now; if not, `go_on` is called when it may."""
+        """Return whether more of the answer may be read now; if not, `go_on` is called when it may."""
 
 
 class HttpConnection:
@@ -108,13 +108,13 @@ class HttpConnection:
 
     def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns) -> None:
         self.state = WireState.OPENING
-        self.has_carried = False  # a request: the site may be just closing it
+        self.has_carried = False  # a request: the site may be closing it just now
         self.since = loop.time()  # when it was opened, or its last answer was whole
         self.peer, self.port = opened.getpeername()[:2]
         self._loop = loop
         self._slow_reads = slow_reads
         self._channel: Channel | None = Channel(opened, loop, self._received, self._ended)
-        self._on_end: Callable[[], None] | None = None  # is called where it ends in IDLE
+        self._on_end: Callable[[], None] | None = None  # is called if it ends in IDLE
         self._waiter: asyncio.Future[None] | None = None  # of `sleep`
         self._reader: AnswerReader | None = None
         self._holder: ConnectionHolder | None = None
@@ -124,11 +124,11 @@ class HttpConnection:
     # --- until the request is written ---
 
     async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
-        """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
+        """Make the TLS handshake; raises OSError, which ssl.SSLError is, if that fails."""
         await self._open_channel.secure(tls, handshakes)
 
     def open(self) -> None:
-        """Have it wait for a request."""
+        """Make it wait for a request."""
         self._become(WireState.WAITING)
         self._open_channel.expect(MOST_UNASKED)
         self._open_channel.watch()  # and read what came with the handshake
@@ -147,7 +147,7 @@ class HttpConnection:
             raise ConnectionClosedEarly(self._early)
 
     def prepare(self, request: bytes) -> bytes:
-        """Return the bytes to `send` for the request; raises ConnectionClosedEarly where anything has come.
+        """Return the bytes to `send` for the request; raises ConnectionClosedEarly if anything has come.
 
         After this, a connection with TLS can only send, or be closed.
         """
@@ -160,7 +160,7 @@ class HttpConnection:
         return self._open_channel.encrypted(request)
 
     def send(self, prepared: bytes, reader: AnswerReader, holder: ConnectionHolder) -> None:
-        """Write the request, and have its answer read; raises ConnectionClosedEarly where nothing could be written."""
+        """Write the request; `reader` reads its answer. Raises ConnectionClosedEarly if nothing could be written."""
         try:
             self._open_channel.send(prepared)
         except OSError as error:
@@ -202,11 +202,11 @@ class HttpConnection:
             return
         try:
             reader.feed(data)
-        except Exception as error:  # noqa: BLE001  whatever it is, who waits for the answer is told
+        except Exception as error:  # noqa: BLE001  any error goes to the fetch that waits for the answer
             self.fail(error)
             return
         if reader.section is Section.NOTHING:
-            reader.keeps_alive = reader.keeps_alive and channel.is_clean  # a request that is not sent whole goes on
+            reader.keeps_alive = reader.keeps_alive and channel.is_clean  # an unfinished request would go on
             self._become(WireState.DONE)
             _settle(self._whole)
             return
@@ -227,7 +227,7 @@ class HttpConnection:
         return is_open
 
     def _ended(self, error: Exception | None) -> None:
-        """Note that the site has ended the connection, or that it is lost by this error."""
+        """Handle that the site has ended the connection, or that it is lost by this error."""
         reader, whole = self._reader, self._whole
         if self.state not in ASKED or reader is None or whole is None:
             self._early = _early_text(error)
@@ -248,7 +248,7 @@ class HttpConnection:
     # --- from one request to the next ---
 
     def keep(self, on_end: Callable[[], None]) -> None:
-        """Have it wait in the pool; `on_end` is called where it ends there."""
+        """Make it wait in the pool; `on_end` is called if it ends there."""
         if self.state is WireState.DONE:
             self.since = self._loop.time()
         self._on_end = on_end
@@ -256,7 +256,7 @@ class HttpConnection:
         self._become(WireState.IDLE)
 
     def take(self) -> None:
-        """Have it wait for the next request."""
+        """Make it wait for the next request."""
         self._on_end = None
         self._open_channel.expect(MOST_UNASKED)
         self._become(WireState.WAITING)
@@ -266,7 +266,7 @@ class HttpConnection:
         if self._channel is None:
             return
         self._channel.close()
-        self._channel = None  # which leads back here
+        self._channel = None  # the channel refers back to this connection
         self._become(WireState.CLOSED)
         if self._waiter:
             _settle(self._waiter)
@@ -287,7 +287,7 @@ class HttpConnection:
 
 
 def _early_text(error: Exception | None) -> str:
-    """Say what ended a connection on which no request was written: nothing, where it just ended."""
+    """Say what ended a connection on which no request was written; empty if it just ended."""
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, TooManyBytes):

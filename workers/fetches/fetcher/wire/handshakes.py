@@ -1,4 +1,4 @@
-"""Handshakes: their steps, by which TLS computes for a millisecond or two, share the loop with all else.
+"""Handshakes: their steps, in each of which TLS computes for a millisecond or two, share the loop with all other work.
 
 Many connections may be opened at the same moment, so a turn of the loop has steps for TURN_S at most. A site may send a
 hundred certificates, which take twenty milliseconds: a handshake of more than USUAL bytes waits for one of few turns.
@@ -17,7 +17,7 @@ LARGE_EVERY_S = 0.1
 
 
 class Handshakes:
-    """One a loop."""
+    """Each loop has one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -25,11 +25,11 @@ class Handshakes:
         self._large = Turns(loop, every_s=LARGE_EVERY_S)
 
     async def shake(self, tls: Tls, came: int) -> bool:
-        """Go on with a handshake of which so many bytes came, in its turn; tell whether it has ended.
+        """Continue a handshake of which `came` bytes came, in its turn; return whether it has ended.
 
         Raises what Tls.shake raises.
         """
-        return await self._entered(tls, came)  # which no name holds: its error would lead back to it
+        return await self._entered(tls, came)  # no name holds the future: its error would refer back to it
 
     def _entered(self, tls: Tls, came: int) -> "asyncio.Future[bool]":
         shaken: asyncio.Future[bool] = self._loop.create_future()
@@ -38,12 +38,12 @@ class Handshakes:
 
 
 def _shake(tls: Tls, shaken: "asyncio.Future[bool]") -> bool:
-    """Go on with it, unless it was given up meanwhile; returns whether it was not."""
+    """Continue the handshake; returns False if it was given up meanwhile."""
     if shaken.done():
         return False
     try:
         shaken.set_result(tls.shake())
-    except Exception as error:  # noqa: BLE001  whatever it is, who waits is told
+    except Exception as error:  # noqa: BLE001  any error goes to the caller that waits
         shaken.set_exception(error.with_traceback(None))
-        shaken.exception()  # retrieved, or asyncio logs it where nobody waits any more
+        shaken.exception()  # retrieved: else asyncio logs it if no caller waits any more
     return True

@@ -1,10 +1,10 @@
-"""Leniencies: heads of answers that break RFC 9112, and that browsers or curl read all the same. Pure.
+"""Leniencies: heads of answers that break RFC 9112, but that browsers or curl read anyway. Pure.
 
-docs/explanation/wire.md has them in a table, with those of the parser, and who else reads what so.
+docs/explanation/wire.md has them in a table, with those of the parser, and with the programs that read them the same.
 
-A head that the parser takes as it is passes none of these. One that it refuses is mended here, line by line, and read
-once more; so is one in whose Transfer-Encoding the parser would see another end of the body than browsers do. The
-connection of such an answer is not used again, so what was guessed here harms no other fetch.
+A head that the parser takes as it is does not come here. A head that it refuses is mended here, line by line, and read
+once more. So is a head in whose Transfer-Encoding the parser would see another end of the body than browsers do. The
+connection of such an answer is not used again, so a wrong guess here harms no other fetch.
 """
 
 import re
@@ -15,13 +15,13 @@ Lines = list[tuple[bytes, bytes]]  # names and values
 _LINE_END = re.compile(rb"\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1(?:\.([0-9]))?[ \t]+([0-9]{3})(?:[ \t]+(.*))?", re.IGNORECASE)
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# Control characters are blanks, those that end lines among them (RFC 9112, 2.2); the tab is allowed.
+# Control characters become blanks, including those that end lines (RFC 9112, 2.2); the tab is allowed.
 _CONTROLS = bytes({*range(0x20), 0x7F} - {0x09})
 _BLANKED = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 
 
 def mended(head: bytes) -> bytes | None:
-    """Return the head as the parser takes it; None where its first line is not that of an answer."""
+    """Return the head in a form that the parser takes; None if its first line is not that of an answer."""
     first, *rest = _LINE_END.split(head.rstrip(b"\r\n"))
     found = _STATUS_LINE.fullmatch(first.strip())
     if found is None:
@@ -59,10 +59,10 @@ def _without_odd_names(lines: Lines) -> Lines:
 
 
 def _one_length(lines: Lines) -> Lines:
-    """Take equal lengths for one (RFC 9112, 6.3): proxies write several."""
+    """Merge equal lengths into one (RFC 9112, 6.3): proxies write several."""
     lengths = {part.strip() for name, value in lines if name.lower() == b"content-length" for part in value.split(b",")}
     if len(lengths) != 1:
-        return lines  # different ones: nobody knows where the body ends, and the parser says so
+        return lines  # if they differ, the end of the body is unknown, and the parser says so
     others = [line for line in lines if line[0].lower() != b"content-length"]
     return [*others, (b"Content-Length", lengths.pop())]
 
@@ -74,14 +74,14 @@ def _chunks_before_length(lines: Lines) -> Lines:
 
 
 def _one_transfer(lines: Lines) -> Lines:
-    """Take several lines for one list (RFC 9110, 5.3), in which identity says nothing."""
+    """Merge several lines into one list (RFC 9110, 5.3), without identity, which means nothing."""
     listed = b",".join(value for name, value in lines if name.lower() == b"transfer-encoding")
     codings = [coding for part in listed.split(b",") if (coding := part.strip()) and coding.lower() != b"identity"]
     others = [line for line in lines if line[0].lower() != b"transfer-encoding"]
     return [*others, (b"Transfer-Encoding", b", ".join(codings))] if codings else others
 
 
-# What is mended when the lines have their names, in this order.
+# What mends the lines once they have names, in this order.
 LENIENCIES: tuple[Callable[[Lines], Lines], ...] = (
     _without_odd_names,
     _one_length,

@@ -1,7 +1,7 @@
-"""The pool: connections that have carried a request, or were opened in vain, and wait for the next one of their origin.
+"""The pool: connections that carried a request, or were opened in vain, and wait for the next request to their origin.
 
-A site closes a connection that has waited for some seconds. Where requests come as seldom, each would reach the site
-just behind that, and its slot would be lost. So the pool learns of each origin how long is too long.
+A site closes a connection that has waited for some seconds. If requests come as seldom, each would reach the site just
+after that, and its slot would be lost. So the pool learns for each origin how long is too long.
 
 On the loop's thread only.
 """
@@ -14,11 +14,11 @@ from math import inf
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection, WireState
 
-KEPT_S = 15.0  # for which a connection waits for the next request
-SAFE = 0.5  # the part of the time after which a site gave up a connection, for which others of its origin may wait
-SHORTEST_S = 0.5  # a site that gives up a connection sooner has another reason than that it waited
-LEARNED_FOR_S = 600.0  # then the site may have changed, or had another reason as well
-MOST_ORIGINS = 10_000  # whose sites have given up connections, and are remembered
+KEPT_S = 15.0  # seconds for which a connection waits for the next request
+SAFE = 0.5  # if a site gave up a connection after some time, others of its origin may wait for this part of that time
+SHORTEST_S = 0.5  # a site that gives up a connection sooner has another reason than its wait
+LEARNED_FOR_S = 600.0  # after this, the site may have changed; it may have had another reason, too
+MOST_ORIGINS = 10_000  # origins that are remembered because their sites gave up connections
 
 
 class Pool:
@@ -34,9 +34,9 @@ class Pool:
         self._learned: Remembered[str, tuple[float, float]] = Remembered(MOST_ORIGINS)
 
     def take(self, origin: str, ahead_s: float = 0.0) -> HttpConnection | None:
-        """Return a connection that waits for a request to this origin, which is written so many seconds from now.
+        """Return a connection that waits for a request to this origin, which is written `ahead_s` seconds from now.
 
-        None where there is none. Those that will have waited for too long are closed.
+        None if there is none. Connections that will have waited for too long are closed.
         """
         if origin not in self._idle:
             return None
@@ -53,7 +53,7 @@ class Pool:
         return None
 
     def gave_up(self, origin: str, connection: HttpConnection) -> None:
-        """Note that the site has given up this connection, which was kept: no other is to wait for as long."""
+        """Record that the site has given up this kept connection: no other is to wait for as long."""
         now = self._loop.time()
         if (waited_s := now - connection.since) >= SHORTEST_S:
             self._learned.note(origin, (now + LEARNED_FOR_S, SAFE * waited_s))
@@ -69,7 +69,7 @@ class Pool:
             self._sweeping = self._loop.call_later(KEPT_S / 3, self._sweep)
 
     def close(self) -> None:
-        """Close all that wait."""
+        """Close all waiting connections."""
         if self._sweeping:
             self._sweeping.cancel()
         for idle in list(self._idle.values()):
@@ -87,7 +87,7 @@ class Pool:
             del self._idle[origin]
 
     def _sweep(self) -> None:
-        """Close those that have waited for too long."""
+        """Close the connections that have waited for too long."""
         before = self._loop.time() - KEPT_S
         for idle in list(self._idle.values()):
             for connection in [one for one in idle if one.since < before]:

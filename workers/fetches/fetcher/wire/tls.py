@@ -1,6 +1,6 @@
-"""TLS: the standard library's, between the bytes of a socket and those of HTTP, which stay in our hands.
+"""TLS: the standard library's, between the bytes of a socket and those of HTTP, which Weir reads and writes itself.
 
-What a server sends on its own, such as tickets of a session, is read here, and is no answer.
+What a server sends on its own, such as session tickets, is read here, and is not an answer.
 """
 
 import ssl
@@ -23,10 +23,10 @@ def context() -> ssl.SSLContext:
 
 
 def context_without_names() -> ssl.SSLContext:
-    """Return one that leaves it to Tls to see whom a certificate is for.
+    """Return a context that leaves it to Tls to check the host names of a certificate.
 
-    OpenSSL does not let a star stand for a label with an underscore, which no name of a host should have. Many have:
-    browsers and curl take it.
+    OpenSSL does not let a star stand for a label with an underscore, which a host name should not have. Many have one,
+    and browsers and curl accept that.
     """
     made = context()
     made.check_hostname = False
@@ -34,7 +34,7 @@ def context_without_names() -> ssl.SSLContext:
 
 
 def check_name(certificate: Mapping[str, Any], host: str) -> None:
-    """Raise SSLCertVerificationError unless the certificate names this host, or all beside it by a star."""
+    """Raise SSLCertVerificationError unless the certificate names this host, or has a star for its first label."""
     _, _, above = host.partition(".")
     names = {name.lower() for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS" and name.isascii()}
     if host in names or ("." in above and f"*.{above}" in names):
@@ -48,22 +48,22 @@ class Tls:
     """One connection's TLS. Methods raise ssl.SSLError; after it nothing more may be read or written."""
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
-        self.is_ended = False  # the server has said so: without that, whoever is between may have cut the rest off
+        self.is_ended = False  # the server has said so: otherwise an attacker in between may have cut the rest off
         self.records = 0  # that have begun to come
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._host = "" if context.check_hostname else host  # which is to be checked here
+        self._host = "" if context.check_hostname else host  # to be checked here, unless OpenSSL does
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._header = b""
         self._left = 0  # bytes of a record that are still to come
 
     @property
     def is_between_records(self) -> bool:
-        """Tell whether no record has come in part: what it says would seem to come later than it was sent."""
+        """Return whether no record has come only in part: its text would seem to come later than it was sent."""
         return not self._header and not self._left
 
     def shake(self) -> bool:
-        """Go on with the handshake, by what has been received; tell whether it has ended."""
+        """Continue the handshake with what has been received; return whether it has ended."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -75,11 +75,11 @@ class Tls:
     def _certificate(self) -> Mapping[str, Any]:
         try:
             return self._tls.getpeercert() or {}
-        except ValueError:  # it has a name that is no UTF-8
+        except ValueError:  # it has a name that is not UTF-8
             return {}
 
     def to_send(self) -> bytes:
-        """Return the bytes that are to be sent to the server."""
+        """Return the bytes that TLS has for the server."""
         return self._outgoing.read()
 
     def write(self, text: bytes) -> bytes:
@@ -104,7 +104,7 @@ class Tls:
             position += taken
 
     def read(self) -> bytes:
-        """Return the next text of what was received; empty where no more has come, or the server has ended it."""
+        """Return the next text of what was received; empty if no more has come, or the server has ended TLS."""
         try:
             text = self._tls.read(RECORD)
         except ssl.SSLWantReadError:

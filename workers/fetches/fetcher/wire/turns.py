@@ -1,4 +1,4 @@
-"""Turns: work of many connections shares a small part of the loop's time, so that all of it together holds up nothing.
+"""Turns: the work of many connections shares a small part of the loop's time, so that it does not hold up the rest.
 
 On the loop's thread only.
 """
@@ -12,20 +12,20 @@ Work = Callable[[], bool]
 
 
 class Turns:
-    """What waits is done in the order in which it came, in turns of `most_s`, of one piece of work at least.
+    """Waiting work is done in the order in which it came, in turns of `most_s` seconds, of one piece of work at least.
 
-    A turn begins `every_s` after the one before, or after the first piece has entered. An error in a piece of work is
-    the loop's to tell, and holds up no other.
+    A turn begins `every_s` after the one before, or after the first piece has entered. The loop reports an error in a
+    piece of work, which does not hold up the others.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, every_s: float, most_s: float = 0.0) -> None:
         self._loop = loop
         self._every_s, self._most_s = every_s, most_s
         self._waiting: deque[Work] = deque()
-        self._is_coming = False  # a turn is, or takes place
+        self._is_coming = False  # a turn is to come, or takes place
 
     def enter(self, work: Work) -> None:
-        """Have `work` called in its turn, once. It returns False where it had nothing to do, which takes no time."""
+        """Have `work` called in its turn, once. It returns False if it had nothing to do, which takes no time."""
         self._waiting.append(work)
         if not self._is_coming:
             self._is_coming = True

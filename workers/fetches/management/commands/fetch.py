@@ -19,7 +19,7 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.screen import Screen, queueing, waits, watching
 from weir.workers.fetches.reports.progress import EndedCount, FetchIds, Progress, endings, failures, progress
 
-CHUNK = 10_000  # URLs a call of request_fetches
+CHUNK = 10_000  # URLs in one call of request_fetches
 LOOK_EVERY = 0.25  # seconds
 LOOKING_SHARE = 0.1  # at most this share of the time goes into looking
 SITES_SHOWN = 12
@@ -123,7 +123,7 @@ class Stall:
         self._moved_at = math.inf
 
     def reasons(self, seen: Progress) -> list[str]:
-        """Return what is wrong, in a sentence each, where this look is the first to see it."""
+        """Return what is wrong, in a sentence each, if this look is the first to see it."""
         if seen.unfinished != self._unfinished:
             self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
         if time.monotonic() - self._moved_at < STALLED_AFTER:
@@ -149,7 +149,7 @@ def _lines(urls: Sequence[str], file: str | None) -> Iterator[Iterable[str]]:
 
 
 def _opened(file: str) -> TextIO:
-    # What is not UTF-8 is no URL either: request_fetches says so of that line alone.
+    # A line that is not UTF-8 is not a URL, either: request_fetches says so of that line alone.
     encoding, errors = "utf-8-sig", "surrogateescape"
     if file == "-":
         return open(0, encoding=encoding, errors=errors, closefd=False)

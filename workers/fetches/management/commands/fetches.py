@@ -60,7 +60,7 @@ class Why(Subcommand):
 
 
 class Retry(Subcommand):
-    """Failed fetches begin again."""
+    """Queue failed fetches again."""
 
     name = "retry"
     help = "queue failed fetches again, from their own URLs, as if they were new"
@@ -111,7 +111,7 @@ class Retry(Subcommand):
 
 
 class Cancel(Subcommand):
-    """Fetches are taken back."""
+    """Take fetches back."""
 
     name = "cancel"
     help = "take back fetches that have not started; their slots go to others"
