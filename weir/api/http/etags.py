@@ -20,7 +20,8 @@ def require(if_match: str, state: Mapping[str, object] | None) -> str | None:
     """Return the version that is to be changed. The change itself compares it once more, under its lock.
 
     None if any version may be changed: `If-Match: *`. Something that does not exist (`state` is None) needs no header,
-    and must not exist when it is created. Raises Problem: 428 without the header, 412 if the version is another one.
+    and must not exist when it is created. Raises Problem: 428 without the header, 400 if it has
+    something that is not an ETag, 412 if the version is another one, or the thing is gone.
     """
     current = version(state)
     if not if_match:

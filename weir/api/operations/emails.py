@@ -76,7 +76,7 @@ def get_email(request: HttpRequest, email_id: Id) -> schemas.EmailDetails:
 def resolve_email(
     request: HttpRequest, email_id: Id, wanted: schemas.NewResolution, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> HttpResponse:
-    """Say what became of an e-mail, or what is to become of it. Of two at once, the second finds it resolved."""
+    """Say what became of an e-mail, or what is to become of it. Of two calls together, the second finds it resolved."""
 
     def resolve() -> tuple[int, schemas.Resolved]:
         _email(email_id)
@@ -102,7 +102,7 @@ def list_email_kinds(request: HttpRequest) -> schemas.MailKinds:
     refusals=KIND_CHANGES,
 )
 def pause_email_kind(request: HttpRequest, kind: schemas.Kind, wanted: schemas.MailReason) -> HttpResponse:
-    """Have no e-mail of the kind begun from now on."""
+    """Pause a kind: from now on, no e-mail of it is begun."""
     kinds.pause(actor(request), kind, why=wanted.why)
     return HttpResponse(status=204)
 

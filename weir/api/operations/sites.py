@@ -146,7 +146,7 @@ def resume_site(request: HttpRequest, host: Host, query: Query[schemas.WhyQuery]
     refusals=CHANGES,
 )
 def ask_robots(request: HttpRequest, host: Host, wanted: schemas.Reason) -> schemas.AskedRobots:
-    """Have robots.txt of a site asked for again. Nothing is fetched there until it has come."""
+    """Ask a site for its robots.txt again. Nothing is fetched there until it has come."""
     name = site_now(host).site.name
     asked = sites.ask_robots(actor(request), sites.origins_of(name), why=wanted.why)
     return schemas.AskedRobots(origins=asked)

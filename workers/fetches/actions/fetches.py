@@ -1,6 +1,6 @@
 """The changes that operators make to fetches. Each call commits by itself, with its entries in the audit trail.
 
-All raise acting.Refused (weir.workers.audit) if the actor is not permitted.
+All raise acting.ActRefused (weir.workers.audit) if the actor is not permitted.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """What operators change at sites. Each call commits by itself, with its entry in the audit trail (weir.workers.audit).
 
-All raise acting.Refused where the actor may not, and what weir.ratelimit.site_settings raises.
+All raise acting.ActRefused where the actor may not, and what weir.ratelimit.site_settings raises.
 """
 
 from collections.abc import Iterator, Mapping

@@ -4,7 +4,7 @@ A group is one or more lines that name crawlers, and the rules that follow. Only
 kinds, known or not, do not. A Crawl-delay or Request-rate holds for the names right above it, whatever the group;
 crawlers that are named after it have not been asked for it.
 
-Lenient like other parsers: a blank for the colon, if one word or a path follows, six misspellings, a name with a
+Lenient like other parsers: a blank for the colon, if one word or a path follows, some misspellings, a name with a
 version after it, and any blanks of Unicode around the parts of a line, because people paste them.
 """
 

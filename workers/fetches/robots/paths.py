@@ -1,7 +1,8 @@
 """Paths: the one form in which the path of a URL and that of a rule are compared (RFC 9309, 2.2.2). Pure.
 
 An octet means the same whether it is written as it is or escaped: `:` and `%3A`, `a` and `%61`, `é` and `%C3%A9`. In
-this form, what a URL may have as it is stands as it is, and all else is escaped, with capital digits. Four exceptions:
+this form, what a URL may have as it is stands as it is, and all else is escaped, with capital digits. Some
+escapes do not mean the same as the plain character, and stay (`ESCAPED_ALWAYS`):
 
 - Before the first `?`, an escaped `/` or `?` is data, and a plain one separates: `/a%2Fb` is not `/a/b`. After it they
   are the same, as in the RFC's table.

@@ -1,6 +1,6 @@
 -- Find the next `most` fetches of a list that meet all filters, after the place of a cursor. Reads only.
 -- Promises: at most `look` rows are looked at, each found by the order of an index; those that match are `matches`, and
--- the last one that was looked at is returned in any case, so that the list can go on behind it. Run after planner.by_indexes.
+-- the last one that was looked at is returned in any case, so that the list can go on behind it. Run after planner.in_index_order.
 -- `way` says which index, and so in which order. Planned with the values, so that one branch is left. No other index has
 -- that order; (SELECT 'failed') keeps PostgreSQL from seeing that weir_fetch_not_done has such rows, too.
 --

@@ -1,5 +1,5 @@
 -- Read the next `most` sites of a list, after the place of a cursor. Reads only; every row is found by the order of an
--- index. Run after planner.by_indexes. `way` says which index. Planned with the values, so that one branch is left.
+-- index. Run after planner.in_index_order. `way` says which index. Planned with the values, so that one branch is left.
 -- Names are compared byte by byte, whatever the collation.
 --
 -- name      sites whose names begin with `lowest`, by name
