@@ -102,7 +102,7 @@ print(json.dumps({"ends": ends, "said": said}), flush=True)
 
 
 def test_a_fetcher_without_local_ports_gives_back_and_goes_on(tmp_path: Path, start_python: StartPython) -> None:
-    """More fetches together from one address than the host has ports: each is done, although it has only one attempt."""
+    """More fetches together from one address than the host has ports: each is done, with its only attempt."""
     output, _ = start_python(PORTS, tmp_path, before=NETWORK).communicate(timeout=60)
     told = json.loads(output)
     if "unavailable" in told:
