@@ -13,7 +13,7 @@ Each is set as near to "never closer than the interval" as its documentation all
 - *throttled-py*, Redis store: GCRA by the server's clock, in one script; here with burst 1. Its own blocking acquire is
   not used: it never waits less than 0.2 s. Its limits are in the server's memory, written to disk once a second.
 - *limits*, Redis storage: a moving window by the callers' clocks, in one script. Windows are whole seconds: it can
-  promise 1 a second, but not 1 in 5 ms. The nearest is 200 a second, which lets 200 start at once. It has no blocking
+  promise 1 a second, but not 1 in 5 ms. The nearest is 200 a second, which lets 200 start together. It has no blocking
   acquire. In memory like throttled-py.
 
 The last three grant a start now or refuse it: the caller starts as soon as it has the answer. In the scenario without

@@ -1,4 +1,4 @@
-"""How many starts a process reserves at once for its callers: pure.
+"""How many starts a process reserves together for its callers: pure.
 
 A reservation costs the site one grace. If callers come back so soon that they would have to wait for that, the next run
 gets four times as many starts, until the graces are a small part. If they come later, they get as many starts as they

@@ -132,7 +132,7 @@ def unreported(short: Iterable[Gap], late: set[Arrival]) -> list[Gap]:
 
 
 def too_close_behind(short: Iterable[Gap], late: set[Arrival], known: Sequence[SetBehind]) -> list[Gap]:
-    """Return the short gaps behind reported starts that end with a start whose holder must have known of them.
+    """Return the short gaps behind reported starts that end with a start whose holder must have known of those.
 
     Half a second after PostgreSQL knows, nothing starts that was reserved before (weir.ratelimit.pacing).
     """

@@ -151,7 +151,7 @@ def test_a_given_back_start_of_a_faster_time_is_not_taken() -> None:
 def test_a_site_forgets_a_start_that_was_missed() -> None:
     """A slot that was reserved alone and came too late costs the site a minute, however long its interval is."""
     site_at("1/d")
-    missed = take().slots[0].id  # starts at once: has passed when it is given back
+    missed = take().slots[0].id  # starts immediately: has passed when it is given back
     slots.release(missed)
     slots.unreserve([missed])
     assert 50 < slots.estimate(SITE) <= slots.RETRY
