@@ -35,8 +35,8 @@ MODULES = {
     "enqueue": "benchmarks.enqueue",
     "capacity": "benchmarks.capacity",
 }
-# Those that run only where they are named: unread_10m takes an hour, and 70 GB of disk; growth takes three quarters of
-# an hour, and 30 GB; pages takes 8 GB; tabs takes ten minutes.
+# Benchmarks that run only if they are named: unread_10m takes an hour, and 70 GB of disk; growth takes three quarters
+# of an hour, and 30 GB; pages takes 8 GB; tabs takes ten minutes.
 LARGE = {
     "pages": "benchmarks.pages",
     "tabs": "benchmarks.tabs",
@@ -89,13 +89,13 @@ def main() -> None:
 
 
 def _with_growth(names: Iterable[str]) -> Iterable[str]:
-    """Yield the names, with those that `growth` stands for in its place."""
+    """Yield the names; `growth` is replaced by the names that it stands for."""
     for name in names:
         yield from (f"growth_{of}" for of in (*growth.OF, "table")) if name == "growth" else (name,)
 
 
 def _is_measured(name: str, module: str) -> bool:
-    """Run a benchmark; where it ends with an error, print that, so that the others are run."""
+    """Run a benchmark; if it ends with an error, print that, so that the others are run."""
     print(f"# {name}", flush=True)
     try:
         publish(name, _noted(name, import_module(module).measure(FOLDER)), FOLDER)
@@ -106,8 +106,8 @@ def _is_measured(name: str, module: str) -> bool:
 
 
 def _noted(name: str, figures: Iterable[Figure]) -> Iterator[Figure]:
-    """Hand the figures on, and note with the first where they come from."""
-    from benchmarks import provenance  # noqa: PLC0415  once Django is there
+    """Pass the figures on, and record where they come from when the first one comes."""
+    from benchmarks import provenance  # noqa: PLC0415  after Django is set up
 
     for number, figure in enumerate(figures):
         if not number:

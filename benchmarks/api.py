@@ -1,7 +1,7 @@
 """The HTTP API: what asking for URLs over it costs, against calling `request_fetches` in the same process.
 
-One web process, as the Procfile starts it, and programs that keep their connections. The sides take turns. A request
-takes a connection to PostgreSQL of its own, which costs some 15 ms; of two programs at once, one is served meanwhile.
+One web process, as the Procfile starts it, and programs that keep their connections. The sides take turns. Each request
+opens a connection to PostgreSQL, which costs some 15 ms; with two programs at the same time, one is served meanwhile.
 """
 
 import http.client
@@ -28,7 +28,7 @@ from weir.api.tokens.scopes import ADD_FETCHES, SEE_FETCHES
 from weir.workers.audit import acting
 from weir.workers.fetches.enqueue import request_fetches
 
-URLS: Final = 1_000  # of one call, at so many sites
+URLS: Final = 1_000  # of one call, at SITES sites
 SITES: Final = 50
 ROUNDS: Final = 15
 PROGRAMS: Final = 4

@@ -1,4 +1,4 @@
-"""Certificates for fake sites that speak TLS, by an authority that is made for one run, and that nobody else trusts."""
+"""Certificates for fake sites that speak TLS, by an authority that is made for one run and trusted only in it."""
 
 import os
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ import trustme
 
 from demo.fakes.hosts import host
 
-TRUSTED = "SSL_CERT_FILE"  # the authorities that OpenSSL trusts, and with it Weir and urllib3
+TRUSTED = "SSL_CERT_FILE"  # names the authorities that OpenSSL trusts, and so do Weir and urllib3
 
 
 @contextmanager
 def of_sites(hosts: int, folder: Path) -> Iterator[Path]:
-    """Yield the folder of the certificates of so many sites; what is started in this block trusts their authority."""
+    """Yield the folder of certificates of this many sites; processes started in this block trust their authority."""
     authority = trustme.CA()
     trusted = folder / "authority.pem"
     authority.cert_pem.write_to_path(str(trusted))

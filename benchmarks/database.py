@@ -1,4 +1,4 @@
-"""PostgreSQL without Django's part in it, and statements that may take their time."""
+"""PostgreSQL without Django in between, and statements without a time limit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,12 +17,12 @@ BUILT = "SET LOCAL maintenance_work_mem = '1GB'"
 
 
 def connect() -> psycopg.Connection[Any]:
-    """Return a connection of psycopg's own, with autocommit, to the database of Django's."""
+    """Return a plain psycopg connection, with autocommit, to Django's database."""
     return psycopg.connect(**parameters(), autocommit=True)
 
 
 def parameters() -> dict[str, Any]:
-    """Return the parameters of Django's connection, without what makes psycopg serve Django."""
+    """Return the parameters of Django's connection, without those that adapt psycopg to Django."""
     of_django = ("context", "cursor_factory")
     return {key: value for key, value in connection.get_connection_params().items() if key not in of_django}
 
@@ -35,7 +35,7 @@ def run_at_length(statements: str) -> None:
 
 @contextmanager
 def set_for_block(**settings: str) -> Iterator[None]:
-    """Set these settings of the session; it has those that it had again afterwards, also after an error."""
+    """Set these settings of the session; the old ones are restored afterwards, also after an error."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name", [list(settings)])
         before = dict(cursor.fetchall())
@@ -49,7 +49,7 @@ def set_for_block(**settings: str) -> Iterator[None]:
 def explain(text: str, parameters: dict[str, object], before: Callable[[], object] = lambda: None) -> str:
     """Return the plan of a statement that is executed, after `before`, in a transaction that is rolled back.
 
-    It is told what the gate expects of the timeline.
+    It gets the parameters that the gate expects.
     """
     connection.ensure_connection()
     with transaction.atomic():
@@ -63,14 +63,14 @@ def explain(text: str, parameters: dict[str, object], before: Callable[[], objec
 
 @contextmanager
 def hastily() -> Iterator[None]:
-    """Wait for the disk at no commit, and look at no foreign key: what is written is right by itself."""
+    """Do not wait for the disk at commits, and check no foreign keys: what is written is right by itself."""
     with set_for_block(synchronous_commit="off", session_replication_role="replica"):
         yield
 
 
 @contextmanager
 def without_indexes(table: str) -> Iterator[None]:
-    """Drop the indexes of the table for the block: to build one costs a fraction of millions of insertions."""
+    """Drop the indexes of the table for the block: building one costs a fraction of millions of insertions."""
     with connection.cursor() as cursor:
         cursor.execute(INDEXES, [table])
         names, definitions = zip(*cursor.fetchall(), strict=True)

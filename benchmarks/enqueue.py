@@ -2,7 +2,7 @@
 
 Each call commits, or sends. Weir finds the site of each URL, stores a row and tells dispatch; Celery's side sends a
 message for each URL to Valkey, over the connection that it keeps; Django's stores rows of the same table, whose site it
-knows, by `bulk_create` or `create`, and tells nobody.
+knows, by `bulk_create` or `create`, and notifies no process.
 """
 
 import os
@@ -31,7 +31,7 @@ _numbers = count()
 
 
 def measure(_folder: Path) -> list[Figure]:
-    """Return the rates and their ratios, of many URLs a call and of one."""
+    """Return the rates and their ratios, for many URLs a call and for one."""
     own_processes.empty()
     delay, sites = _delay(), sites_of(set(HOSTS))
     many: dict[str, Callable[[list[str]], object]] = {
@@ -75,7 +75,7 @@ def _side(call: Callable[[list[str]], object], urls: int) -> Side:
 
 
 def _delay() -> Callable[[str], object]:
-    """Return the `delay` of a task that no worker has, of an app that stores no results."""
+    """Return the `delay` of a task that no worker has, in an app that stores no results."""
     app = Celery("peer", broker=settings.CELERY_BROKER_URL, set_as_current=False)
     app.conf.update(task_default_queue="peer", task_ignore_result=True)
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from project.checkout import CHECKOUT
 
 FOLDER: Final = CHECKOUT / ".weir" / "bench"  # what was measured here
-KEPT: Final = CHECKOUT / "docs" / "measured"  # what is kept of it, and
-PAGE: Final = CHECKOUT / "docs" / "measured.md"  # the page that is made of that
+KEPT: Final = CHECKOUT / "docs" / "measured"  # what is kept of it
+PAGE: Final = CHECKOUT / "docs" / "measured.md"  # the page that is made of the kept figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
 def publish(benchmark: str, figures: Iterable[Figure], folder: Path) -> None:
     """Print each figure on a line of its own, and write them to `<folder>/<benchmark>.json`.
 
-    Figures that come one after the other are printed and written as they come: a run that is ended keeps those it had.
+    Figures that come one after the other are printed and written as they come: a stopped run keeps those it had.
     """
     folder.mkdir(parents=True, exist_ok=True)
     entries: dict[str, dict[str, object]] = {}

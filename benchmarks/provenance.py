@@ -31,7 +31,7 @@ PEERS: Final = (
 
 
 def note(benchmark: str, folder: Path) -> None:
-    """Note where the figures of this benchmark come from: from what runs now."""
+    """Record where the figures of this benchmark come from: the commit, machine and versions that run now."""
     file = folder / FILE
     known = json.loads(file.read_text()) if file.exists() else {}
     file.write_text(json.dumps({**known, benchmark: _now()}, indent=2) + "\n")
@@ -55,7 +55,7 @@ def _is_size(name: str) -> bool:
 
 
 def _commit() -> str:
-    """Return the commit that is checked out, and whether files differ from it that no benchmark writes."""
+    """Return the commit that is checked out, and whether files that no benchmark writes differ from it."""
     of = _git("rev-parse", "--short=12", "HEAD")
     own = (f":!{path.relative_to(CHECKOUT)}" for path in (PAGE, KEPT))
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own)
@@ -80,7 +80,7 @@ def _valkey() -> str:
 
 
 def _installed() -> Iterator[str]:
-    """Yield the peers that are here, which `make bench` installs, with their versions."""
+    """Yield the installed peers, which `make bench` installs, with their versions."""
     for name in PEERS:
         with suppress(PackageNotFoundError):
             yield f"{name} {version(name)}"

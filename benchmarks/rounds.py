@@ -8,7 +8,7 @@ Side = Callable[[], float]  # does one round, and returns its rate
 
 
 def take_turns(rounds: int, *sides: Side) -> list[tuple[float, ...]]:
-    """Let the sides take so many turns each; return their rates, round by round.
+    """Let the sides take `rounds` turns each; return their rates, round by round.
 
     Every round begins with another side, so that no side always runs after the same one.
     """

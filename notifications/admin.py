@@ -21,9 +21,9 @@ from weir.postgres.admin import ReadOnlyAdmin, TableAdmin
 
 
 class FoundByUser(TableAdmin[Any]):
-    """The pages of a table whose rows are found by a user's key, the whole of it; a text that is none finds nothing."""
+    """Admin of a table whose rows are searched by a user's whole key. A text that is not a key finds nothing."""
 
-    search_fields = ("user_id",)  # which has Django show the field
+    search_fields = ("user_id",)  # makes Django show the search field
     search_help_text = "A user's id"
 
     def get_search_results(
@@ -48,17 +48,17 @@ class NotificationAdmin(FoundByUser, TableAdmin[Notification]):
     ordering = ("-id",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str] | tuple[str, ...]:
-        """Show the times of a row that exists; the database gives them to a new one."""
+        """Show the times of an existing row; the database sets those of a new one."""
         return super().get_readonly_fields(request, obj) if obj else ()
 
 
-# The others are written by flushes and reconciliation. A number set by hand would be drift, and an epoch whose note was
-# deleted could be applied twice.
+# Only Weir's own code writes the other tables. A number set by hand would be drift, and an epoch whose note was deleted
+# could be applied twice.
 
 
 @admin.register(UnreadCount)
 class UnreadCountAdmin(FoundByUser, ReadOnlyAdmin[UnreadCount]):
-    """What was flushed of users' numbers."""
+    """The stored numbers of users."""
 
     list_display = ("user_id", "unread_count", "epoch")
     ordering = ("user_id",)
@@ -82,7 +82,7 @@ class DoubtAdmin(FoundByUser, ReadOnlyAdmin[Doubt]):
 
 @admin.register(ReadMark)
 class ReadMarkAdmin(FoundByUser, ReadOnlyAdmin[ReadMark]):
-    """Users who read all at once, until their notifications say so."""
+    """Users who marked all as read with one row, until each of their notifications has its own `read_at`."""
 
     list_display = ("user_id", "marked_at", "up_to")
     ordering = ("marked_at",)

@@ -4,7 +4,7 @@ A change says by user how many more rows are unread than before; only rows that 
 takes a change. A savepoint that is rolled back drops its changes. What remains is added up, and sent in one call.
 
 The rows are the truth, so a failure to send raises nothing: users whose change is known to be missed, or was sent late,
-are noted as doubts. Where the process dies before it sends, reconciliation finds the users by their changed rows.
+are noted as doubts. If the process dies before it sends, reconciliation finds the users by their changed rows.
 """
 
 import math
@@ -24,26 +24,26 @@ from weir.redis_link import outages
 
 NOTE_DOUBTS_WITHIN = Statement("note_doubts", commits=False)
 
-# From the COMMIT on. A reconciler takes a delta for lost that is missing for three seconds, and repairs the number. A
-# delta that arrives later than this may have been repaired already, so its users become doubts.
+# Seconds after the COMMIT. A reconciler considers a delta lost if it is missing for three seconds, and repairs the
+# number. A delta that arrives later than LATE_S may have been repaired already, so its users become doubts.
 LATE_S = 1.5
 
 
 def record(change: Mapping[Any, int], *, using: str, since: float | None = None) -> None:
-    """Change users' unread numbers by so much when the current transaction commits; at once where there is none.
+    """Change users' unread numbers by these deltas when the current transaction commits; immediately if there is none.
 
-    Outside a transaction the rows have committed already: `since` is when the statement was sent, of time.monotonic().
+    Outside a transaction the rows have committed already: `since` is the time.monotonic() when the statement was sent.
     """
     change = _by_key(change)
     if not any(change.values()):
         return
     if not connections[using].in_atomic_block:
-        transaction.on_commit(partial(_send, change, since or time.monotonic()), using=using)  # now
+        transaction.on_commit(partial(_send, change, since or time.monotonic()), using=using)  # runs immediately
         return
     django_private.tell_before_commit(using=using)
     total = django_private.take_hook(_Total, using=using, leaving=_moved) or _Total()
     transaction.on_commit(_Change(change, total), using=using)
-    # Behind the changes that it sends. It outlives rolled-back savepoints; their changes do not.
+    # The total runs after the changes that it sends. It outlives savepoints that are rolled back; their changes do not.
     django_private.add_hook_of_no_savepoint(total, using=using)
 
 
@@ -64,10 +64,10 @@ def _by_key(change: Mapping[Any, int]) -> Counter[UserKey]:
 
 
 class _Total(django_private.CommitHook):
-    """The sum of the changes that survive to the commit: Django calls `add` for each of them, and then the total."""
+    """The sum of the changes that survive until the commit: Django runs each of them, which adds it, and then this."""
 
     def __init__(self) -> None:
-        self._since = math.inf  # when the transaction began to commit, of time.monotonic(); it may never, in tests
+        self._since = math.inf  # time.monotonic() when the transaction began to commit; in tests it may never do so
         self._change: Counter[UserKey] = Counter()
 
     def commits(self) -> None:
@@ -83,7 +83,7 @@ class _Total(django_private.CommitHook):
 
 @dataclass(slots=True)
 class _Change:
-    """One change, which survives to the commit or is dropped with its savepoint."""
+    """One change, which survives until the commit or is dropped with its savepoint."""
 
     change: Mapping[UserKey, int]
     total: _Total
@@ -95,7 +95,7 @@ class _Change:
 
 
 def _moved() -> None:
-    """Stand in the list of hooks where a total stood that has moved to the end."""
+    """Replace, in the list of hooks, a total that has moved to the end."""
 
 
 def _send(change: Mapping[UserKey, int], since: float) -> None:

@@ -12,7 +12,7 @@ from weir.notifications import user_keys
 from weir.notifications.models import Notification
 from weir.postgres import weir_apps
 
-# What PostgreSQL calls the columns' types. A foreign key has that of the user model's own key.
+# By PostgreSQL's names of the columns' types. A foreign key has the type of the user model's own key.
 NAMES = {
     "bigint": "integer",
     "integer": "integer",

@@ -3,16 +3,17 @@
 A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next; brings its deltas to PostgreSQL;
 and drops it. At most one epoch is sealed at a time. Redis runs commands and scripts one after the other, so each delta
 is in exactly one epoch, and `peek` sees all live epochs as they were at one moment. The open epoch's deltas have a key
-of their own, which sealing renames: adding needs to know no epoch.
+of their own, which sealing renames: `add` need not know the epoch.
 
 Redis may lose all this at any time. Its *incarnation* is a random name that is lost with it, so another incarnation
 shows that deltas are lost.
 
-Somebody else may write to our keys. An *entry* of an epoch is strange if no `add` has made it: its member is no user's
-key, or its score is no delta. Readers and flushes leave it out. A key that is strange as a whole counts as lost.
+Other programs may write to our keys. An *entry* of an epoch is strange if `add` cannot have made it: its member is not
+a user's key, or its score is not a delta. Readers and flushes leave it out. A key that is strange as a whole counts as
+lost.
 
-All functions raise RedisUnreachable where Redis refuses, or does not answer in time; in the second case it may have
-done what it was asked. No call is repeated, because one that was done would be done twice.
+All functions raise RedisUnreachable if Redis refuses, or does not answer in time; in the second case it may have
+executed the call. No call is repeated, because one that was executed would be executed twice.
 """
 
 import re
@@ -39,7 +40,7 @@ WAITING = Script("waiting")
 
 RedisUnreachable = calls.RedisUnreachable
 AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
-# Of a user in one epoch. So 2**32 strange deltas would have to be flushed before a stored number could not hold them.
+# The largest delta of a user in one epoch. It takes 2**32 strange deltas of this size until a stored number overflows.
 MOST_DELTA: Final = 2**31 - 1
 FIRST_STRANGE, MOST_SHOWN = 5, 20  # entries that are logged, and characters of each
 _EPOCH: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
@@ -57,14 +58,14 @@ class Sealed(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class SealedDeltas:
-    """The deltas of a sealed epoch, by user, without those that came to 0; and how many of its entries are strange.
+    """The deltas of a sealed epoch, by user, without those whose sum is 0; and how many of its entries are strange.
 
-    `spoilt` are the users of strange entries: nobody knows by how much their numbers have changed.
+    `spoilt` are the users of strange entries: by how much their numbers have changed is not known.
     """
 
     deltas: dict[UserKey, int] = field(default_factory=dict)
     strange: int = 0
-    first_strange: dict[str, str] = field(default_factory=dict)  # a few members and scores, as they may be printed
+    first_strange: dict[str, str] = field(default_factory=dict)  # a few members, made printable, and their scores
     spoilt: list[UserKey] = field(default_factory=list)
 
     def add_each(self, kind: user_keys.KeyKind, members: list[str], scores: list[str]) -> None:
@@ -87,7 +88,7 @@ class SealedDeltas:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peek:
-    """The live deltas of some users at one moment, by epoch. `incarnation` is empty where Redis has no epoch."""
+    """The live deltas of some users at one moment, by epoch. `incarnation` is empty if Redis has no epoch."""
 
     incarnation: str = ""
     deltas: Mapping[int, Mapping[UserKey, int]]
@@ -104,11 +105,11 @@ class Peek:
 def add(deltas: Mapping[UserKey, int]) -> None:
     """Add to the unread numbers of at most 5,000 users, by one call to Redis.
 
-    Redis adds them within 1.25 s from now or never, by its own clock: what arrives later may count as lost by then.
-    Where that clock is set back meanwhile, it is so much later. It adds them once, also where something in the network
-    delivers the call twice.
+    Redis adds them within 1.25 s from now, by its own clock, or never: deltas that arrive later may already count as
+    lost. If that clock is set back meanwhile, the deadline is later by as much. Redis adds the deltas once, even if
+    something in the network delivers the call twice.
 
-    A Redis that lost its memory takes them, too: they belong to the epoch that is opened there next.
+    A Redis that lost its memory accepts them, too: they belong to the epoch that is opened there next.
     """
     ours = keys()
     calls.run_in_time(
@@ -121,8 +122,8 @@ def add(deltas: Mapping[UserKey, int]) -> None:
 def open_epoch(floor: int, *, replacing: str = "") -> str:
     """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation.
 
-    The incarnation is new where there was none, where Redis came back older than it was, where it was `replacing`, and
-    where somebody else has overwritten a key.
+    The incarnation is new if there was none, if Redis came back older than it was, if the old one was `replacing`, or
+    if another program has overwritten a key.
     """
     ours = keys()
     of_script = [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.incarnation, ours.calls]
@@ -133,7 +134,7 @@ def open_epoch(floor: int, *, replacing: str = "") -> str:
 
 
 def seal() -> Sealed | None:
-    """Seal the open epoch, unless one is sealed already; return the sealed one, or None where there are no deltas."""
+    """Seal the open epoch, unless one is sealed already; return the sealed one, or None if there are no deltas."""
     ours = keys()
     answer = calls.run(SEAL, [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.calls], [])
     return answer and Sealed(int(answer[0]), bool(answer[1]))
@@ -144,7 +145,7 @@ def read(epoch: int) -> SealedDeltas:
     sealed, kind = SealedDeltas(), user_keys.kind()
     for members, scores in _pages(epoch):
         users, deltas = kind.of_texts(members), _deltas(scores)
-        if users is not None and deltas is not None:  # as always, but where somebody else writes to our keys
+        if users is not None and deltas is not None:  # always so, unless another program writes to our keys
             sealed.deltas.update({user: delta for user, delta in zip(users, deltas, strict=True) if delta})
         else:
             sealed.add_each(kind, members, scores)
@@ -161,9 +162,9 @@ def _pages(epoch: int) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def drop(epoch: int) -> bool:
-    """Remove a sealed epoch that PostgreSQL has; does nothing, and returns False, where it is not there any more.
+    """Remove a sealed epoch that PostgreSQL has; if it is not there any more, do nothing and return False.
 
-    It is kept for polls, which read it only (`weir.notifications.watching`), unless it is large.
+    Unless it is large, a copy is kept for polls, which only read it (`weir.notifications.watching`).
     """
     ours = keys()
     return bool(calls.run(DROP, [ours.sealed, ours.deltas, watching.past(epoch)], [epoch]))
@@ -172,7 +173,8 @@ def drop(epoch: int) -> bool:
 def peek(user_ids: Collection[UserKey]) -> Peek:
     """Return the live deltas of these users, at most 5,000, by one call to Redis.
 
-    None, where an epoch is no number, or the sealed one is not that before the open one: somebody else wrote that.
+    There are none if an epoch is not a number, or if the sealed epoch is not the one before the open epoch: another
+    program wrote these.
     """
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.open, ours.deltas]
@@ -191,13 +193,13 @@ def _known(user_ids: Collection[UserKey], scores: Collection[str | None]) -> Ite
 
 
 def _delta(score: str) -> int | None:
-    """Return a delta, or None if the score is none."""
+    """Return the score as a delta, or None if it is not one."""
     number = float(score)
     return int(number) if number.is_integer() and abs(number) <= MOST_DELTA else None
 
 
 def _deltas(scores: Collection[str]) -> list[int] | None:
-    """Return all deltas, or None if one of the scores is none."""
+    """Return the scores as deltas, or None if one of them is not a delta."""
     numbers = list(map(float, scores))
     if not all(map(float.is_integer, numbers)) or max(map(abs, numbers)) > MOST_DELTA:
         return None
@@ -211,12 +213,12 @@ def waiting() -> int:
 
 
 def first_epoch(incarnation: str) -> int:
-    """Return the first epoch of this incarnation; earlier epochs are of a Redis that has lost its memory since."""
+    """Return the first epoch of this incarnation; earlier ones belong to a Redis that has lost its memory since."""
     return int(incarnation.partition("-")[0])
 
 
 def server_run(known: str = "") -> str:
-    """Return the name of the server's run, another one after each start: Redis may have come back older than it was.
+    """Return the name of the server's run. Each start changes it: Redis may have come back older than it was.
 
     `known` is the name that was returned last.
     """

@@ -1,12 +1,13 @@
-"""All that Weir uses of Django which Django does not document, and may change in any release.
+"""All parts of Django that Weir uses although Django does not document them, and may change them in any release.
 
-Tried with Django 5.2 and 6.0. `tests/unit/notifications/test_django_private.py` says what this module relies on: run it
-first with another version of Django. No other module uses private parts of Django.
+Tested with Django 5.2 and 6.0. `tests/unit/notifications/test_django_private.py` says what this module relies on: run
+it first with another version of Django. No other module uses private parts of Django.
 
-1. `Model._save_table` writes one row to one table, whatever saves it: `save`, `create`, or `save_base`, as `loaddata`.
+1. `Model._save_table` writes one row to one table, whatever saves it: `save`, `create`, or `save_base`, which
+   `loaddata` calls.
 2. `connection.run_on_commit` lists the hooks of the current transaction, each as (savepoints, function, robust).
-   Rolling a savepoint back makes a new list without the hooks of that savepoint. `connection._commit` commits, whatever
-   asks for it, and the list is still there then.
+   Rolling a savepoint back makes a new list without the hooks of that savepoint. `connection._commit` does every
+   commit, and the list still exists at that time.
 3. A queryset knows whether it will write (`_for_write`), which rows it has loaded (`_result_cache`), and whether it is
    a slice (`query.is_sliced`). Its `query` knows its SQL, and what it is made of.
 4. An expression, which the database computes, is a `BaseExpression` or a `Combinable`.
@@ -50,7 +51,7 @@ class InterceptedModel(models.Model):
         abstract = True
 
     def save_row(self, save: RowSave) -> bool:
-        """Call `save.write` and return what it returns. What signals' receivers do comes before or after this."""
+        """Call `save.write` and return what it returns. Receivers of signals run before or after this."""
         return save.write()
 
     def _save_table(  # noqa: PLR0917  Django's signature
@@ -81,9 +82,9 @@ class InterceptedModel(models.Model):
 
 
 def take_hook(kind: type[Hook], *, using: str, leaving: Callable[[], None]) -> Hook | None:
-    """Return the last hook that is an instance of `kind`, which will not run; None where there is none.
+    """Take out the last hook that is an instance of `kind`, and return it; None if there is none. It will not run.
 
-    `leaving` runs in its place, so that the other hooks keep theirs: `captureOnCommitCallbacks` counts them.
+    `leaving` runs in its place, so that the other hooks keep their places: `captureOnCommitCallbacks` counts them.
     """
     hooks: list[Any] = connections[using].run_on_commit
     for place in range(len(hooks) - 1, -1, -1):  # it is among the last
@@ -103,16 +104,16 @@ def hooks_of(kind: type[Hook], *, using: str) -> Iterator[Hook]:
 
 
 def add_hook_of_no_savepoint(hook: Callable[[], None], *, using: str) -> None:
-    """Run the hook behind all others when the transaction commits, also where the current savepoint is rolled back."""
+    """Run the hook after all others when the transaction commits, even if the current savepoint is rolled back."""
     hooks: list[Any] = connections[using].run_on_commit
     hooks.append((set(), hook, False))
 
 
 class CommitHook:
-    """A hook that hears when its transaction is about to commit."""
+    """A hook that is told when its transaction is about to commit."""
 
     def commits(self) -> None:
-        """Take notice: after this others may see what the transaction did."""
+        """Is called right before the COMMIT, after which others may see what the transaction did."""
         raise NotImplementedError
 
     def __call__(self) -> None:
@@ -120,7 +121,7 @@ class CommitHook:
 
 
 def tell_before_commit(*, using: str) -> None:
-    """Have all CommitHooks of this connection's transactions hear of the COMMIT right before it, from now on."""
+    """From now on, tell all CommitHooks of a transaction of this connection right before its COMMIT."""
     database: Any = connections[using]
     if "_commit" in vars(database):
         return
@@ -144,24 +145,24 @@ def database_of_writes(rows: models.QuerySet[Any]) -> str:
 
 
 def forget_loaded_rows(rows: models.QuerySet[Any]) -> None:
-    """Have the queryset read its rows again when they are asked for next."""
+    """Make the queryset read its rows again when they are next asked for."""
     rows._result_cache = None
 
 
 def is_sliced(rows: models.QuerySet[Any]) -> bool:
-    """Tell whether the queryset is a slice, which Django neither updates nor deletes."""
+    """Return whether the queryset is a slice, which Django neither updates nor deletes."""
     return rows.query.is_sliced
 
 
 def is_expression(value: object) -> bool:
-    """Tell whether the database computes the value, so that Python does not know it."""
+    """Return whether the database computes the value, so that Python does not know it."""
     return isinstance(value, BaseExpression | Combinable)
 
 
 def streamed(rows: models.QuerySet[Any, Any]) -> Iterator[Any]:
-    """Yield what a `values_list` returns, as PostgreSQL has it, one by one: they are never all in memory.
+    """Yield the rows of a `values_list` one by one, without Django's conversions: they are never all in memory.
 
-    One round trip, which a cursor of the server does not do. No other statement can run before the last row.
+    Takes one round trip; a server-side cursor takes more. No other statement can run before the last row.
     """
     database = connections[rows.db]
     try:
@@ -174,9 +175,9 @@ def streamed(rows: models.QuerySet[Any, Any]) -> Iterator[Any]:
 
 
 def is_by_row(rows: models.QuerySet[Any], values: Iterable[object] = ()) -> bool:
-    """Tell whether a row alone decides if it is among the rows, and what the values are; False where in doubt.
+    """Return whether each row alone decides if it is in the queryset, and what its values are; False if in doubt.
 
-    Then a change of some of the rows changes nothing for the others.
+    If so, changing some of the rows does not affect the others.
     """
     query = rows.query
     tables = sum(count > 0 for count in query.alias_refcount.values())
@@ -190,6 +191,6 @@ OF_OTHER_ROWS = (Query, models.QuerySet, RawSQL, Subquery, Window)
 
 
 def _is_of_row(part: Any) -> bool:  # noqa: ANN401  conditions have no type in common
-    if not hasattr(part, "flatten"):  # F, and what Django has of no type
+    if not hasattr(part, "flatten"):  # such as F; all but a Combinable is in doubt
         return isinstance(part, Combinable)
     return not any(isinstance(inner, OF_OTHER_ROWS) for inner in part.flatten())

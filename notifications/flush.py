@@ -1,6 +1,6 @@
 """Flush: moves sealed deltas from Redis to PostgreSQL in bulk, each exactly once, whatever is killed.
 
-1. Seal: close the open epoch, unless one is sealed already; that one comes first then.
+1. Seal: close the open epoch, unless one is sealed already; then that one comes first.
 2. Read its deltas.
 3. Apply, one statement: note the epoch as flushed, and add its deltas to the stored numbers. A flusher that finds the
    epoch noted adds nothing; one that meets another flusher here leaves the epoch to it.
@@ -10,8 +10,8 @@ A flusher may be killed between any two steps, or stopped for any time: the next
 Readers add only deltas of epochs after the stored number's, so that between 3 and 4 they miss no delta and count none
 twice.
 
-What somebody else has written into the epoch goes with it, and is logged. A user whose delta was spoilt so becomes a
-doubt in the transaction of step 3.
+Entries that another program has written into the epoch are dropped with it, and logged. A user whose delta was spoilt
+in this way becomes a doubt in the transaction of step 3.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ log = get_logger(__name__)
 
 
 class AppliedEpoch(NamedTuple):
-    """How many epochs, and users' numbers, were written; none where another flusher `is_busy` with the epoch."""
+    """How many epochs, and users' numbers, were written; none if another flusher `is_busy` with the epoch."""
 
     is_busy: bool
     epochs: int
@@ -54,8 +54,8 @@ class FlushReport:
 def flush_sealed() -> FlushReport:
     """Flush the epoch that is sealed, if one is, and then the one that is open.
 
-    Safe to run twice, by several processes at once, or never again. Raises `counters.RedisUnreachable`, and database
-    errors; the sealed epoch then waits for the next flush.
+    Safe to run twice, by several processes at the same time, or never again. Raises `counters.RedisUnreachable`, and
+    database errors; the sealed epoch then waits for the next flush.
     """
     counters.open_epoch(highest_epoch())
     watching.tell()
@@ -66,7 +66,7 @@ def flush_sealed() -> FlushReport:
             break
         is_dropped = counters.drop(sealed.epoch)
         epochs, users = epochs + applied.epochs, users + applied.users
-        # What was added since is left to the next flush, as is what another process, or a stranger, has sealed.
+        # Deltas that were added since are left to the next flush. So is what another process or program has sealed.
         if sealed.fresh or not is_dropped:
             break
     return FlushReport(epochs=epochs, users=users)
@@ -79,7 +79,7 @@ def highest_epoch() -> int:
 
 
 def refuse_before(epoch: int) -> None:
-    """Refuse all earlier epochs from now on; epochs that are being applied have committed when this returns.
+    """Refuse all earlier epochs from now on; flushes that were applying an epoch have committed when this returns.
 
     For reconciliation: a flusher that was stopped may hold deltas of a Redis that has lost its memory since. These
     count as lost, and will be repaired; the flusher must not add them as well when it goes on.
@@ -98,7 +98,7 @@ def _apply(epoch: int) -> AppliedEpoch:
         "cap": settings.WEIR_UNREAD_CAP,
     }
     with transaction.atomic(durable=True):
-        bounded.without_limit()  # an epoch too large for it could never be flushed
+        bounded.without_limit()  # an epoch too large for the limit could never be flushed
         [applied] = APPLY_EPOCH(**parameters)
         if sealed.spoilt and applied.epochs:
             NOTE_DOUBTS_WITHIN(users=user_keys.array(sealed.spoilt))

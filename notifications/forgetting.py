@@ -1,15 +1,15 @@
-"""Forgetting users: when a user is deleted, the notifications go, and the number, and what Redis has of it.
+"""Forgetting users: when a user is deleted, the notifications and the number are removed, in Redis, too.
 
-The notifications of users of AUTH_USER_MODEL are deleted with them, however they are deleted: by a signal, in the same
-transaction. For users who live elsewhere, which setting WEIR_USER_KEY says, the application calls `forget_user`.
+However a user of AUTH_USER_MODEL is deleted, a signal deletes the notifications in the same transaction. For users who
+live elsewhere, as the setting WEIR_USER_KEY says, the application calls `forget_user`.
 
-Two things cannot go at once: what transactions that are still open have written for the user, and a stored number with
-deltas on their way to it. A note (`ForgottenUser`) has later runs look until everything is gone:
+Two things cannot be removed immediately: what transactions that are still open have written for the user, and a stored
+number with deltas on their way to it. A note (`ForgottenUser`) makes later runs look until everything is gone:
 
 1. The first run notes `until_xid`: from here on, what new transactions write belongs to a user who came back.
 2. Delete the notifications that earlier transactions wrote, as these end.
-3. When all of them have ended, and nothing is left, remove the stored number and the note; of a user who came back, the
-   note alone.
+3. When all of them have ended, and nothing is left, remove the stored number and the note; of a user who came back,
+   only the note.
 """
 
 import math
@@ -27,7 +27,7 @@ from weir.notifications import changes, counters, user_keys, watching
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
-BATCH = 1_000  # notifications that go with the user's own transaction, and of a short transaction afterwards
+BATCH = 1_000  # notifications that are deleted in the caller's transaction, and in each short one afterwards
 USERS_AT_ONCE = 1_000
 FIRST_ID = -(2**63)  # below all others
 
@@ -41,7 +41,7 @@ class DeletedRows(NamedTuple):
 
 
 class NotedUser(NamedTuple):
-    """A user of whom something may be left; `has_rows` if these are notifications."""
+    """A user of whom something may be left; `has_rows` if there are notifications among it."""
 
     user_id: UserKey
     has_rows: bool
@@ -58,9 +58,9 @@ RETURNED_USERS = Statement("returned_users", commits=False)
 def forget_user(user_id: UserKey) -> None:
     """Delete a user's notifications and number, in the caller's transaction; what takes long follows within seconds.
 
-    Up to 1,000 notifications go at once, and all of them where they have a foreign key to the user. What is written for
-    the user until the next run (`finish`) goes, too, and what transactions write that had begun to write by then. The
-    same key may be used again from then on. Raises ValueError for what cannot be a user's key.
+    Up to 1,000 notifications are deleted immediately, and all of them if they have a foreign key to the user. Those
+    that are written until the next run (`finish`), or by transactions that had begun to write by then, are deleted,
+    too. From then on the same key may be used again. Raises ValueError for what cannot be a user's key.
     """
     user = user_keys.clean(user_id)
     with transaction.atomic():
@@ -70,7 +70,7 @@ def forget_user(user_id: UserKey) -> None:
 
 
 def connect_to_users() -> None:
-    """Have users of AUTH_USER_MODEL be forgotten when they are deleted, if it is their keys that notifications have."""
+    """Forget users of AUTH_USER_MODEL when they are deleted, if notifications have these users' keys."""
     if user_keys.are_of_accounts():
         for model in apps.get_models():
             _connect_to(model)
@@ -78,14 +78,14 @@ def connect_to_users() -> None:
 
 
 def finish(within_s: float = math.inf) -> int:
-    """Remove what is left of forgotten users; return of how many nothing is left.
+    """Remove what is left of forgotten users; return the number of users of whom nothing is left.
 
-    Nothing else begins after `within_s`; the next call goes on. May be killed anywhere, and run twice at once. Raises
-    `counters.RedisUnreachable`, when the notifications are deleted, and database errors.
+    No further step begins after `within_s`; the next call goes on. May be killed at any point, and run twice at the
+    same time. Raises `counters.RedisUnreachable`, after the notifications were deleted, and database errors.
     """
     CLOSE_FORGETTING()
     began_at = time.monotonic()
-    half = began_at + within_s / 2  # a user with millions of notifications holds up no other's number
+    half = began_at + within_s / 2  # a user with millions of notifications does not delay other users' numbers
     for noted in _pages(half):
         for user in noted:
             if user.has_rows:
@@ -94,7 +94,7 @@ def finish(within_s: float = math.inf) -> int:
 
 
 def _pages(give_up_at: float) -> Iterator[list[NotedUser]]:
-    """Yield the users who are to be forgotten, all of them: those who have to wait hold up nobody."""
+    """Yield all users who are to be forgotten, a page at a time: users who have to wait do not delay others."""
     after = None
     while time.monotonic() < give_up_at:
         noted = NOTED_FORGETTING(after=after, most=USERS_AT_ONCE)
@@ -110,14 +110,14 @@ def _finish(users: list[UserKey]) -> int:
     peek = counters.peek(users)
     settled = [user for user in users if not peek.of(user)]
     if settled:
-        watching.forget_pasts()  # after the peek: what was live before it may be kept by now
+        watching.forget_pasts()  # after the peek: epochs that were live before it may be kept by now
     parameters = {"users": user_keys.array(settled), "oldest_live": min(peek.deltas, default=0)}
     [forgotten] = FINISH_FORGETTING(**parameters)
     return forgotten
 
 
 def _delete_until(give_up_at: float, user: UserKey) -> None:
-    """Delete all notifications of the user, in the order of their ids, or what can be deleted until then."""
+    """Delete all notifications of the user, in the order of their ids, or those for which there is time."""
     rows = DeletedRows(deleted=BATCH, unread=0, last_id=FIRST_ID)
     while rows.deleted == BATCH and time.monotonic() < give_up_at:
         rows = _delete(user, after=rows.last_id)
@@ -131,10 +131,10 @@ def _delete(user: UserKey, *, after: int | None = FIRST_ID) -> DeletedRows:
 
 
 def _connect_to(sender: type[models.Model], **_signal: Any) -> None:
-    """Listen to the model if it is that of users, or a proxy of it, which Django names as the sender.
+    """Listen to the model if it is the user model, or a proxy of it: Django names a proxy as the sender.
 
-    Of an inheriting model with a table of its own Django deletes the user's row, too, and names the user model for it.
-    A receiver for all senders would have Django load the rows of every model that are deleted.
+    With a row of an inheriting model that has its own table, Django also deletes the user's row, and names the user
+    model for it. With a receiver for all senders, Django would load the rows of every model that are deleted.
     """
     if sender._meta.concrete_model is get_user_model()._meta.concrete_model:  # noqa: SLF001  Django documents it
         pre_delete.connect(_forget_deleted, sender=sender, dispatch_uid="weir.notifications.forgetting")

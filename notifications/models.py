@@ -20,12 +20,12 @@ _UNREAD, _EXPIRES = Q(read_at__isnull=True), Q(expires_at__isnull=False)
 class Notification(InterceptedModel):
     """A message to one user. Unread until `read_at` is set.
 
-    Whatever way of the ORM changes unread rows, the user's number changes with them when the transaction commits:
-    `save`, `delete`, `create`, `bulk_create`, `bulk_update`, and `update` and `delete` of a queryset. Changes by raw
-    SQL are not counted; reconciliation finds them.
+    However the ORM changes unread rows, the user's number changes with them when the transaction commits: by `save`,
+    `delete`, `create`, `bulk_create`, `bulk_update`, and `update` and `delete` of a queryset. Changes by raw SQL are
+    not counted; reconciliation finds them.
     """
 
-    # Users may live elsewhere, and bulk writes to a table without a foreign key pay for no check.
+    # Users may live elsewhere. Bulk writes to a table without a foreign key do not have to check it, either.
     if settings.WEIR_USER_FOREIGN_KEY:
         user = user_keys.foreign_key()
     else:
@@ -44,7 +44,7 @@ class Notification(InterceptedModel):
         editable=False,
         help_text="the transaction by which it last became unread or got another owner",
     )
-    dedupe_key = models.CharField(  # noqa: DJ001  where there is none, the row is not in the index
+    dedupe_key = models.CharField(  # noqa: DJ001  a row without a key is not in the index
         max_length=MOST_OF_DEDUPE_KEY,
         null=True,
         blank=True,
@@ -88,7 +88,7 @@ class Notification(InterceptedModel):
         return self.title
 
     def save_row(self, save: RowSave) -> bool:
-        """Write the row, and count what that changes. What a signal's receiver does to the row is counted by itself."""
+        """Write the row, and count what that changes. Changes by receivers of signals are counted by themselves."""
         if save.table is not Notification or (
             save.update_fields is not None and COUNTED.isdisjoint(save.update_fields)
         ):
@@ -99,7 +99,7 @@ class Notification(InterceptedModel):
 
     def _insert_row(self, save: RowSave) -> bool:
         if self.user_id is not None:  # None is left to PostgreSQL's NOT NULL
-            user_keys.clean(self.user_id)  # Django takes 7.0 for 7
+            user_keys.clean(self.user_id)  # Django accepts 7.0 as 7
         self.changed_at, self.changed_xid = Now(), CurrentTransactionId()  # a copied row has those of the original
         since = time.monotonic()
         save.write()
@@ -115,7 +115,7 @@ class Notification(InterceptedModel):
             row = rows.filter(pk=self.pk)
             difference = row.numbers()
             difference.subtract(before.numbers)
-            # A row that stays as unread as it was stays covered by the read mark that covered it.
+            # A row that neither becomes unread nor read stays covered by the read mark that covered it.
             row.update(
                 changed_at=Now(), **({"changed_xid": CurrentTransactionId()} if any(difference.values()) else {})
             )
@@ -125,7 +125,7 @@ class Notification(InterceptedModel):
     def _to_replace(self, save: RowSave, before: Locked) -> set[str]:
         """Return the fields to write to the row, which exists. The instance may be older than its `changed_xid`.
 
-        Where the row gets another owner, and a read mark of the old one covers it, it stays read (as by `update`).
+        If the row gets another owner, and a read mark of the old owner covers it, it stays read, as with `update`.
         """
         fields = {*(save.update_fields or (field.attname for field in Notification._meta.concrete_fields))}
         if self.user_id not in before.numbers and not fields.isdisjoint({"user", "user_id"}):
@@ -146,14 +146,14 @@ class Notification(InterceptedModel):
 
 
 class ReadMark(models.Model):
-    """All of a user's notifications were read at once, and are too many to be changed one by one at that moment.
+    """Says that all of a user's notifications were read, when they were too many to be changed one by one.
 
-    A mark covers what its transaction saw: ids up to `up_to`, changed by transactions that its snapshot sees, and not
-    by its own, which changes its own rows itself. What it covers counts as read, and `read_at` of those rows follows
-    (`weir.notifications.read_marks`). Then the mark goes. Rows that are inserted meanwhile, or marked as unread, were
-    changed by later transactions, so it never covers them.
+    A mark covers what its transaction saw: rows with ids up to `up_to` that transactions in its snapshot changed last.
+    Rows of its own transaction are changed directly instead. Covered rows count as read, and their `read_at` follows
+    (`weir.notifications.read_marks`); then the mark is deleted. Rows that are inserted meanwhile, or marked as unread,
+    were changed by later transactions, so it never covers them.
 
-    `up_to` matters after `pg_restore` into another cluster, whose transactions begin to count anew.
+    `up_to` matters after `pg_restore` into another cluster, which has transaction ids of its own.
     """
 
     user_id = user_keys.field(primary_key=True)
@@ -171,7 +171,7 @@ class ReadMark(models.Model):
 
 
 class Installation(models.Model):
-    """The one row that names this installation. Keys in Redis carry a part of it, and of where the database is."""
+    """The one row that names this installation. Keys in Redis contain a hash of it and of the database's identity."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     name = models.UUIDField(help_text="random, written by the migration that creates the table")
@@ -181,11 +181,11 @@ class Installation(models.Model):
 
 
 class UnreadCount(models.Model):
-    """How many notifications of a user are unread, by what was flushed; Redis holds what came after `epoch`.
+    """A user's stored number: how many notifications are unread as of `epoch`. Redis holds the deltas after it.
 
     The number to show is `weir.notifications.inbox.unread_count`, which adds the two. The stored number may be below 0
     for a moment: a notification can be counted as read a flush before it is counted as new. The table has fillfactor 70
-    and no index on what a flush changes, so that its updates stay HOT.
+    and no index on columns that a flush changes, so that its updates stay HOT.
     """
 
     user_id = user_keys.field(primary_key=True)
@@ -199,7 +199,7 @@ class UnreadCount(models.Model):
 class FlushedEpoch(models.Model):
     """An epoch whose deltas are in UnreadCount: written in the same transaction, so it is never applied twice.
 
-    A row without users was written by a reconciler, to refuse epochs of a Redis that has lost its memory since.
+    A reconciler writes a row without users, to refuse epochs of a Redis that has lost its memory since.
     """
 
     epoch = models.BigIntegerField(primary_key=True)
@@ -214,7 +214,7 @@ class FlushedEpoch(models.Model):
 
 
 class Doubt(models.Model):
-    """A user whose number is not trusted, as a delta may be lost or late, until reconciliation has looked at it.
+    """A user whose number is not trusted until reconciliation has looked at it: a delta may be lost or late.
 
     Meanwhile readers count this user's rows.
     """
@@ -233,7 +233,7 @@ class Doubt(models.Model):
 class ForgottenUser(models.Model):
     """A user who was deleted, and of whom something may be left.
 
-    Notifications have to wait for transactions that are still open, and the number for deltas on their way.
+    The notifications have to wait for transactions that are still open, and the number for deltas on their way.
     """
 
     user_id = user_keys.field(primary_key=True)
@@ -249,7 +249,7 @@ class ForgottenUser(models.Model):
 class Excess(models.Model):
     """A note of a flush: a user has more unread notifications than WEIR_UNREAD_CAP. It stays until the user fits.
 
-    Flushes only add notes, and wait for nobody, so a user may have several.
+    Flushes only add notes, and do not wait for other transactions, so a user may have several.
     """
 
     user_id = user_keys.field()

@@ -17,9 +17,9 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres import statements
 from weir.postgres.transactions import CurrentTransactionId
 
-COUNTED = frozenset({"user", "user_id", "read_at"})  # the fields that decide in whose number a row is
+COUNTED = frozenset({"user", "user_id", "read_at"})  # the fields that decide whose unread number includes the row
 
-CHUNK = 10_000  # rows that are changed at once: what Django and PostgreSQL need for them is bounded
+CHUNK = 10_000  # rows that are changed together: this bounds what Django and PostgreSQL need for them
 
 Row = TypeVar("Row", bound=Model)  # Notification, which this module cannot import: its module imports this one
 Result = TypeVar("Result")
@@ -33,7 +33,7 @@ class Locked(NamedTuple):
 
 
 def is_computed(row: Model) -> bool:
-    """Tell whether only the database knows in whose number the row is, because a field holds an expression."""
+    """Return whether only the database knows whose number includes the row, because a field holds an expression."""
     return any(django_private.is_expression(getattr(row, name)) for name in ("user_id", "read_at"))
 
 
@@ -45,14 +45,14 @@ class _Covers(Func):
 
 
 def _covering_marks() -> QuerySet[Any]:
-    """Return the read marks that cover a row of the query around."""
+    """Return the read marks that cover a row of the outer query."""
     marks: QuerySet[Any] = django_apps.get_model("weir_notifications", "ReadMark").objects.all()
     parts = F("up_to"), F("marked_by"), F("snapshot"), OuterRef("id"), OuterRef("changed_xid")
     return marks.filter(_Covers(*parts), pk=OuterRef("user_id"))
 
 
 class _OneOf(Lookup):
-    """`x = ANY (array)`: one parameter, however many there are. A list of a million would be parsed for seconds."""
+    """`x = ANY (array)`: one parameter for any number of values. A list of a million would take seconds to parse."""
 
     prepare_rhs = False
 
@@ -66,18 +66,18 @@ def _one_of(pks: Iterable[int]) -> _OneOf:
 
 
 class NotificationQuerySet(QuerySet[Row]):
-    """Counts what it changes when the transaction commits: what the rows are, against what they were, under lock."""
+    """Compares rows with what they were, under lock, and counts the difference when the transaction commits."""
 
     def unread(self) -> Self:
         """Return the rows that are not read yet."""
         return self.filter(~Exists(_covering_marks()), read_at__isnull=True)
 
     def with_covered_at(self) -> Self:
-        """Give each row `covered_at`: when it was read, if a read mark says so; else None."""
+        """Give each row `covered_at`: when it was read, if a read mark covers it; else None."""
         return self.annotate(covered_at=Subquery(_covering_marks().values("marked_at")))
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **kwargs: Any) -> list[Row]:
-        """Insert and count. Raises NotSupportedError where PostgreSQL would not say which rows it inserted."""
+        """Insert and count. Raises NotSupportedError if PostgreSQL would not say which rows it inserted."""
         if len(args) > 1 or kwargs.get("ignore_conflicts") or kwargs.get("update_conflicts"):
             raise NotSupportedError(
                 "Notifications cannot be counted with ignore_conflicts or update_conflicts: insert without them, "
@@ -114,7 +114,7 @@ class NotificationQuerySet(QuerySet[Row]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def lock(self) -> Locked:
-        """Lock the rows, in the order of their ids, and return what they are."""
+        """Lock the rows, in the order of their ids, and return the ids and unread numbers."""
         rows = self._all().filter(pk__in=self.order_by().values("pk")).select_for_update().order_by("pk")
         pks, numbers = array("q"), Counter[UserKey]()
         for pk, user_id, read_at in django_private.streamed(rows.values_list("pk", "user_id", "read_at")):
@@ -123,7 +123,7 @@ class NotificationQuerySet(QuerySet[Row]):
         return Locked(pks, numbers)
 
     def numbers(self) -> Counter[UserKey]:
-        """Return how many of the rows have no `read_at`, by user: also those that a read mark covers."""
+        """Return how many of the rows have no `read_at`, by user; rows that a read mark covers are counted, too."""
         counts = self.filter(read_at__isnull=True).order_by().values_list("user_id").annotate(Count("pk"))
         return Counter(dict(counts))
 
@@ -137,9 +137,9 @@ class NotificationQuerySet(QuerySet[Row]):
         return type(self)(self.model, using=django_private.database_of_writes(self))
 
     def _counted(self, change: Callable[[Self], Result], *, by_row: bool) -> list[Result]:
-        """Lock the rows, do the change to these alone, and record how the numbers differ.
+        """Lock the rows, apply the change to these alone, and record how the numbers differ.
 
-        Many are changed a chunk at a time, in the same transaction; all at once where the change of some could change
+        Many rows are changed a chunk at a time, in the same transaction; all together if changing some could affect
         what is done to others.
         """
         if django_private.is_sliced(self):

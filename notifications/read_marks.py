@@ -1,4 +1,4 @@
-"""Read marks: all notifications of a user are read at once, by one row, and their own `read_at` follows.
+"""Read marks: one row marks all notifications of a user as read immediately; their own `read_at` follows.
 
 `mark_all` takes the same time for ten notifications and ten million. What the mark covers (`ReadMark`) counts as read
 from then on: readers count the rows that it does not cover, which are few. `settle` goes through the covered rows in
@@ -24,14 +24,14 @@ RENEWED_AFTER_S = 5.0  # of a lease of half a minute
 
 
 class OldMark(NamedTuple):
-    """A read mark: whose, and which."""
+    """A read mark: its user, and the transaction that wrote it."""
 
     user_id: UserKey
     marked_by: str
 
 
 class SettledRows(NamedTuple):
-    """How many rows were changed, and the last one's id; None where there were none."""
+    """How many rows were changed, and the last one's id; None if there were none."""
 
     changed: int
     last_id: int | None
@@ -48,7 +48,7 @@ UNCOVERED = Statement("uncovered", returns=int, commits=False)
 
 
 def mark_all(user_id: UserKey) -> None:
-    """Have all of the user's notifications that this transaction sees count as read, and no others."""
+    """Mark as read all of the user's notifications that this transaction sees, and no others."""
     with transaction.atomic():
         LOCK_READ_MARKS(user=user_id)
         [changed] = SET_READ_MARK(user=user_id)
@@ -62,10 +62,10 @@ def newest_uncovered(user_id: UserKey, before: int | None, limit: int) -> list[i
 
 
 def settle(within_s: float = math.inf) -> int:
-    """Have the rows that marks cover say so themselves, the oldest mark first; return how many did.
+    """Set `read_at` of the rows that marks cover, the oldest mark first; return how many rows were changed.
 
-    No other batch begins after `within_s`; the next call goes on. May be killed anywhere, and run twice at once. Raises
-    database errors.
+    No other batch begins after `within_s`; the next call goes on. May be killed at any point, and run twice at the same
+    time. Raises database errors.
     """
     settled, give_up_at = 0, time.monotonic() + within_s
     for mark in OLDEST_READ_MARKS(most=MARKS_AT_ONCE):
@@ -76,11 +76,11 @@ def settle(within_s: float = math.inf) -> int:
 
 
 def adopt(below: int) -> None:
-    """Have all marks, and all notifications of lower ids than this, be as if this cluster had written them.
+    """Adopt all marks, and all notifications with ids below this one, as if this cluster had written them.
 
-    For a copy of a database in another cluster, whose transactions begin to count anew. What the marks cover is read
-    afterwards, and the marks are gone. In short transactions, which may be done twice. Part of a recovery, whose lease
-    it renews. Raises database errors.
+    For a copy of a database in another cluster, which has transaction ids of its own. Afterwards, rows that the marks
+    cover have their `read_at`, and the marks are gone. Works in short transactions, which may be repeated. Is part of a
+    recovery, whose lease it renews. Raises database errors.
     """
     _settle_all()
     after: int | None = 0
@@ -92,7 +92,7 @@ def adopt(below: int) -> None:
 
 
 def _settle_all() -> None:
-    """Settle until no mark goes, and no row: rows that others hold locked are left."""
+    """Settle until a round changes no row and removes no mark: rows that others hold locked are left."""
     marks = ReadMark.objects.count()
     while True:
         settled, left = settle(RENEWED_AFTER_S), ReadMark.objects.count()

@@ -1,4 +1,4 @@
-"""Reconciliation: finds numbers that are wrong, by whatever cause, and repairs them.
+"""Reconciliation: finds numbers that are wrong, for whatever reason, and repairs them.
 
 The schedule starts a pass every ten seconds; one runs at a time. Each pass takes users from three sources:
 
@@ -9,15 +9,15 @@ The schedule starts a pass every ten seconds; one runs at a time. Each pass take
    (`reconciliation.full_scan`). Each pass scans for a limited time. This finds everything else in a known time: rows
    deleted right before a crash, changes by raw SQL, keys that Redis evicted.
 
-Whatever one statement did, a source yields it in pages of limited size. How far it has come is stored after each page,
-or when the users of the pages that differ have been judged (`reconciliation.repairs`).
+However many rows one statement changed, a source yields them in pages of limited size. Its progress is stored after
+each page or, if users differ, once those of all pages until then have been judged (`reconciliation.repairs`).
 
-Where changes are more than a pass has time for, it scans for longer. A whole full scan has looked at all users: the
+If there are more changes than a pass has time for, it scans for longer. A whole full scan has looked at all users: the
 source of changes then goes on from the time at which that scan began.
 
 A Redis that lost its memory, or came back older than it was, is recognised by its incarnation and the server's run.
-Readers stop to trust it at once, or after the next pass has begun. The passes then scan for longer, until a whole full
-scan makes it trusted again.
+Readers stop trusting it immediately, or when the next pass has begun. The passes then scan for longer, until a whole
+full scan makes it trusted again.
 """
 
 import time
@@ -36,7 +36,7 @@ from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.reconciliation.repairs import JudgedUsers, Repaired, Repairs
 from weir.notifications.user_keys import UserKey
 
-SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # time a pass scans; the second where changes are left, or Redis is not trusted
+SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # how long a pass scans; the second if changes are left, or Redis is not trusted
 REST_S = 10.0  # for doubts, and for changes; what is left waits for the next pass
 
 log = get_logger(__name__)
@@ -61,10 +61,10 @@ class PassReport:
 
 
 def run_pass() -> PassReport | None:
-    """Look at users whose number may be wrong, and repair it; return None where another process runs a pass.
+    """Look at users whose number may be wrong, and repair it; return None if another process is running a pass.
 
-    Takes a fraction of a second where nothing is wrong, and half a minute where very much is. Raises
-    `counters.RedisUnreachable`, and database errors; the next pass then goes on behind the users that were judged.
+    Takes a fraction of a second if nothing is wrong, and half a minute if very much is. Raises
+    `counters.RedisUnreachable`, and database errors; the next pass then goes on after the users that were judged.
     """
     incarnation, server_run = _recognise_redis()
     if not (lease := Lease.begin(incarnation, server_run, changed.SETTLED_S)):
@@ -94,7 +94,7 @@ def _of_pass(lease: Lease) -> Pages:
 
 
 def _within(seconds: float, pages: Pages) -> Generator[UserPage, None, bool]:
-    """Yield a page, and more until so much time has passed, the time for the pages themselves included.
+    """Yield one page, and more until this time has passed, including the time that the pages themselves take.
 
     Returns whether these were all pages.
     """
@@ -138,10 +138,10 @@ def reconcile_users(
 
 
 def distrust() -> None:
-    """Have all readers count rows, until a full scan has compared all users: PostgreSQL has forgotten what it stored.
+    """Make all readers count rows until a full scan has compared all users: PostgreSQL has forgotten what it stored.
 
-    The next pass takes Redis for another run of the server, drops its deltas, and begins a full scan. A pass that is
-    going on has lost its lease, and changes nothing more: its full scan began before.
+    The next pass treats Redis as another run of the server, drops its deltas, and begins a full scan. A pass that is
+    running loses its lease, and changes nothing more: its full scan began before.
     """
     Reconciliation.objects.update(trusted=False, server_run="", scanned_until=None, lease_until=Now())
     watching.changed()

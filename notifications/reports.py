@@ -1,4 +1,4 @@
-"""How unread numbers do, for people and for machines: at a cost that does not grow with the tables."""
+"""The state of unread numbers, for people and for machines, at a cost that does not grow with the tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres import planner
 from weir.postgres.statements import Statement
 
-MOST: Final = 10_000  # no number goes beyond: MOST + 1 means more
+MOST: Final = 10_000  # counting stops here: MOST + 1 means more
 LAST_REPAIRS: Final = 20
 
 
@@ -49,24 +49,24 @@ UNREAD_STATUS = Statement("unread_status", row=_Numbers, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadStatus:
-    """Everything about unread numbers at one look. Ages are None where there is nothing."""
+    """Everything about unread numbers. An age is None if there is nothing whose age it could be."""
 
     now: datetime
     trusted: bool | None  # None: reconciliation has never run
-    doubts: int  # MOST + 1 means more, as of the other two
+    doubts: int  # MOST + 1 means more, as with read_marks and forgotten_users
     oldest_doubt_s: float | None
     flushed_s: float | None  # since deltas last came from Redis to PostgreSQL
-    scan_share: float | None  # of the users that the full scan has compared, by their keys; None for keys that are text
+    scan_share: float | None  # the share of users that the full scan has compared, by their keys; None for text keys
     scan_ended_at: datetime | None  # the last whole full scan
     scan_took_s: float | None
-    read_marks: int  # that wait until `read_at` of all that they cover is set
+    read_marks: int  # those that wait until `read_at` of all rows that they cover is set
     forgotten_users: int  # of whom something is left
     repaired_users: int  # since the first pass: only grows
     repairs: Sequence[RepairedBatch]  # the last ones, the newest first
 
 
 def unread_status() -> UnreadStatus:
-    """Look at everything about unread numbers. Reads only, by indexes; raises database errors."""
+    """Return everything about unread numbers. Reads only, by indexes; raises database errors."""
     with transaction.atomic():
         planner.in_index_order()
         [seen] = UNREAD_STATUS(most=MOST)
@@ -90,7 +90,7 @@ def unread_status() -> UnreadStatus:
 def scan_share(until: UserKey | None, first: UserKey | None, last: UserKey | None) -> float | None:
     """Return where between the first and the last key a full scan is, from 0 to 1.
 
-    None where keys are texts, or where nobody has a number. Keys with gaps make it an estimate.
+    None if keys are texts, or if no user has a number. Keys with gaps make it an estimate.
     """
     if first is None or last is None or isinstance(first, str):
         return None

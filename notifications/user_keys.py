@@ -21,7 +21,7 @@ from django.db import models
 from weir.conf import settings as weir_settings
 from weir.postgres import statements
 
-# int, UUID or str, one of them in an installation: a union would have each caller ask which.
+# int, UUID or str, one of them in an installation: with a union, each caller would have to check which.
 UserKey: TypeAlias = Any
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
@@ -31,7 +31,7 @@ MOST_TEXT = 255  # characters: a key is in every index of notifications
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyKind:
-    """What keys are in PostgreSQL and in Python. `read` takes them from text; it raises ValueError and TypeError."""
+    """The type of keys in PostgreSQL and Python. `read` makes a key of a value, or raises ValueError or TypeError."""
 
     name: str  # of WEIR_USER_KEY
     words: str
@@ -41,7 +41,7 @@ class KeyKind:
     quote: Callable[[str], str] = str  # an element of an array's text
 
     def of_text(self, text: str) -> UserKey | None:
-        """Return the key of which `str` makes this text, or None if there is none."""
+        """Return the key whose `str` is this text, or None if there is none."""
         try:
             key = self.read(text)
         except (ValueError, TypeError):
@@ -49,7 +49,7 @@ class KeyKind:
         return key if str(key) == text else None
 
     def of_texts(self, texts: list[str]) -> list[UserKey] | None:
-        """Return the keys of all these texts, or None if there is none of one. Faster than to ask for each."""
+        """Return the keys of all these texts, or None if one of them has none. Faster than a call for each text."""
         try:
             keys = list(map(self.read, texts))
         except (ValueError, TypeError):
@@ -88,8 +88,8 @@ def _text_field(**options: Any) -> "models.Field[Any, Any]":
 def _collation() -> str | None:
     """Return the collation of text keys, the same in all tables: indexes, orders and joins agree. None: the database's.
 
-    A foreign key has that of the user model's key. Without one it is "C": bytes are compared, which is fast, and the
-    same on every server.
+    A foreign key has the collation of the user model's key. Without a foreign key it is "C": bytes are compared, which
+    is fast, and the same on every server.
     """
     if weir_settings.WEIR_USER_FOREIGN_KEY:
         return getattr(_key_of(settings.AUTH_USER_MODEL), "db_collation", None)
@@ -114,7 +114,7 @@ KINDS = {
 
 
 def kind() -> KeyKind:
-    """Return what the keys of this installation are. Raises ImproperlyConfigured where that cannot be known."""
+    """Return the kind of this installation's keys. Raises ImproperlyConfigured if it cannot be determined."""
     name = weir_settings.WEIR_USER_KEY or _name_of_key(settings.AUTH_USER_MODEL)
     if name not in KINDS:
         raise ImproperlyConfigured(f"WEIR_USER_KEY must be integer, uuid or text, but is {name!r}.")
@@ -125,7 +125,7 @@ NOT_KNOWN = "WEIR_USER_KEY must be set to integer, uuid or text"
 
 
 def _key_of(user_model: str) -> "models.Field[Any, Any]":
-    """Return the model's primary key. Its app is imported, if it was not, as get_user_model() does it."""
+    """Return the model's primary key. Imports the model's app if it was not imported, as get_user_model() does."""
     try:
         key: Any = apps.get_model(user_model, require_ready=False)._meta.pk  # noqa: SLF001  Django documents it
     except LookupError as error:
@@ -157,7 +157,7 @@ def are_of_accounts() -> bool:
 
 
 def clean(value: object) -> UserKey:
-    """Return the key in the type of this installation's keys. Raises ValueError for what cannot be one."""
+    """Return the value in the type of this installation's keys. Raises ValueError if it cannot be a key."""
     try:
         return kind().read(value)
     except (ValueError, TypeError) as error:
@@ -170,7 +170,7 @@ def distinct(values: Iterable[object]) -> list[UserKey]:
     try:
         return list(dict.fromkeys(map(read, values)))
     except (ValueError, TypeError):
-        return list(dict.fromkeys(map(clean, values)))  # which says what is wrong
+        return list(dict.fromkeys(map(clean, values)))  # clean says what is wrong
 
 
 def array(users: Iterable[UserKey]) -> str:

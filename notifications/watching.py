@@ -1,12 +1,12 @@
-"""What Redis knows of PostgreSQL's part of unread numbers, so that one call tells that a number has not changed.
+"""What Redis knows of PostgreSQL's part of unread numbers, so that one call can tell that a number has not changed.
 
 A number is what PostgreSQL stores and what Redis holds after it. A flush moves deltas from one to the other, which
-changes no number. What else changes PostgreSQL's part is rare: repairs, doubts, read marks, another Redis. Each flush
-tells Redis what these are now; who changes them says so at once, too. Redis gives that a version, which polls compare.
-Where no flush has told it for ten seconds, a poll asks PostgreSQL.
+changes no number. Other changes of PostgreSQL's part are rare: repairs, doubts, read marks, another Redis. Each flush
+tells Redis their current state; code that changes them tells Redis immediately, too. Redis gives that state a version,
+which polls compare. If no flush has told Redis for ten seconds, a poll asks PostgreSQL.
 
-A *marker* names a run of the server: the script `poll` is loaded with it, and scripts are not kept over a start, nor
-sent to replicas (by Valkey, and Redis from 7.0 on). So where no such script is, Redis may have come back older.
+A *marker* names a run of the server: the script `poll` is loaded with it, and scripts neither survive a restart nor are
+sent to replicas (by Valkey, and Redis from 7.0 on). So if there is no such script, Redis may have come back older.
 """
 
 import os
@@ -27,11 +27,11 @@ POLL = Script("poll")
 WATCH = Script("watch")
 
 MOST: Final = 1_000  # users with a doubt, and with a read mark, who are looked at each time
-PASTS: Final = 8  # epochs that are kept when PostgreSQL has them: more are not flushed between two polls
+PASTS: Final = 8  # epochs that are kept after PostgreSQL has them: more are not flushed between two polls
 
 
 class Watched(NamedTuple):
-    """The marker of the server's run, and a version that is another one after each change of PostgreSQL's part."""
+    """The marker of the server's run, and a version that each change of PostgreSQL's part replaces."""
 
     marker: str
     version: str
@@ -48,7 +48,7 @@ class Polled(NamedTuple):
 
 
 def past(epoch: int) -> str:
-    """Return the key under which an epoch is kept that PostgreSQL has."""
+    """Return the key under which an epoch is kept after PostgreSQL has it."""
     return _pasts()[epoch % PASTS]
 
 
@@ -57,7 +57,7 @@ def _pasts() -> list[str]:
 
 
 def forget_pasts() -> None:
-    """Keep no epoch that PostgreSQL has, of whichever users: polls ask PostgreSQL instead."""
+    """Delete all epochs that are kept for polls, with the deltas of all users: polls ask PostgreSQL instead."""
     names = _pasts()
     calls.ask(lambda link: link.call("UNLINK", *names))
 
@@ -69,7 +69,7 @@ def tell() -> None:
 
 
 def changed() -> None:
-    """Say at once that PostgreSQL's part has changed; where Redis does not hear it, the next flush says so."""
+    """Tell Redis immediately that PostgreSQL's part has changed; if the call fails, the next flush tells it."""
     try:
         calls.run(BUMP, [keys().watch], [_random()])
     except calls.RedisUnreachable as error:
@@ -77,7 +77,7 @@ def changed() -> None:
 
 
 def _note(state: str | None) -> None:
-    """Note what PostgreSQL alone decides, for ten seconds; None: nothing that a poll may be answered by."""
+    """Note what PostgreSQL alone decides, for ten seconds; None: no poll may be answered from it."""
     key = keys().watch
     if state is None:
         calls.ask(lambda link: link.call("DEL", key))
@@ -89,20 +89,20 @@ def _note_state(link: RedisLink, key: str, state: str) -> None:
     kept = link.run(WATCH, [key], [state, _random(), ""])
     if kept and link.call("SCRIPT", "EXISTS", _poll(kept)[0])[0]:
         return
-    marker = _random()  # never an old one: what it stood for is over
-    if link.run(WATCH, [key], [state, _random(), marker]):  # scripts stay: a full server gets none for nothing
+    marker = _random()  # never an old one: the run that it named is over
+    if link.run(WATCH, [key], [state, _random(), marker]):  # loaded scripts stay: a full server gets none in vain
         link.call("SCRIPT", "LOAD", _poll(marker)[1])
 
 
 def watched() -> Watched | None:
-    """Return what a number that is read from now on may be remembered with; None where nobody watches PostgreSQL."""
+    """Return what to remember with a number that is read from now on; None if no flush has told Redis lately."""
     key = keys().watch
     marker, _, rest = str(calls.ask(lambda link: link.call("GET", key)) or "").partition(" ")
     return Watched(marker, rest.partition(" ")[0]) if rest else None
 
 
 def poll(marker: str, user: str, epoch: int) -> Polled | None:
-    """Ask by one call what the user's deltas came to since this epoch was open; None where that cannot be told."""
+    """Ask, in one call, for the sum of the user's deltas since this epoch was open; None if that cannot be told."""
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.watch, ours.open, ours.deltas, *_pasts()]
 

@@ -1,7 +1,7 @@
-"""Admission: requests that programs make of Weir, let in at a site's rate.
+"""Admission: lets requests that programs make to Weir in at a site's rate.
 
-What Weir starts itself is counted when it is written (weir.ratelimit.slots). What comes to Weir is counted when
-PostgreSQL lets it in: there is no slot that a process holds, could use too late, or has to give back.
+Starts that Weir makes itself are counted when they are written (weir.ratelimit.slots). Requests to Weir are counted
+when PostgreSQL lets them in: there is no slot that a process holds, could use too late, or has to give back.
 """
 
 from weir.postgres.statements import Statement
@@ -12,11 +12,11 @@ ADMIT = Statement("admit", returns=float, commits=True, prepare=True)
 
 
 def admit(site: str, max_wait: float) -> float:
-    """Let one request in; returns the seconds, `max_wait` at most, for which it is to be held up.
+    """Let one request in; returns the seconds, `max_wait` at most, by which it is to be delayed.
 
-    However many processes ask at once, the site's rate and burst hold. A missing site is created at the default rate.
-    Commits by itself. Raises SlotTooFar where the wait would be longer (nothing is counted then), ValueError for a
-    `max_wait` outside 0 to 100 years, and TransactionManagementError inside a transaction.
+    However many processes ask at the same time, the site's rate and burst hold. A missing site is created at the
+    default rate. Commits by itself. Raises SlotTooFar if the wait would be longer (nothing is counted then), ValueError
+    for a `max_wait` outside 0 to 100 years, and TransactionManagementError inside a transaction.
     """
     slots.check_max_wait(max_wait)
     site = site_names.canonical(site)

@@ -3,17 +3,17 @@
 In PostgreSQL, functions of these names compute the same (migrations/0002_formula.py): all statements that reserve,
 publish or estimate call them. tests/integration/ratelimit/test_formula.py compares the two.
 
-A start has an *arrival*, an interval after that of the start before. It may lie before its arrival by the *tolerance*,
-so far as a burst lets it. Within a run, starts are a *spacing* apart. The site belongs to their holder for the *run
+A start has an *arrival*, an interval after the arrival of the start before. A burst lets it lie before its arrival, by
+the *tolerance* at most. Within a run, starts are a *spacing* apart. The site belongs to their holder for the *run
 length*.
 """
 
 import math
 from typing import Final
 
-# A holder that a timer made late can catch up within a run.
+# More than the interval, so that a holder whose timer was late can catch up within a run.
 SPACING: Final = 1.01  # of the interval
-# Of a site whose settings do not say it; each hand-over between two holders costs it.
+# The default, for a site without a setting; each hand-over between two holders costs one grace.
 GRACE: Final = 0.025  # of the interval
 SHORTEST_GRACE_S, LONGEST_GRACE_S = 0.025, 0.25
 
@@ -34,18 +34,18 @@ def tolerance_s(burst: int, interval_s: float) -> float:
 
 
 def run_length_s(count: int, spacing_s: float, grace_s: float) -> float:
-    """Return how long the site belongs to the holder of so many starts, from the arrival of the first one.
+    """Return how long the site belongs to the holder of this many starts, from the arrival of the first one.
 
-    An interval after that, the next reservation's first start arrives.
+    The arrival of the next reservation's first start is an interval after that.
     """
     return (count - 1) * spacing_s + grace_s
 
 
 def start_s(place: int, arrival_s: float, soonest_s: float, spacing_s: float, tolerance_s: float) -> float:
-    """Return the start of this place in a run, from 0 on; `arrival_s` is that of the first."""
+    """Return the time of the start at this place in a run, counted from 0; `arrival_s` is the first start's arrival."""
     return max(soonest_s, arrival_s + place * spacing_s - tolerance_s)
 
 
 def room(ahead_s: float, spacing_s: float) -> int:
-    """Return how many starts, this far apart, lie within this time after the first one, which is one of them."""
+    """Return how many starts, this far apart, lie within this time after the first one, which is counted, too."""
     return 1 + math.floor(ahead_s / spacing_s)

@@ -24,7 +24,7 @@ REFUSING_FROM, REFUSING_TO = 400, 999  # the statuses that a site's setting may 
 MOST_REFUSING = 20  # statuses in it
 LONGEST_REASON = 200  # characters of Site.backoff_reason
 MOST_SLOTS = 10_000  # in one reservation, and in one burst
-# A site's setting adds to what every site has; a test of all elements is one of PostgreSQL's own.
+# A site's setting adds statuses to those that every site has. To compare all elements takes PostgreSQL's ALL.
 REFUSING_IS_USABLE = Q(refusing__isnull=True) | Q(
     Q(refusing__contains=list(ALWAYS_REFUSING), refusing__len__lte=MOST_REFUSING),
     Func(F("refusing"), template=f"({REFUSING_FROM} <= ALL (%(expressions)s))", output_field=models.BooleanField()),
@@ -35,8 +35,8 @@ REFUSING_IS_USABLE = Q(refusing__isnull=True) | Q(
 class Site(models.Model):
     """All the requests that share one rate, which are those of one host, or of a host and its subdomains.
 
-    The row is the only clock of that rate. The table has fillfactor 50, and no index on what a reservation changes, so
-    that its updates stay HOT.
+    The row is the only clock of that rate. The table has fillfactor 50, and no index on columns that a reservation
+    changes, so that its updates stay HOT.
     """
 
     name = models.CharField(max_length=300, unique=True, help_text="host, with :port where not the default")
@@ -105,7 +105,7 @@ class Site(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     is_kept = models.BooleanField(db_default=False, help_text="a person has set or paused it: purge leaves it")
 
-    # What `reserve` and `dispatch` compute with (gcra.py), stated once. PostgreSQL's greatest() ignores NULL.
+    # What `reserve` and `dispatch` compute with (gcra.py), defined once. PostgreSQL's greatest() ignores NULL.
     effective_interval = GeneratedField(
         expression=Greatest(F("interval"), F("crawl_delay")), output_field=models.DurationField(), db_persist=True
     )
@@ -161,7 +161,7 @@ class Site(models.Model):
             models.Index(fields=["id"], condition=Q(has_strays=True), name="weir_site_with_strays"),
             # recalls: the sites whose slots were recalled in the last seconds. Changes only with a recall.
             models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="weir_site_recalled"),
-            # Site list: the sites whose names end so. Changes with no reservation, as do the next two.
+            # Site list: the sites whose names end in a text. No reservation changes it, nor the next two.
             models.Index(Collate(Reverse("name"), "C"), name="weir_site_by_suffix"),
             # Site list: the sites that were ever paused or backed off, by name.
             models.Index(
@@ -189,14 +189,14 @@ class Site(models.Model):
 
 
 def held_state(error: str, refused_until: datetime | None) -> str:
-    """Return what a site is until `backed_off_until`, by its `backoff_error` and its `refused_until`."""
+    """Return the state of a site until its `backed_off_until`, by its `backoff_error` and its `refused_until`."""
     if error:
         return "unreachable"
     return "backed off" if refused_until is None else "resting"  # its quota is used up: it refused nothing
 
 
 class StartTotal(models.Model):
-    """What was counted of starts at all sites, also at those that were deleted since: one row, which only grows."""
+    """Totals of starts at all sites, including sites that were deleted since: one row, whose numbers only grow."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     out_of_time = models.BigIntegerField(db_default=0, help_text="starts that were written out of their time")
@@ -208,9 +208,9 @@ class StartTotal(models.Model):
 class DeletedSite(models.Model):
     """A site that was deleted less than a week ago.
 
-    What was looked up before may be committed after the deletion, as no constraint refers to sites: sweep finds by the
-    old id which fetches have to follow their hosts to other sites. A site that is created meanwhile, or comes to cover
-    the hosts, keeps its interval after the last start that they may have been given.
+    A fetch that looked the site up before may be committed after the deletion, because no constraint refers to sites.
+    By the old id, sweep finds the fetches that have to follow their hosts to other sites. A site that is created
+    meanwhile, or comes to cover the hosts, keeps its interval after the last start that they may have been given.
     """
 
     site_id = models.BigIntegerField(primary_key=True, help_text="the id that it had; no other site ever gets it")
@@ -231,7 +231,7 @@ class DeletedSite(models.Model):
 class Slot(models.Model):
     """One reserved start. Slots whose start has passed may be purged: the clock is in the site's row."""
 
-    # Without a constraint and an index, which 1,500 slots a second would pay for. A deleted site's slots are history.
+    # Has no constraint and no index: 1,500 slots a second would pay for them. A deleted site's slots are history.
     site = models.ForeignKey(Site, models.DO_NOTHING, db_constraint=False, db_index=False)
     start_time = models.DateTimeField()
     use_until = models.DateTimeField(help_text="the end of its run: no start later than this")

@@ -1,8 +1,8 @@
-"""Starts that were written out of their time: counted, and the clocks of their sites set behind them.
+"""Counts starts that were written out of their time, and sets the clocks of their sites behind them.
 
-A process that is stopped, or starved, between its look at the clock and its write may start later than its run lasts,
-or than its confirmation can be relied on (weir.ratelimit.pacing). That cannot be undone. Its holder sees it directly
-after the write, and tells it here, so that no other start comes too close behind it, in any process.
+A process that is stopped, or starved, between its look at the clock and its write may start after the end of its run,
+or when its confirmation cannot be relied on any more (weir.ratelimit.pacing). That cannot be undone. The holder notices
+it directly after the write, and reports it here, so that no other start, in any process, comes too close behind it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,10 +27,10 @@ class OutOfTime:
 
 
 class NotedSite(NamedTuple):
-    """A site whose clock is behind such a start: nothing is reserved there sooner than in `wait_s` seconds."""
+    """A site whose clock was set behind such a start: nothing is reserved there sooner than in `wait_s` seconds."""
 
     name: str
-    recalls: bool  # what others had reserved
+    recalls: bool  # slots that others had reserved were recalled
     wait_s: float
 
 
@@ -47,7 +47,7 @@ class Told:
 
 
 def merged(starts: Iterable[OutOfTime]) -> list[OutOfTime]:
-    """Return one entry for each site: all its starts, as one that was made with the last of them."""
+    """Return one entry for each site: the number of its starts, with the slot and the time of the last one."""
     by_site: dict[str, OutOfTime] = {}
     for start in starts:
         if other := by_site.get(start.site):
@@ -61,10 +61,10 @@ def merged(starts: Iterable[OutOfTime]) -> list[OutOfTime]:
 def note(starts: Iterable[OutOfTime]) -> Told:
     """Count these starts, and set the clocks of their sites behind them, for all processes; waits for no lock.
 
-    The next start that anybody reserves is an interval after the last of them, at least; with a burst, each counts as
-    one more start (GCRA). What is reserved behind its run is recalled. A site that refuses requests, or is paused,
-    stays so, and no other seems to. Up to MOST_SITES sites are noted by one statement, which commits by itself. Where
-    the answer to it is lost, and `note` called again, the starts count twice.
+    The next start that any process reserves is at least an interval after the last of them; with a burst, each counts
+    as one more start (GCRA). Slots that are reserved behind its run are recalled. Back-offs and pauses stay as they
+    are, and a site without one does not get one. Up to MOST_SITES sites are noted by one statement, which commits by
+    itself. If the answer to it is lost, and `note` is called again, the starts count twice.
     """
     todo = merged(starts)
     now, later = todo[:MOST_SITES], todo[MOST_SITES:]

@@ -19,7 +19,7 @@ NEVER = float("-inf")
 # Seconds before the end of a run that are not used: a process may be suspended between reading the clock and writing to
 # the socket, and must still be in time.
 HAND_OVER_MARGIN_S = 0.010
-GRACE_SHARE = 0.04  # of a run: what its hand-over may cost
+GRACE_SHARE = 0.04  # the part of a run that its hand-over may cost
 CONFIRMED_FOR_S = 0.5  # seconds for which a holder may rely on the answer that a slot stands
 
 
@@ -30,7 +30,7 @@ class Confirmation:
     asked_at: float  # seconds on the holder's clock (clock.py), before the question was sent
 
     def is_good_at(self, now: float) -> bool:
-        """Tell whether a start made now is made while the answer can be relied on."""
+        """Return whether the answer can be relied on for a start made now."""
         return now + HAND_OVER_MARGIN_S <= self.good_until
 
     @property
@@ -58,23 +58,23 @@ class Run:
         return max(start_at, self._theoretical_arrival - gcra.tolerance_s(self.burst, self.interval_s))
 
     def is_over(self, now: float) -> bool:
-        """Tell whether a start made now would come too late: the next run counts on a distance from `use_until`."""
+        """Return whether a start made now would come too late: the next run relies on a distance from `use_until`."""
         return now + HAND_OVER_MARGIN_S > self.start_until or self._theoretical_arrival > self.use_until
 
     def may_start(self, now: float) -> bool:
-        """Tell whether the run is not over, and was confirmed lately."""
+        """Return whether the run is not over, and was confirmed lately."""
         return not self.is_over(now) and self.confirmation.is_good_at(now)
 
     def started(self, at: float) -> None:
-        """Note a start. `at` must not lie before the actual one: read the clock after writing."""
+        """Record a start. `at` must not lie before the actual one: read the clock after writing."""
         self._theoretical_arrival = max(at, self._theoretical_arrival) + self.interval_s
 
     def out_of_time_s(self, at: float) -> float:
-        """Return by how many seconds a start that was made at `at` was out of its time; 0 where it was in its time.
+        """Return by how many seconds a start that was made at `at` was out of its time; 0 if it was in its time.
 
         A process may be stopped between `may_start` and its write, for longer than HAND_OVER_MARGIN_S. After the end of
-        the run, or of its confirmation, the site may be another holder's, whose starts know nothing of this one. Before
-        that, this run alone decides, and keeps the interval after a start however late it was. To be asked with the
-        clock as it was read directly after the write, before the run is confirmed anew.
+        the run, or of its confirmation, the site may belong to another holder, which does not know of this start.
+        Before that, this run alone decides, and keeps the interval after a start, however late it was. Call this with
+        the clock as it was read directly after the write, before the run is confirmed anew.
         """
         return max(0.0, at - min(self.start_until, self.confirmation.good_until))

@@ -1,14 +1,14 @@
-"""How far PostgreSQL is: the round trips that processes measure, and what they add to the grace.
+"""How far away PostgreSQL is: the round trips that processes measure, and what they add to the grace.
 
-What PostgreSQL says about a slot was true between the sending of the statement and the arrival of its answer. Starts
-are counted from the arrival, deadlines from the sending. So a round trip is lost of the time by which a start may be
-late, and is added to the grace when slots are reserved: by a process that reserves for itself, its own; by one that
-reserves for others, the longest that one of them has told. What counts is what nearly all of the last round trips took
-at most (MOST_SAMPLES, as far as they are not older than a minute), with the commit, and without what the server itself
-took, such as a wait for a lock.
+PostgreSQL's answer about a slot was true at a moment between the sending of the statement and the arrival of the
+answer. Starts are counted from the arrival, deadlines from the sending. So the time by which a start may be late gets
+shorter by a round trip, which is added to the grace when slots are reserved. A process that reserves for itself adds
+its own; one that reserves for others adds the longest that one of them has reported. What counts is the time within
+which nearly all of the last round trips ended (MOST_SAMPLES, none older than a minute), with the commit, and without
+the time that the server itself took, such as a wait for a lock.
 
-A reservation that was made before round trips got longer is given back where its time does not suffice. It is never
-used early: that does not depend on what was measured.
+A reservation that was made before round trips got longer is given back if its time does not suffice. It is never used
+early: that does not depend on what was measured.
 """
 
 import math
@@ -24,10 +24,10 @@ log = get_logger(__name__)
 WINDOW_S = 60.0
 MOST_SAMPLES = 400
 NEARLY_ALL = 0.95
-FEWEST = 5  # that tell what is usual: the first of a connection takes twice as long
-INCLUDED_S = 0.002  # that a grace allows for by itself
+FEWEST = 5  # samples that tell what is usual: the first of a connection takes twice as long
+INCLUDED_S = 0.002  # the round trip that a grace allows for by itself
 LONGEST_S = 1.0  # more is an outage, not a distance
-FAR_S = 0.05  # from here on, callers of `throttle` get less than 95 % of the rate of a fast site
+FAR_S = 0.05  # beyond this, callers of `throttle` get less than 95 % of the rate of a fast site
 WARN_EVERY_S = 60.0
 
 
@@ -40,16 +40,16 @@ class RoundTrips:
         self._warned_at = -math.inf
 
     def note(self, seconds: float) -> None:
-        """Note how long a round trip took."""
+        """Record how long a round trip took."""
         with self._lock:
             self._samples.append((clock.now(), min(max(0.0, seconds), LONGEST_S)))
 
     def expected_s(self) -> float:
-        """Return what nearly all of the last round trips took at most; 0 where none was measured in the last minute."""
+        """Return the time within which nearly all of the last minute's round trips ended; 0 if none was measured."""
         return self._lately(NEARLY_ALL)
 
     def usual_s(self) -> float:
-        """Return what a round trip usually takes: a stall of this process makes one long, but no distance."""
+        """Return what a round trip usually takes: a stall of this process makes one long, but is not a distance."""
         return self._lately(0.5) if len(self._samples) >= FEWEST else 0.0
 
     def _lately(self, share: float) -> float:
@@ -78,5 +78,5 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def added_grace_s(round_trip_s: float) -> float:
-    """Return what such round trips add to the grace of a reservation."""
+    """Return the seconds that such round trips add to the grace of a reservation."""
     return max(0.0, round_trip_s - INCLUDED_S)

@@ -9,18 +9,18 @@ import can_ada
 
 MAX_LENGTH = 300
 LONGEST_HOST = 253  # of a name in the DNS (RFC 1035)
-MOST_OF_HOST = 1_000  # characters of a host as it is written; beyond, nothing is looked at
-NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # as the last label: the host is an IPv4 address, in any form
+MOST_OF_HOST = 1_000  # characters of a host as it is written; a longer text is not looked at
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # a last label that makes the host an IPv4 address, in any form
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _IPV6 = re.compile(r"\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
-_CHARACTER = r"[^\s:/@?#\[\]\x00-\x1f\x7f\ud800-\udfff]"  # what a URL's path can have, so that each site has a page
+_CHARACTER = r"[^\s:/@?#\[\]\x00-\x1f\x7f\ud800-\udfff]"  # what a URL's path can contain, so that each site has a page
 _SITE = re.compile(rf"(?P<host>\[(?:{_CHARACTER}|:)+\]|{_CHARACTER}+)(?P<port>:[0-9]{{1,5}})?")
-# What UTS 46 reads in another way since Unicode 15.1, which browsers have, and can_ada's tables have not.
+# Characters that UTS 46 maps differently since Unicode 15.1, which browsers follow, but can_ada's tables do not.
 _SINCE_15_1 = str.maketrans({"\N{LATIN CAPITAL LETTER SHARP S}": "\N{LATIN SMALL LETTER SHARP S}"})
 
 
 class InvalidHost(ValueError):
-    """The text names no host that a URL may lead to; the message says why."""
+    """The text is not a host that a URL may lead to; the message says why."""
 
 
 class InvalidSiteName(ValueError):
@@ -28,14 +28,14 @@ class InvalidSiteName(ValueError):
 
 
 def host_name(text: str) -> str:
-    """Return the one spelling of a host, which browsers ask for where a URL has the text as its host.
+    """Return the one spelling of a host, which browsers ask for if a URL has the text as its host.
 
-    Everything that names a host goes by it: what is sent, sites, dedupe, robots.txt and the address guard. A name is
-    mapped by UTS 46, not transitionally (https://url.spec.whatwg.org/#idna), and has no final dot; an address is in its
-    usual form, that of IPv6 in brackets.
+    Everything that names a host uses this spelling: requests, sites, dedupe, robots.txt and the address guard. A name
+    is mapped by UTS 46, not transitionally (https://url.spec.whatwg.org/#idna), and has no final dot; an address is in
+    its usual form, an IPv6 address in brackets.
 
-    Raises InvalidHost for what browsers refuse. And, unlike them: for a number that hides an IPv4 address (127.1,
-    0x7f.1, 2130706433), for escapes, and for a name that the DNS cannot have, but for underscores.
+    Raises InvalidHost for what browsers refuse and, unlike them, for a number that hides an IPv4 address (127.1,
+    0x7f.1, 2130706433), for escapes, and for a name that the DNS cannot have, except that underscores are allowed.
     """
     if text.startswith("["):
         return _ipv6(text)
@@ -54,10 +54,10 @@ def host_name(text: str) -> str:
 def canonical(name: str) -> str:
     """Return the one spelling of a site's name: the host as it stands in a URL, and `:port` where given.
 
-    Two spellings of a host must not become two sites. So every name that comes from outside goes through here, and
-    what `host_name` makes of a host, this makes of it. Sites of other things than hosts, which `throttle` has, may have
-    any name of ASCII. Raises InvalidSiteName for an empty text, one of more than 300 characters, a URL or a path, which
-    would be a site for each page, and a pattern, which no host is called.
+    Two spellings of a host must not become two sites. So every name from outside passes through here, and a host is
+    spelled as by `host_name`. Sites that are not hosts, which `throttle` has, may have any ASCII name. Raises
+    InvalidSiteName for an empty text, for one of more than 300 characters, for a URL or a path, which would be a site
+    for each page, and for a pattern, which is not the name of a host.
     """
     if "*" in name:
         raise InvalidSiteName(
@@ -77,7 +77,7 @@ def canonical(name: str) -> str:
 
 
 def as_argument(site: str) -> str:
-    """Return the name as a shell takes it: brackets are its patterns."""
+    """Return the name quoted for a shell, in which brackets are patterns."""
     return shlex.quote(site)
 
 
@@ -99,7 +99,7 @@ def _canonical_host(host: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return a name as the DNS has it; where that cannot be, what is no host name."""
+    """Return a name as the DNS has it; if there is no such name, a text that is not a host name."""
     if len(text) > MOST_OF_HOST:
         return ""
     try:

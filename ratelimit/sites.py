@@ -1,12 +1,12 @@
-"""Sites: to which one a host belongs, and how missing ones are created.
+"""Sites: which site a host belongs to, and how missing sites are created.
 
 A host belongs to the site of its own name, or to the nearest site above it that covers subdomains. Fetches and
 reservations both ask here.
 
 The answer may be outdated when they use it: a *split* gives hosts of one site to another (site_settings.set_rate). All
-changes of what belongs where are made one after the other, under LOCK, and a split recalls what is reserved. So a slot
-may be used for a host if the site is still the host's after the slot was committed: a later split recalls the slot.
-Code that reserves looks again where `Site.split_until` says that the site was ever split.
+changes of which hosts belong to a site are made one after the other, under LOCK, and a split recalls reserved slots. So
+a slot may be used for a host if the host still belongs to the site after the slot was committed: a later split recalls
+the slot. Code that reserves looks again if `Site.split_until` says that the site was ever split.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ STEP = Statement("step", returns=int, commits=False)
 
 
 class SitesLocked(Exception):
-    """Others that change these sites did not end in time: nothing was created."""
+    """Other transactions that change these sites did not end in time: nothing was created."""
 
 
 class UnknownSite(LookupError):
@@ -73,9 +73,9 @@ def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
 def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str, KnownSite]:
     """Create the sites of these hosts that do not exist yet, at WEIR_DEFAULT_RATE; returns the sites of these names.
 
-    A host that a site covers by now gets none. Where a site covered it before, its own site's clock begins when the
-    promises of that one end. Commits in a transaction of its own, so no other process waits for the caller's. Raises
-    SitesLocked where other transactions are in the way for longer than `patience_s` seconds.
+    A host that a site covers by now gets none. If a site covered it before, the clock of the host's own site begins
+    when the promises of that site end. Commits in a transaction of its own, so no other process waits for the caller's.
+    Raises SitesLocked if it has to wait for other transactions for longer than `patience_s` seconds.
     """
     interval = parse_rate(settings.WEIR_DEFAULT_RATE)
     names = sorted({site_names.canonical(host) for host in hosts})
@@ -104,9 +104,9 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
 def rest_all() -> int:
     """Recall all slots of all sites, and let each rest: PostgreSQL has forgotten what was started there.
 
-    No site starts anything until its interval, with a whole burst, is over after the last start that any process may
-    have made, of which the look-ahead is a part. In batches, each of which commits; returns the number of sites. May be
-    called twice: then the sites rest for longer. Part of a recovery, whose lease it renews.
+    Nothing starts at a site until its interval, with a whole burst, is over after the last start that any process may
+    still make, which may be as far away as the look-ahead. Works in batches, each of which commits; returns the number
+    of sites. May be called twice: then the sites rest for longer. Is part of a recovery, whose lease it renews.
     """
     rested, after, last = 0, 0, None
     while last is None or last:
@@ -117,26 +117,26 @@ def rest_all() -> int:
 
 
 def step_all(step: timedelta) -> int:
-    """Put the clocks of all sites right after a step of PostgreSQL's clock, and recall all slots; returns their number.
+    """Correct the clocks of all sites after a step of PostgreSQL's clock, and recall all slots.
 
-    In the caller's transaction. Nothing starts meanwhile: no holder has a confirmation. Part of what
-    weir.workers.recovery.stepping does.
+    Returns the number of sites. Runs in the caller's transaction. Nothing starts meanwhile: no holder has a
+    confirmation. Is part of what weir.workers.recovery.stepping does.
     """
     return len(STEP(step=step, forever=PAUSED_FOREVER))
 
 
 def _rest() -> timedelta:
-    """Return for how long a process may go on to start what PostgreSQL has forgotten, and more."""
+    """Return an upper bound of the time for which a process may go on to start what PostgreSQL has forgotten."""
     return timedelta(seconds=settings.WEIR_LOOKAHEAD + CONFIRMED_FOR_S)
 
 
 def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str, int]:
-    """Return the id of each host's site; missing sites are created at the default rate, and committed at once.
+    """Return the id of each host's site; missing sites are created at the default rate, and committed immediately.
 
-    Raises SitesLocked where other transactions are in the way for longer than `patience_s` seconds.
+    Raises SitesLocked if it has to wait for other transactions for longer than `patience_s` seconds.
     """
     known = known_sites(hosts)
-    while missing := hosts - known.keys():  # again, where a site has come to cover a host meanwhile
+    while missing := hosts - known.keys():  # again, if a site has come to cover a host meanwhile
         known |= create_sites(missing, patience_s)
         known |= known_sites(hosts - known.keys())
     return {host: site.id for host, site in known.items()}

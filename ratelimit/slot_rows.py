@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class ReservedRow(NamedTuple):
-    """A slot that was reserved, or taken, with what holds for its run; durations as in docs/explanation/sql.md."""
+    """A slot that was reserved, or taken, with the values of its run; durations as in docs/explanation/sql.md."""
 
     id: int
     wait_s: float
@@ -21,11 +21,11 @@ class ReservedRow(NamedTuple):
 class Recall(NamedTuple):
     """Void slots: all slots of a site up to `last_slot`, or the one `passed_on`, which another fetch has got.
 
-    The row of site 0, which is none, tells whether the database is a standby.
+    The row of site 0, which does not exist, tells whether the database is a standby.
     """
 
     site_id: int
-    at: datetime  # by the database's clock; tells two recalls apart, as a slot may be passed on again
+    at: datetime  # by the database's clock; tells two recalls apart: a slot may be passed on again
     last_slot: int | None = None
     passed_on: int | None = None
     is_standby: bool = False

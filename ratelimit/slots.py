@@ -1,8 +1,8 @@
 """Slots: the starts reserved at a site.
 
-Every call commits by itself and refuses to run inside `transaction.atomic()`. The clock is the database's. It returns
-durations, which become points on the clock of holders here (clock.py): starts are counted from the arrival of the
-reply, deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
+Every call commits by itself and refuses to run inside `transaction.atomic()`. The clock is the database's, which
+returns durations. Here these become points on the clock of holders (clock.py): starts are counted from the arrival of
+the reply, deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
 
 A process that holds slots for longer asks for `recalls`, or has them confirmed (`confirm`): see weir.ratelimit.pacing.
 """
@@ -33,11 +33,11 @@ TAKE_GIVEN_BACK = Statement("take_given_back", row=ReservedRow, commits=True)
 UNRESERVE = Statement("unreserve", commits=True)
 
 PURGE_BATCH = 5_000
-# That a process adds to the grace of its reservations: one between whose ends the answer was true, and one that it may
-# need in its slot. The worker of a postponed task deletes the task's row then.
+# Round trips that a process adds to the grace of its reservations: that of the reservation, during which the answer
+# became true, and one that the process may need in its slot. A postponed task's worker deletes the task's row then.
 OWN_ROUND_TRIPS = 2
-MOST_TRIES = 3  # to reserve, where the first round trip of a process, or a longer one than before, leaves no time
-LATENESS_S = 0.002  # by which any start is late
+MOST_TRIES = 3  # to reserve: the first round trip of a process, or a longer one than before, may leave no time
+LATENESS_S = 0.002  # every start is late by this
 RETRY = 60.0  # seconds until the next start of a slow site whose last slot was given back (see `unreserve`)
 
 
@@ -54,7 +54,7 @@ class SlotTooFar(Exception):
         self.retry_after = retry_after  # seconds until that start; infinite while the site is paused until resumed
 
     def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
-        """Return what pickle makes it again from: Celery pickles what a task raises."""
+        """Return what pickle makes it from again: Celery pickles exceptions that a task raises."""
         return SlotTooFar, (self.site, self.retry_after)
 
 
@@ -77,7 +77,7 @@ class Reservation:
     arrival_at: float  # GCRA's theoretical arrival time of the first start, on this host's clock of holders (clock.py)
 
     def is_too_short(self) -> bool:
-        """Tell whether the round trip took so long that a punctual holder would be late for the last slot already."""
+        """Return whether the round trip took so long that even a punctual holder would be late for the last slot."""
         return self.run.is_over(self.slots[-1].start_at + LATENESS_S)
 
 
@@ -90,11 +90,11 @@ def check_max_wait(max_wait: float) -> None:
 
 
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
-    """Reserve `count` slots at the site; without it, at the nearest one above it that covers subdomains.
+    """Reserve `count` slots at the site; if there is none, at the nearest site above it that covers subdomains.
 
-    Where there is neither, the site is created at the default rate. This takes one round trip for any number of slots,
-    a second one where a given-back slot is taken, and a few more for a name that has no site of its own, or where
-    a round trip took longer than those before.
+    If there is neither, the site is created at the default rate. This takes one round trip for any number of slots, a
+    second one if a given-back slot is taken, and a few more for a name that has no site of its own, or if a round trip
+    took longer than those before.
 
     No two reservations, by any process on any host, overlap: until `run.use_until` the site belongs to the holder. The
     slots are committed when this returns.
@@ -125,7 +125,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
         "max_wait": max_wait,
         "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(measured.expected_s()),
     }
-    connection.ensure_connection()  # which takes several round trips
+    connection.ensure_connection()  # to connect takes several round trips
     while True:
         asked_at = clock.now()
         rows = RESERVE(site=site, **parameters)
@@ -137,7 +137,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
             measured.note(answered_at - asked_at - rows[0].server_s)
             if site == host or not rows[0].was_split or _belongs_to(host, site):
                 return _reservation(site, rows, asked_at, answered_at)
-            ids = [row.id for row in rows]  # the site was split while this reserved: the host has another one
+            ids = [row.id for row in rows]  # the site was split while this reserved: the host belongs to another
             release(*ids)
             unreserve(ids)
             site = host
@@ -165,7 +165,7 @@ def _reservation(site: str, rows: Sequence[ReservedRow], asked_at: float, answer
 
 
 def confirm(reservation: Reservation) -> bool:
-    """Ask the database whether the reservation's slots still stand; its run notes when it was asked."""
+    """Ask the database whether the reservation's slots still stand; its run records when the database was asked."""
     asked_at = clock.now()
     ids = [slot.id for slot in reservation.slots]
     stands = len(standing(ids)) == len(ids)
@@ -174,16 +174,16 @@ def confirm(reservation: Reservation) -> bool:
 
 
 def standing(slot_ids: Sequence[int]) -> set[int]:
-    """Return those of the slots that still stand. A recall makes all slots of a run void, or none."""
+    """Return which of the slots still stand. A recall makes all slots of a run void, or none."""
     return set(CONFIRM(slots=list(slot_ids)))
 
 
 def recalls(window_s: float) -> list[Recall]:
     """Return what was recalled in the last `window_s` seconds, by the database's clock.
 
-    Raises OperationalError where the database is a standby: what the primary has committed may not have come yet.
+    Raises OperationalError if the database is a standby: what the primary has committed may not have arrived yet.
     """
-    connection.ensure_connection()  # which is not to be measured
+    connection.ensure_connection()  # so that connecting is not measured
     asked_at = clock.now()
     rows = RECALLS(window=window_s)
     round_trips.of_process.note(clock.now() - asked_at)
@@ -202,7 +202,7 @@ def release(*slot_ids: int) -> int:
 
 
 def unreserve(slot_ids: Iterable[int]) -> None:
-    """Set the clocks of slow sites back where these slots were given back, reserved alone, and the last of their site.
+    """Set the clock of a slow site back if one of these slots was given back, was reserved alone, and is its last one.
 
     The next start is then possible in a minute, instead of after an interval. May be called twice.
     """
@@ -219,7 +219,7 @@ def hand_back(slot_ids: Sequence[int], after_s: float) -> None:
 
 
 def finish(*slot_ids: int) -> None:
-    """Note that the slots were used; may be called twice."""
+    """Record that the slots were used; may be called twice."""
     FINISH(slots=list(slot_ids))
 
 
@@ -236,7 +236,7 @@ def estimate(site: str) -> float:
 
 
 def wait_at(site: str, count: int = 1) -> float | None:
-    """Return the seconds until a reservation at the site of this name would start; None where there is none."""
+    """Return the seconds until a reservation at the site of this name would start; None if there is no such site."""
     parameters = {
         "site": site,
         "count": count,
@@ -248,13 +248,13 @@ def wait_at(site: str, count: int = 1) -> float | None:
 
 
 def _belongs_to(host: str, site: str) -> bool:
-    """Tell whether the site is the host's, now that slots are committed; if it is split later, they are recalled."""
+    """Return whether the host belongs to the site, now that slots are committed; a later split recalls them."""
     known = known_sites({host}).get(host)
     return known is not None and known.name == site
 
 
 def _covered_or_created(host: str) -> str:
-    """Return the name of the site that covers the host; where there is none, the host's own site is created."""
+    """Return the name of the site that covers the host; if there is none, the host's own site is created."""
     if known := known_sites({host}):
         return known[host].name
     create_sites([host])

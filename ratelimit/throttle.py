@@ -3,7 +3,7 @@
     with throttle("api.example.com"):
         requests.get("https://api.example.com/orders")
 
-How a caller gets its slot, and what the callers of a process share, stands in weir.ratelimit.held.
+How a caller gets its slot, and what the callers of a process share, is described in weir.ratelimit.held.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _refuse_transaction = partial(own_commits.refuse_transaction, "throttle()")
 
 
 class WaitingThrottle(Protocol):
-    """What waits for the slot of one use, and ends it: `Caller`."""
+    """Waits for the slot of one use, and ends the use: `Caller`."""
 
     taken: TakenSlot
 
@@ -38,7 +38,7 @@ _stand_ins: list[Callable[[str, float], WaitingThrottle]] = []  # the last one i
 
 @contextmanager
 def waited_by(caller: Callable[[str, float], WaitingThrottle]) -> Iterator[None]:
-    """Have `caller` make what waits in this process, given a host and the latest start (by `clock`): in tests."""
+    """For tests: let `caller` make what waits in this process, given a host and the latest start (by `clock`)."""
     _stand_ins.append(caller)
     try:
         yield
@@ -49,12 +49,12 @@ def waited_by(caller: Callable[[str, float], WaitingThrottle]) -> Iterator[None]
 def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> "Throttle":
     """Wait for the site's next slot; no other process on any host gets it. `with` yields the slot's id.
 
-    Send the request first in the body. Where the body has to wait for something before that, let it share no run with
-    other callers of this process: they count their starts from its beginning.
+    Send the request first in the body. If the body has to wait for something before that, let it share no run with
+    other callers of this process (`shares_runs`): they count their starts from the beginning of the body.
 
-    Raises SlotTooFar, without waiting, where the start is more than `max_wait` seconds away from the call;
-    ValueError for a `max_wait` outside 0 to 100 years; and TransactionManagementError inside a transaction, which would
-    hold its locks during the wait.
+    Raises SlotTooFar, without waiting, if the start is more than `max_wait` seconds away from the call; ValueError for
+    a `max_wait` outside 0 to 100 years; and TransactionManagementError inside a transaction, which would hold its locks
+    during the wait.
     """
     return Throttle(site, max_wait, shares_runs=shares_runs)
 
@@ -97,7 +97,7 @@ class Throttle(_Use, ContextDecorator):
         steps.run(caller.start())
         taken = caller.taken
         slot_id = taken.id
-        taken.has_begun = True  # the last thing before the body: no call may come behind it
+        taken.has_begun = True  # the last thing before the body: no call may follow it
         return slot_id
 
     def __exit__(self, *_raised: object) -> None:

@@ -13,7 +13,7 @@ PATH = "/bell/"
 
 @dataclass(kw_only=True)
 class Polled:
-    """What the users got: how many answers of each status, and how long each took from when it was due."""
+    """What the users got: how many answers of each status, and how long each took from its due time."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     times_ms: list[float] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Schedule:
     polled: Polled = field(default_factory=Polled)
 
     async def keep(self, user: User, due: float) -> None:
-        """Have a user ask at each time that is due; on a new connection, as the server keeps none for five seconds."""
+        """Ask for a user at each due time; on a new connection, because the server keeps none for five seconds."""
         while due < self.until:
             await asyncio.sleep(due - time.perf_counter())
             self.polled.statuses[await self._ask(user)] += 1
@@ -58,7 +58,7 @@ class Schedule:
 
 
 async def poll_all(users: Sequence[User], port: int, every_s: float, seconds: float, *, with_etag: bool) -> Polled:
-    """Have all users ask every so often for so long, evenly spread."""
+    """Let all users ask every `every_s` for `seconds`, evenly spread."""
     begins = time.perf_counter() + 0.5
     schedule = Schedule(port=port, every_s=every_s, until=begins + seconds, with_etag=with_etag)
     async with asyncio.TaskGroup() as group:

@@ -26,15 +26,15 @@ from project import embedded
 from weir.notifications import inbox
 
 NOT_USERS = range(10**9, 10**9 + 1_000)
-# What clients send. The commands that scripts execute count as well, and none of ours executes one of these.
+# The commands that clients send. Redis also counts commands that scripts execute: of these, ours execute only TIME.
 SENT = ("evalsha", "eval", "time", "script|exists", "script|load", "info")
-STATISTICS_LAG_S = 1.5  # with which sessions of PostgreSQL tell what they did
+STATISTICS_LAG_S = 1.5  # after which sessions of PostgreSQL have reported what they did
 TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Used:
-    """What was used up to a moment, or between two: seconds of CPU, and what the servers count."""
+    """What was used until a moment, or between two: seconds of CPU, and what the servers count."""
 
     at_s: float
     cpu_s: float
@@ -108,7 +108,7 @@ def _figures(name: str, used: Used, idle: Used, polled: Polled) -> Iterator[Figu
 
 @contextmanager
 def _notified(users: Sequence[int], per_s: int) -> Iterator[None]:
-    """Notify so many of these users each second, in a thread, for the time of the block."""
+    """Notify `per_s` of these users each second, in a thread, while the block lasts."""
     ended, chance = threading.Event(), Random(1)  # noqa: S311  nothing secret
 
     def notify() -> None:

@@ -10,7 +10,7 @@ class Size:
     users: int
     without_etag: int  # of them, so that two cores are enough
     every_s: float  # between two polls of a user
-    idle_s: float  # without polls: what all else costs
+    idle_s: float  # without polls: measures what everything else costs
     side_s: float
     others_per_s: int  # notified, so that flushes have something to do
     changing_per_s: int  # of the users who ask

@@ -1,7 +1,7 @@
 """What one PostgreSQL carries: what a fetch and a fetcher take of it, and a simulation of up to 1,000 fetchers.
 
-`fetching` measures a running Weir, `simulation` has pgbench ask what so many fetchers ask. All takes three minutes.
-What follows by arithmetic is not here: benchmarks/page/capacity.py reckons it of these figures.
+`fetching` measures a running Weir; in `simulation`, pgbench sends the queries of this many fetchers. Both together take
+three minutes. benchmarks/page/capacity.py computes from these figures what follows by arithmetic.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from benchmarks.figures import Figure
 
 
 def measure(folder: Path) -> Iterator[Figure]:
-    """Yield the figures of both, as soon as they are there."""
+    """Yield the figures of both as soon as they are known."""
     own = folder / "capacity"
     own.mkdir(parents=True, exist_ok=True)
     yield from fetching.measure(own)

@@ -1,8 +1,8 @@
-"""What a running Weir takes of PostgreSQL: the part of a fetch, that of a fetcher, and that of all other processes.
+"""What a running Weir takes of PostgreSQL: the part of a fetch, of a fetcher, and of all other processes.
 
 A worker for the ticks, beat and fetchers fetch pages of 2 KB from fake sites. There are three turns: one fetcher at a
-low rate, more fetchers at that rate, and one fetcher at a higher rate. What the third has more than the first is what
-its fetches take; what the second has more is what its fetchers take by being there; the rest is that of the others.
+low rate, more fetchers at that rate, and one fetcher at a higher rate. The third turn uses more than the first by what
+its fetches take; the second, by what its fetchers take because they run; the other processes take the rest.
 """
 
 import os
@@ -54,7 +54,7 @@ def measure(folder: Path) -> Iterator[Figure]:
     yield Figure(name="capacity_fetches_high", value=high.fetches, unit="fetches/s")
     yield from _figures("commits", commits, (1, "commits"), (1, "commits/s"))
     yield from _figures("postgresql", processors, (1e3, "ms of a core"), (1e2, "% of a core"))
-    # All of it: what it is more than that of fetches cannot be told from the pages that a checkpoint has written anew.
+    # All WAL: the part of fetches cannot be separated from the pages that a checkpoint makes PostgreSQL write in full.
     yield Figure(name="capacity_wal_a_fetch", value=high.used.wal_bytes / high.fetches / 1e3, unit="KB")
     a_fetcher = (more.sessions - low.sessions) / (more.fetchers - low.fetchers)
     yield Figure(name="capacity_sessions_a_fetcher", value=a_fetcher, unit="connections")
@@ -63,7 +63,7 @@ def measure(folder: Path) -> Iterator[Figure]:
 
 
 def parts(turns: list[Turn], used: list[float]) -> Parts:
-    """Return what was used for what, of what the three turns used in a second."""
+    """Return the parts of a resource, from what the three turns used of it in a second."""
     low, more, high = turns
     of_low, of_more, of_high = used
     fetch = (of_high - of_low) / (high.fetches - low.fetches)

@@ -1,6 +1,6 @@
-"""What fetchers ask PostgreSQL by being there, asked by pgbench over a few connections, at the fetchers' real rates.
+"""The queries that fetchers send even without work: sent by pgbench over a few connections, at the real rates.
 
-A fetcher asks 20 times a second which slots were recalled, and notes each two seconds that it turns, with a look at
+A fetcher asks 20 times a second which slots were recalled, and writes its heartbeat every two seconds, with a look at
 PostgreSQL's history. The statements are Weir's own files.
 """
 
@@ -41,14 +41,14 @@ _SAID: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What became of what was asked."""
+    """What became of the queries."""
 
     in_time: float  # the share that was answered before a fetcher would have stopped starting
-    latency_ms: float  # the mean, from when it was to be asked
+    latency_ms: float  # the mean, from the time at which a query was to be sent
 
 
 class Asking:
-    """A pgbench that runs."""
+    """A running pgbench."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -65,7 +65,7 @@ class Asking:
 
 @contextmanager
 def running(folder: Path, postgresql: int, fetchers: int, lasts_s: float) -> Iterator[Asking]:
-    """Ask what so many fetchers ask; their rows have the ids 1 to `fetchers`."""
+    """Send the queries of this many fetchers; their rows have the ids 1 to `fetchers`."""
     scripts = [
         f"--file={script(folder, *asked[:3], fetchers)}@{round(asked[-1] * HEARTBEAT_EVERY_S)}" for asked in ASKED
     ]

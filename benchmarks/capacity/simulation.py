@@ -1,8 +1,8 @@
 """Up to 1,000 fetchers beside the real dispatch: what PostgreSQL uses for them, and what is late first.
 
-pgbench asks what so many fetchers ask by being there. The real dispatch reserves once a second at SITES sites that have
-work; each message is claimed, and its results are stored in the groups in which a fetcher stores them, each after its
-slots' times, by Weir's own functions on a few threads. No process fetches, and there is no broker.
+pgbench sends the queries that this many fetchers send even without work. The real dispatch reserves once a second at
+SITES sites that have work; each message is claimed, and its results are stored in the groups in which a fetcher stores
+them, each after its slots' times, by Weir's own functions on a few threads. No process fetches, and there is no broker.
 """
 
 import os
@@ -60,7 +60,7 @@ FILL = f"""
 
 @dataclass(kw_only=True)
 class Driver:
-    """What is to be done at which time, and what was done."""
+    """Knows what is to be done at which time, and what was done."""
 
     ticks_s: list[float] = field(default_factory=list)
     sent: int = 0
@@ -70,9 +70,9 @@ class Driver:
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, lasts_s: float) -> None:
-        """Dispatch once a second, and have threads claim and store what was sent. Raises what they raise.
+        """Dispatch once a second, and let threads claim and store what was sent. Raises what they raise.
 
-        What is counted begins anew. What is due later is done by the next run.
+        Counting begins anew. Work that is due later is left to the next run.
         """
         self.ticks_s, self.sent, self.stored = [], 0, 0
         until, next_tick = clock.now() + lasts_s, clock.now()
@@ -131,7 +131,7 @@ def _outcome(job: Job) -> FetchOutcome:
 
 
 def measure(folder: Path) -> Iterator[Figure]:
-    """Yield what so many fetchers take, for each number of them."""
+    """Yield what each number of fetchers takes."""
     with running_postgresql() as postgresql:
         yield Figure(name="capacity_demand", value=SITES, unit="fetches/s")
         for fetchers in FETCHERS:

@@ -22,7 +22,7 @@ _SESSIONS = """
 
 @contextmanager
 def running_postgresql() -> Iterator[int]:
-    """Yield the id of the process of the benchmark's PostgreSQL; RuntimeError where it does not run."""
+    """Yield the id of the process of the benchmark's PostgreSQL; RuntimeError if it does not run."""
     with embedded.servers(settings.EMBEDDED_HOME) as servers:
         if servers.postgres_pid is None:
             raise RuntimeError("The benchmark's PostgreSQL does not run.")
@@ -60,7 +60,7 @@ def sessions() -> int:
 
 
 def most_sessions() -> int:
-    """Return how many sessions the server takes."""
+    """Return how many sessions the server allows."""
     return int(_rows("SELECT current_setting('max_connections')")[0][0])
 
 

@@ -6,7 +6,7 @@ one a line. `publish` is what an application would do.
 Celery limits the rate of a task type within one worker. So 1,500 sites are 1,500 task types, all on one worker; two
 workers would start twice as many. All that the documentation allows to turn off is off: results, events, gossip and
 remote control. The pool is prefork with one process for each of two processors, which was faster than threads here. The
-worker prefetches two tasks a site, so that a site that has to wait holds up no other. What is fetched is discarded.
+worker prefetches two tasks a site, so that a site that has to wait does not hold up others. Answers are discarded.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Dispatch from a backlog of a million fetches at 1,000 sites: slots a second, messages to the broker included.
 
 The peer is throttled-py's GCRA in Redis, which is asked for a start at each of the sites in turn, one call a start, and
-refuses none. It writes nothing to disk, and sends no message.
+refuses none. It writes nothing to disk, and sends no messages.
 """
 
 import os
@@ -18,7 +18,7 @@ from benchmarks.reservations.scenarios import Scenario
 from benchmarks.rounds import middle, rate, ratio, take_turns
 from weir.workers.fetches.dispatch import dispatch
 
-SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of the backlog; less while developing
+SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of the backlog; use less while developing
 BACKLOG = int(1_000_000 * SHARE)
 SITES = 1_000
 ROUNDS = 7
@@ -41,7 +41,7 @@ FILL = f"""
     ANALYZE;
 """
 
-# What fetchers would have done with the slots of the last round.
+# Does what fetchers would have done with the slots of the last round.
 FETCHED = (
     "UPDATE weir_fetches_fetch SET state = 'done', status_code = 200, finished_at = now() WHERE state = 'reserved'"
 )

@@ -1,11 +1,11 @@
 """End to end: fetches a second at 3/s a site, against Scrapy and against Celery's `rate_limit`, on the same sites.
 
 Weir stores every result in PostgreSQL before it acknowledges the fetch; the other two discard the results. The sides
-take turns, each on all cores of the machine, which they share with the fake sites. Rates, early starts and gaps are
-those of the sites' own log; the rate is that of the middle of each turn. CPU time is that of all processes of a side in
-the same time, for each 1,000 fetches, and fetches a core are those for which a second of the processor was used. Weir's
-is also given with PostgreSQL's and Valkey's, and Celery's with Valkey's, because the side needs these servers. Lateness
-is by how much the gap between two requests to a site was longer than the interval: there was always work.
+take turns, each on all cores of the machine, which they share with the fake sites. Rates, early starts and gaps come
+from the sites' own log; the rate is that of the middle of each turn. CPU time is that of all processes of a side in the
+same time, for each 1,000 fetches; fetches a core are the fetches for each second of processor time. Weir's CPU time is
+also given with PostgreSQL's and Valkey's, and Celery's with Valkey's, because the side needs these servers. Lateness is
+by how much the gap between two requests to a site was longer than the interval: there was always work.
 
 - 1,500 sites are more than any side can serve at 3/s on two cores: which side fetches most? A side that asks a site
   less often than it may breaks no interval, even if it paces nothing.
@@ -13,8 +13,8 @@ is by how much the gap between two requests to a site was longer than the interv
   their certificates; Scrapy does not, by default.
 - 100 sites are few enough: which side uses the allowed 300/s, and which keeps the interval?
 
-A table says what the limit of each side was: the sites' rates, the processor of its busiest process, or those of the
-machine, which the side's processes, its servers and the sites share.
+A table says what the limit of each side was: the sites' rates, the processor of its busiest process, or the machine's
+processors, which the side's processes, its servers and the sites share.
 """
 
 import os
@@ -35,10 +35,10 @@ from demo.fakes import judge, site_log, sites
 # sites may have no more than 20,000 files on many machines.
 MANY, MANY_WITH_TLS, FEW = 1_500, 1_000, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
-WARM_UP_S = 15.0  # in which connections are opened
+WARM_UP_S = 15.0  # while connections are opened
 MEASURED_S = 12.0
-TO_START_S = 20.0  # within which a side has made its first request
-FULL = 0.95  # the part of what is there from which on it is the limit
+TO_START_S = 20.0  # within this time a side has made its first request
+FULL = 0.95  # a resource is the limit if at least this part of it is used
 
 Side = Callable[[sites.Sites, Path, float], AbstractContextManager[Trees]]
 SIDES: dict[str, Side] = {
@@ -55,11 +55,11 @@ class Turn:
 
     rate: float  # requests a second
     early: int
-    shortest_gap_ns: int | None  # None where no site was asked twice
+    shortest_gap_ns: int | None  # None if no site was asked twice
     cpu_s_per_1000: dict[str, float]  # of the side's processes, and of these with its servers
     of_rates: float  # the part of the sites' rates that was used
     beyond_ms: list[float]  # by how much each gap was longer than the interval
-    busiest: float  # processors that one process of the side or its servers used at most
+    busiest: float  # processors that the busiest process of the side or its servers used
     of_machine: float  # the part of the machine's processors that the side, its servers and the sites used
 
     @property

@@ -1,7 +1,7 @@
 """Fairness: how long a site waits for its first request while other sites have long queues, or hang.
 
-Real processes fetch from fake sites. A probe is one fetch for a site that has no row yet. It takes from the commit that
-enqueued it until the site's kernel received the request.
+Real processes fetch from fake sites. A probe is one fetch for a site that has no row yet. Its time runs from the commit
+that enqueued it until the site's kernel received the request.
 """
 
 import os
@@ -26,7 +26,7 @@ from weir.workers.fetches.models import HELD, Fetch, FetchState
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "200"))  # a round
 BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))
-EVERY_S = 0.053  # between two probes; no divisor of a second, so that they are not in step with beat
+EVERY_S = 0.053  # between two probes; not a divisor of a second, so that they are not in step with beat
 ROUNDS = 5  # of probes
 WARM_UP = 20  # probes that do not count: processes open connections and import what they need
 PATIENCE_S = 60.0
@@ -58,7 +58,7 @@ class Scene:
         self._unknown = iter(UNKNOWN)
 
     def probe(self, probes: int = PROBES) -> Round:
-        """Enqueue the first fetch of so many sites, one after the other."""
+        """Enqueue the first fetch of this many sites, one after the other."""
         committed: dict[str, int] = {}
         reserved = Slot.objects.filter(site__name__in=(self._site(place) for place in UNKNOWN))
         already = reserved.count()
@@ -81,12 +81,12 @@ class Scene:
             site_settings.set_rate(self._site(place), rate, max_concurrency=max_concurrency)
 
     def queue(self, places: Collection[int], count: int, path: str = "/ok") -> None:
-        """Enqueue so many fetches for each of these sites."""
+        """Enqueue `count` fetches for each of these sites."""
         with transaction.atomic():
             request_fetches(self._sites.url(place, f"{path}?{number}") for place in places for number in range(count))
 
     def rate(self, places: Collection[int], lasts_s: float) -> float:
-        """Return the requests a second that these sites receive, measured over so much time."""
+        """Return the requests a second that these sites receive, measured over `lasts_s` seconds."""
         from_ns = time.time_ns()
         time.sleep(lasts_s)
         until_ns = time.time_ns()
@@ -98,7 +98,7 @@ class Scene:
         return len(self._requests([place]))
 
     def is_held_up(self) -> bool:
-        """Tell whether the site that hangs has as many requests in flight as it may."""
+        """Return whether the site that hangs has as many requests in flight as it may."""
         return self.requests(HANGING) >= HANGING_CONCURRENCY
 
     def _site(self, place: int) -> str:

@@ -1,8 +1,8 @@
 """A far database: what fetchers and callers of `throttle` use of the rate, and how punctually, at several distances.
 
 All of Weir's processes reach PostgreSQL through a proxy that delays each direction; Redis and the sites are near. Early
-starts, gaps and rates are those of the sites' own log, in the middle of a turn. Lateness is what the fetchers note for
-each fetch. Beside them, one process calls `throttle` at a site of its own, as soon as it can: its starts are those of
+starts, gaps and rates come from the sites' own log, in the middle of a turn. Lateness is what the fetchers record for
+each fetch. Beside them, one process calls `throttle` at a site of its own, as soon as it can: its starts are read from
 the monotonic clock in the body of the `with`.
 """
 
@@ -32,7 +32,7 @@ from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
 
-# Milliseconds: the round trip, and by how much one may be longer.
+# Milliseconds: the round trip, and by how much a single one may be longer.
 DISTANCES = ((0, 0), (5, 0), (20, 0), (50, 0), (100, 0), (0, 30))
 HOSTS, PER_S = 20, 5
 THROTTLED, THROTTLED_PER_S = "throttled.bench", 10
@@ -104,7 +104,7 @@ def turn(folder: Path, round_trip_s: float, jitter_s: float) -> Turn:
 
 @contextmanager
 def _at(port: int) -> Iterator[None]:
-    """Have processes that are started reach PostgreSQL through this port."""
+    """Make processes that are started in this block reach PostgreSQL through this port."""
     database = f"postgresql://{embedded.DATABASE_USER}@127.0.0.1:{port}/{embedded.DATABASE_NAME}"
     before = dict(os.environ)
     os.environ |= {"DATABASE_URL": database, "DJANGO_SECRET_KEY": secrets.token_urlsafe(50)}
@@ -137,7 +137,7 @@ def _fill(running: sites.Sites) -> None:
 
 
 def _judged(name: str, hosts: Sequence[str], seen: Measured, starts: Sequence[float]) -> Turn:
-    since = datetime.fromtimestamp(seen.from_ns / judge.NANOSECONDS, UTC)  # PostgreSQL is on this host, in truth
+    since = datetime.fromtimestamp(seen.from_ns / judge.NANOSECONDS, UTC)  # PostgreSQL is really on this host
     ended = Fetch.objects.filter(finished_at__gte=since).values_list("lateness_ms", flat=True)
     late = [ms for ms in ended if ms is not None] or [0.0]
     called = [at for at in starts if at > WARM_UP_S]

@@ -1,7 +1,7 @@
 """Forecast: how far the start of a fetch is from its prediction, when it waits behind others of its site.
 
-Real processes fetch from fake sites. Each probe asks `forecast` when a fetch would start, and then enqueues it. Its
-error is the time between the prediction and the moment at which the site's kernel received the request.
+Real processes fetch from fake sites. Each probe asks `forecast` when a fetch would start, and then enqueues the fetch.
+Its error is the time between the prediction and the moment at which the site's kernel received the request.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Hostile sites: how much of their rates honest sites get beside sites whose answers cost as much as they can.
 
 Each kind of hostile answer (hostile_site.py) comes from 1, 30 and 500 sites, at 1/s each. The honest fetches are given
-in per cent of those of a turn without hostile sites, by the honest sites' own log; beside them the largest memory of a
-fetcher, and how many processes of Weir have ended.
+in per cent of those of a turn without hostile sites, by the honest sites' own log. Two more figures are the largest
+memory of a fetcher, and how many of Weir's processes have ended.
 """
 
 import os
@@ -74,7 +74,7 @@ def _turn(folder: Path, kind: str, number: int) -> Turn:
         with own_processes.running(folder / "hostile.log") as weir:
             while not Fetch.objects.filter(state=FetchState.DONE).exists():
                 time.sleep(0.05)
-            time.sleep(2.0)  # hostile answers have come
+            time.sleep(2.0)  # until hostile answers have come
             pids = weir.pids()
             with _peak_mib(pids) as peak:
                 seen = measured(running, MEASURED_S)
@@ -99,7 +99,7 @@ def _hostile_server() -> Iterator[None]:
 
 @contextmanager
 def _peak_mib(pids: list[int]) -> Iterator[list[float]]:
-    """Look at the memory of these processes meanwhile; what is yielded has the largest at the end."""
+    """Watch the memory of these processes during the block; the yielded list has the largest at the end."""
     peak, over = [0.0], threading.Event()
 
     def look() -> None:

@@ -1,7 +1,7 @@
 """Large bodies: how punctual small fetches are while a fetcher reads and stores bodies of 5 MB beside them.
 
-One turn without large bodies, and one with them, in one run. Lateness is what the fetchers note for each small fetch;
-early starts and rates are those of the sites' own log.
+One turn without large bodies, and one with them, in one run. Lateness is what the fetchers record for each small fetch;
+early starts and rates come from the sites' own log.
 """
 
 import os

@@ -25,7 +25,7 @@ class Measured:
         return len(counted) / (len(hosts) * per_s * (self.until_ns - self.from_ns) / judge.NANOSECONDS)
 
     def early_starts(self, hosts: Sequence[str], per_s: float) -> int:
-        """Return how many requests came too early to one of these sites, before and after that time, too."""
+        """Return how many requests came too early at one of these sites, including those before and after that time."""
         return sum(judge.early_starts(times, 1 / per_s) for times in self._times(hosts))
 
     def _times(self, hosts: Sequence[str]) -> list[list[int]]:
@@ -34,7 +34,7 @@ class Measured:
 
 
 def measured(running: sites.Sites, seconds: float) -> Measured:
-    """Wait for as long as counts, while the fetchers run: at their end they give back what they hold.
+    """Wait for the time that counts, while the fetchers run: when they end, they give back what they hold.
 
     RuntimeError if no request has reached the sites by then.
     """

@@ -24,7 +24,7 @@ class Fetcher(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield one request for each line of the file."""
-        with Path(sys.argv[3]).open() as urls:  # noqa: ASYNC230  read as it goes, which costs nothing here
+        with Path(sys.argv[3]).open() as urls:  # noqa: ASYNC230  is read line by line, which costs nothing here
             for line in urls:
                 yield scrapy.Request(line.strip(), dont_filter=True)
 

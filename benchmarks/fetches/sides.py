@@ -1,8 +1,8 @@
 """The sides of `end_to_end`: Weir, Scrapy, and Celery's `rate_limit`, each fetching from the same sites.
 
 Each is a context manager: it queues a backlog, starts the side, and yields the processes whose CPU time is the side's
-price, under the names of the figures: the side's own processes, and these with the servers that the side needs. What is
-queued before the side starts costs it no CPU time.
+price, under the names of the figures: the side's own processes, and these with the servers that the side needs. To
+queue the backlog before the side starts costs the side no CPU time.
 """
 
 import subprocess

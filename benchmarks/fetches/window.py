@@ -1,9 +1,9 @@
 """The window: how long after its last look at the clock a fetcher's request is written, with the machine idle and busy.
 
-A start that was decided in time is written late where the kernel takes the processor away, or another thread the
-interpreter, between the two. What is measured is the time from the look at the clock to the one after the system call,
-so it is never too short. The fetcher runs in this process, with all its threads, and stores what it fetches; the busy
-turn has BUSY other processes that never wait. With TLS, the request is encrypted before the look.
+A start that was decided in time is written late if the kernel takes the processor away in between, or another thread
+takes the interpreter. The time is measured from the look at the clock to the look after the system call, so it is never
+too short. The fetcher runs in this process, with all its threads, and stores what it fetches; the busy turn has BUSY
+other processes that never wait. With TLS, the request is encrypted before the look at the clock.
 """
 
 import os
@@ -39,7 +39,7 @@ QUANTILES = (50, 99, 99.9)
 
 
 def measure(folder: Path) -> Iterator[Figure]:
-    """Return the quantiles of the window, and how many starts took longer than what is left free for it."""
+    """Return the quantiles of the window, and how many starts took longer than the margin that is left for it."""
     for name, busy in (("idle", 0), ("busy", BUSY)):
         with ExitStack() as running:
             for _ in range(busy):
@@ -69,7 +69,7 @@ def _windows(folder: Path) -> dict[str, list[float]]:
 
 
 def _fetch() -> None:
-    """Dispatch once a second, as beat does, and have one fetcher run the messages."""
+    """Dispatch once a second, as beat does, and let one fetcher run the messages."""
     messages: list[list[int]] = []
 
     def send_task(name: str, args: tuple[list[int], ...] = (), **_options: object) -> None:
@@ -90,9 +90,9 @@ def _fetch() -> None:
 
 @contextmanager
 def _noted(found: dict[str, list[float]]) -> Iterator[None]:
-    """Note, for each start, the time between the last two looks at the clock, and the part of it before the call."""
+    """Record, for each start, the time between the last two looks at the clock, and its part before the system call."""
     looks = threading.local()
-    note_start, send = Attempt._note_start, Channel.send  # noqa: SLF001  what is measured lies between two lines
+    note_start, send = Attempt._note_start, Channel.send  # noqa: SLF001  the measured time lies between two lines
 
     def now() -> float:
         looks.before, looks.last = getattr(looks, "last", 0.0), (at := clock.now())

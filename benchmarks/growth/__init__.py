@@ -1,8 +1,8 @@
 """Growth: what Weir's work costs against how much is stored, as curves with exponents: `make bench ARGS=growth`.
 
-Each module measures what one thing costs as it grows, and can be named alone: `ARGS=growth_queued`. `ARGS=growth_table`
-prints what was measured in any run. Costs are medians with warm caches, after VACUUM ANALYZE; how PostgreSQL executed
-the statements is written to `<folder>/growth`.
+Each module measures what work costs as one thing grows, and can be named alone: `ARGS=growth_queued`.
+`ARGS=growth_table` prints what was measured in any run. Costs are medians with warm caches, after VACUUM ANALYZE; how
+PostgreSQL executed the statements is written to `<folder>/growth`.
 """
 
 from collections.abc import Iterable

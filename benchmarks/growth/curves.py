@@ -1,7 +1,7 @@
 """A curve: what a piece of work costs while one thing grows, at a few sizes, and the exponent of that growth.
 
 The exponent is the slope of the line that fits the logarithms of the costs to those of the sizes best (least squares):
-1 where the cost doubles with the size, 0 where it does not depend on it. A cost that grows from some size on is seen in
+1 if the cost doubles with the size, 0 if it does not depend on it. A cost that grows only from some size on shows in
 the exponent of the last step alone, from the second largest size to the largest.
 """
 
@@ -19,9 +19,9 @@ from django.db import connection
 
 from benchmarks.figures import Figure, print_table
 
-SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of the sizes; less while developing
+SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of the sizes; use less while developing
 ROUNDS = 7
-INDIFFERENT = 0.1  # an exponent below which a cost does not depend on the size: measurements differ as much
+INDIFFERENT = 0.1  # with a smaller exponent, a cost does not depend on the size: measurements differ as much
 EXPONENT = "(0 = does not depend on the size, 1 = grows as it does)"
 DISK = "SELECT pg_database_size(current_database()) / 1e9"
 Point = tuple[int, float]
@@ -59,7 +59,7 @@ def measure(folder: Path, growth: Growth) -> Iterator[Figure]:
         growth.empty()
     for curve, of_curve in points.items():
         if len(of_curve) < 2:
-            continue  # a search ends where it has found enough: with fewer rows it does not come so far
+            continue  # a search ends when it has found enough: with fewer rows it does not get that far
         yield Figure(name=f"growth_{curve}_exponent", value=exponent(of_curve), unit=EXPONENT)
         yield Figure(name=f"growth_{curve}_exponent_of_last_step", value=exponent(of_curve[-2:]), unit=EXPONENT)
     show(f"ms against {growth.of}", points)
@@ -100,7 +100,7 @@ def show(title: str, curves: Mapping[str, Sequence[Point]]) -> None:
 
 
 def read(folder: Path, name: str) -> dict[str, list[Point]]:
-    """Return the curves that the last measurement of a growth has written, also one that ended in the middle."""
+    """Return the curves that the last measurement of a growth has written, even if it ended in the middle."""
     curves: dict[str, list[Point]] = defaultdict(list)
     path = folder / f"growth_{name}.json"
     for figure, entry in json.loads(path.read_text() if path.exists() else "{}").items():

@@ -1,7 +1,7 @@
 """What dispatch, fetches, purge and lists cost while the fetches that have ended grow, at a thousand sites.
 
-Those of a filling ended in the order of their ids, in the last 60 days, of which 30 are kept. They have no bodies: what
-is measured finds bodies by the ids of their fetches, and 50,000,000 of them would not fit on the disk.
+The fetches of a filling ended in the order of their ids, in the last 60 days, of which 30 are kept. They have no
+bodies: the measured statements find bodies by the ids of their fetches, and 50,000,000 would not fit on the disk.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def _costs(size: int, plans: Path) -> Iterator[tuple[str, float]]:
     yield "list_at_site", takes_ms(lambda: fetch_list(Filters(states=frozenset({"done"}), site=SITES // 2)))
     yield "list_failed", takes_ms(lambda: fetch_list(Filters(states=frozenset({"failed"}))))
     old = {"older_than": settings.WEIR_FETCH_RETENTION}
-    # No time for a second batch.
+    # Leaves no time for a second batch.
     yield (
         f"purge_{purge.BATCH}",
         takes_ms(lambda: batches.delete(purge.PURGE_FETCHES, **old, batch=purge.BATCH, within_s=0)),

@@ -1,6 +1,6 @@
 """The work of fetches, for a fixed number of them: a tick of dispatch, the claims of its messages, and their storing.
 
-A hundred sites are due, each with plenty of queued fetches; all others are reserved for an hour. What is measured is
+A hundred sites are due, each with plenty of queued fetches; all others are reserved for an hour. The benchmark measures
 Weir's own code with its commits, without a network: messages are taken from dispatch, and every answer is a page.
 """
 
@@ -26,7 +26,7 @@ from weir.workers.fetches.jobs import FetchOutcome, Job
 from weir.workers.fetches.models import FetchState
 
 DUE_SITES = 100
-A_ROUND = 10  # fetches of each of them that a tick reserves, at the most
+A_ROUND = 10  # fetches of each due site that a tick reserves, at most
 PAGE = b"w" * 2_000
 SITES = """
     INSERT INTO weir_ratelimit_site (id, name, "interval", burst, has_backlog, covers_subdomains, next_start)
@@ -74,7 +74,7 @@ def costs(of: str, size: int, plans: Path) -> Iterator[tuple[str, float]]:
 
 
 def _fetch(times: Times) -> None:
-    """Reserve, claim and store what the due sites may have, and note the seconds that each step took for a fetch."""
+    """Reserve, claim and store what the due sites may have, and record how many seconds each step took for a fetch."""
     with connection.cursor() as cursor:
         cursor.execute(DUE)
     messages: list[list[int]] = []

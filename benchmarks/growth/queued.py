@@ -1,7 +1,7 @@
 """What dispatch and fetches cost while the queues of a thousand sites grow.
 
-Half of what is queued is due, and spread over all sites. The other half is for tomorrow, at one site of those that
-are due, before whatever it has for now by its priority.
+Half of the queued fetches are due, and spread over all sites. The other half is for tomorrow, at one of the due sites,
+with a higher priority than what that site has for now.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """What a Weir that does nothing costs, and how soon it begins what it is asked for: `make bench ARGS=idle`.
 
-Twice, with the processes of the Procfile and with those of Procfile.split, on servers of their own: the processor and
-the memory of each kind of process and of the servers over a minute, and then three latencies. Memory is the
-proportional set size: what several processes share counts once.
+Measured twice, with the processes of the Procfile and with those of Procfile.split, on servers of their own: the
+processor and the memory of each kind of process and of the servers over a minute, and then three latencies. Memory is
+the proportional set size: memory that several processes share counts once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ LAYOUTS: Mapping[str, tuple[str, ...]] = {
 
 
 def measure(folder: Path) -> Iterator[Figure]:
-    """Yield the costs and the latencies of each layout. What other benchmarks have left to do is deleted before."""
+    """Yield the costs and the latencies of each layout. Work that other benchmarks have left is deleted before."""
     own_processes.empty()
     queues.empty()
     with latencies.fakes(folder) as fakes:

@@ -4,8 +4,8 @@
 - From the commit of `notify` to the stored number: the flush.
 - From the commit of `send_once` to the end of the content at the mail server.
 
-Fetches and e-mails are asked for one after the other, a second apart. A flush comes every two seconds, so what a
-notification waits depends on when it comes: NOTIFIED users, a fifth of a second apart, come at all times of it alike.
+Fetches and e-mails are asked for one after the other, a second apart. A flush comes every two seconds, so how long a
+notification waits depends on when it comes: NOTIFIED users, a fifth of a second apart, come at all times alike.
 """
 
 import socket
@@ -34,7 +34,7 @@ from weir.workers.orders.models import SHIPPED, Order
 TIMES = 60
 NOTIFIED = 300
 NOTIFIED_EVERY_S = (0.1, 0.3)
-SITES = 2 * TIMES  # each fetch of each of the two layouts has one of its own
+SITES = 2 * TIMES  # each fetch of each of the two layouts has a site of its own
 APART_S = (0.3, 1.3)  # at any phase of the ticks
 GIVE_UP_S = 30.0
 LOOKED_AT_EVERY_S = 0.002
@@ -42,7 +42,7 @@ LOOKED_AT_EVERY_S = 0.002
 
 @dataclass(kw_only=True)
 class _Received:
-    """When the content of each e-mail had come, by its recipient: what aiosmtpd calls."""
+    """A handler for aiosmtpd; it knows when the content of each e-mail had come, by its recipient."""
 
     at: dict[str, float] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class _Received:
 
 @dataclass(frozen=True, kw_only=True)
 class Fakes:
-    """Fake sites, and a mail server; and the variables by which processes find it."""
+    """Fake sites, and a mail server; and the variables by which processes find the mail server."""
 
     sites: sites.Sites
     unasked: Iterator[int]  # the numbers of the sites that no fetch has been sent to
@@ -131,7 +131,7 @@ def _notified() -> Iterator[float]:
 
 
 def _stored(began: dict[int, float]) -> Iterator[float]:
-    """Yield what the users waited whose numbers are stored by now, and forget them."""
+    """Yield how long the users waited whose numbers are stored by now, and forget them."""
     for user_id in UnreadCount.objects.filter(user_id__in=began).values_list("user_id", flat=True):
         yield time.time() - began.pop(user_id)
     time.sleep(LOOKED_AT_EVERY_S)

@@ -16,7 +16,7 @@ from project import embedded
 from project.celery import app
 from project.processes import procfile
 
-SETTLED_S = 20.0  # after which nothing is left of the start
+SETTLED_S = 20.0  # after this time, the start has no effect any more
 MEASURED_S = 60.0
 PORT = 8765
 _MB = 2**20
@@ -36,7 +36,7 @@ class Layout:
     pids: Mapping[str, int]
 
     def costs(self) -> dict[str, Cost]:
-        """Wait until nothing is left of the start, and return what each kind takes over a minute."""
+        """Wait until the start has no effect any more, and return what each kind takes over a minute."""
         time.sleep(SETTLED_S)
         before, began = self._used_s(), time.monotonic()
         time.sleep(MEASURED_S)
@@ -63,7 +63,7 @@ def running(kinds: Sequence[str], log: Path, environment: Mapping[str, str]) -> 
 
 
 def _pid_of(kind: str, pids: Sequence[int]) -> int:
-    """Return the process whose parent has started it by the name of its kind: honcho tells it by a variable."""
+    """Return the process of this kind: honcho tells a process the name of its kind by a variable."""
     named = [pid for pid in pids if psutil.Process(pid).environ().get("HONCHO_PROCESS_NAME") == f"{kind}.1"]
     return min(named)
 

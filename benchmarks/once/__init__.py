@@ -9,7 +9,7 @@ from benchmarks.figures import Figure
 
 
 def measure(folder: Path) -> list[Figure]:
-    """Return the figures of all."""
+    """Return the figures of all comparisons."""
     # Not at the top: processes of this benchmark import this package before Django is set up, or without Django.
     from benchmarks.once import claims, mails, provider, queueing, queues, updates  # noqa: PLC0415
 

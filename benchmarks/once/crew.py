@@ -20,7 +20,7 @@ class Crew:
         self._processes = processes
 
     def begin(self, side: str) -> None:
-        """Have all of them send."""
+        """Let all of them send."""
         for process in self._processes:
             print(side, file=process.stdin, flush=True)
 
@@ -31,14 +31,14 @@ class Crew:
                 raise RuntimeError("A process that was to send e-mails ended.")
 
     def send(self, side: str) -> None:
-        """Have all of them send, and wait until nothing is left."""
+        """Let all of them send, and wait until nothing is left."""
         self.begin(side)
         self.wait()
 
 
 @contextmanager
 def running(count: int, host: str, port: int, **more: str) -> Iterator[Crew]:
-    """Run so many processes that send to this mail server, with more in their environment; kill them on leaving."""
+    """Run `count` processes that send to this mail server, with more in their environment; kill them on leaving."""
     environment = {**os.environ, "EMAIL_HOST": host, "EMAIL_PORT": str(port), **more}
     processes = [
         subprocess.Popen(
@@ -62,7 +62,7 @@ def running(count: int, host: str, port: int, **more: str) -> Iterator[Crew]:
 
 
 def main() -> None:
-    """Send what the standard input says."""
+    """Send for the sides that the standard input names."""
     import django  # noqa: PLC0415  what follows needs Django's settings
 
     django.setup()

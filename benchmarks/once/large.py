@@ -1,9 +1,9 @@
-"""A large outbox: one of e-mails of six kinds, nearly all of which are sent, filled by one transaction.
+"""A large outbox: e-mails of six kinds, nearly all of which are sent, filled by one transaction.
 
 Of 5,000,000: 4,800,000 sent, 100,000 pending (90,000 for later, and one of the six kinds is paused), 50,000 failed,
-1,000 unknown, 48,800 bounced, cancelled, suppressed or expired, and 200 in the hands of workers that died. The states
-are scattered over the whole time, so that neighbours in an index are seldom neighbours on disk. One e-mail in
-twenty-five has what is transmitted of it.
+1,000 unknown, 48,800 bounced, cancelled, suppressed or expired, and 200 held by workers that died. The states are
+scattered over the whole time, so that neighbours in an index are seldom neighbours on disk. One e-mail in twenty-five
+has the content that is transmitted.
 """
 
 from django.db import connection, transaction
@@ -14,7 +14,7 @@ from benchmarks.once import queues
 KINDS = ("order.shipped", "bench.welcome", "bench.invoice", "bench.reminder", "bench.digest", "bench.password")
 PAUSED = "bench.digest"
 CUSTOMERS = 500_000
-# Multiplied with this, which has no divisor in common with the number of e-mails, states are scattered.
+# A factor that scatters the states: it has no divisor in common with the number of e-mails.
 SCATTER = 7_919
 PER_MILLE = 1_000
 PAUSE = "INSERT INTO weir_mail_pausedkind (kind, who, why) VALUES (%s, 'bench', 'bench') ON CONFLICT (kind) DO NOTHING"
@@ -63,7 +63,7 @@ FILL_RENDERINGS = """
 
 
 def fill(emails: int) -> None:
-    """Fill the outbox with so many e-mails. Indexes are made at the end, which takes a fraction of the time."""
+    """Fill the outbox with this many e-mails. Indexes are made at the end, which takes a fraction of the time."""
     queues.empty()
     drawn: dict[str, int | str | list[str]] = {
         "emails": emails,

@@ -1,10 +1,10 @@
 """E-mails a second from the queue to a local sink: `send_due` against three peers.
 
-They are django-mailer, django-post_office and the published pattern. First one process a side, then four at once;
-django-post_office's four are its own option, started by one process. There are two more sides: the published pattern
-over one connection instead of one an e-mail, which is faster than the published code; and a loop of smtplib without a
-database, which sends prepared bytes and shows what the sink can accept. Then one process a side once more, to a sink
-that has each e-mail on its disk before it accepts it.
+They are django-mailer, django-post_office and the published pattern. First one process a side, then four at the same
+time; django-post_office's four are its own option, started by one process. There are two more sides: the published
+pattern over one connection instead of one for each e-mail, which is faster than the published code; and a loop of
+smtplib without a database, which sends prepared bytes and shows what the sink can accept. Then one process a side once
+more, to a sink that has each e-mail on its disk before it accepts it.
 """
 
 import smtplib
@@ -23,7 +23,7 @@ from weir.workers.mail.models import Rendering
 ROUNDS = 5
 MAILS = 600  # a round and side
 ROUNDS_AT_ONCE = 3
-MAILS_AT_ONCE = 4_000  # so many that connecting, once a round, counts for little
+MAILS_AT_ONCE = 4_000  # enough to make connecting, once a round, count for little
 PROCESSES = queues.PROCESSES
 OURS, DJANGO_MAILER, POST_OFFICE, PUBLISHED, PUBLISHED_OVER_ONE_CONNECTION, BARE = range(6)
 

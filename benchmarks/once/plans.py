@@ -53,7 +53,7 @@ class Planned:
 
 
 def statements() -> Iterator[Planned]:
-    """Yield them."""
+    """Yield the statements."""
     yield from _of_web_code()
     yield from _of_mailers()
     yield from _of_reports()

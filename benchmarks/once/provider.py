@@ -1,4 +1,4 @@
-"""E-mails a second from the queue to a provider's HTTP API: Resend's transport, by one process and by several at once.
+"""E-mails a second from the queue to a provider's HTTP API: Resend's transport, by one process and by several together.
 
 The provider is a sink like the mail server's (sink.py): in a process of its own, it accepts, counts and discards.
 """

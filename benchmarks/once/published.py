@@ -1,4 +1,4 @@
-"""The design for e-mails that is published most often for Django with PostgreSQL: a measure for `weir.workers.mail`.
+"""The design for e-mails that is published most often for Django with PostgreSQL: to compare `weir.workers.mail` with.
 
 A flag in the orders table says whether the e-mail is sent. For each order that is shipped and not flagged:
 
@@ -95,7 +95,7 @@ class PublishedShippedEmail:
         return sent
 
     def send_one(self, pk: int) -> bool:
-        """Send the order's e-mail, unless another process is sending it or has sent it; tell whether it was sent."""
+        """Send the order's e-mail, unless another process is sending it or has sent it; return whether it was sent."""
         with transaction.atomic():
             order = self._lock(pk)
             if order is None:

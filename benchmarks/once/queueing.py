@@ -1,8 +1,8 @@
 """E-mails that are queued a second by one process, with text and HTML of templates: `outbox.send_once` against peers.
 
 Each call reads its order, renders the e-mail, stores it, and commits. Weir renders the bytes that are transmitted, and
-stores them; django-mailer stores a pickled message, of texts that the application has rendered; django-post_office
-renders its own templates, of the same text, and stores the texts.
+stores them; django-mailer stores a pickled message with texts that the application has rendered; django-post_office
+renders its own templates, which have the same text, and stores the texts.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def compare() -> list[Figure]:
 
 
 def _side(queue: Callable[[int, str], object], rows: Callable[[], int]) -> Side:
-    """Return what queues one e-mail for each of the first orders; AssertionError if they are not all stored."""
+    """Return a side that queues one e-mail for each of the first orders; AssertionError if they are not all stored."""
 
     def queue_all() -> None:
         for order_id in range(1, CALLS + 1):

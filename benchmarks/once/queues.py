@@ -4,8 +4,8 @@ Only `SENDERS` is timed. Weir, django-mailer and django-post_office store e-mail
 render nothing within their time; the published pattern renders each e-mail.
 
 django-post_office writes what became of a hundred e-mails after the last of them, and sends by five threads: a process
-that dies in between leaves up to a hundred that were sent and are sent again. That is its default, and measured as it
-is. Its own option for several processes forks them for each hundred.
+that dies in between leaves up to a hundred that were sent and are sent again. That is its default, and is not changed
+here. Its own option for several processes forks them for each hundred.
 """
 
 import logging
@@ -38,7 +38,7 @@ FILL_EMAILS = """
         '<order.shipped-' || id || '@localhost>', 0, '', '', ''
     FROM weir_orders_order WHERE id <= %(due)s
 """
-# All are rendered as the first one, but for the Message-ID.
+# All are rendered like the first one, except for the Message-ID.
 RENDER = """
     INSERT INTO weir_mail_rendering (email_id, content)
     SELECT id, convert_to(replace(%(content)s, %(message_id)s, message_id), 'UTF8') FROM weir_mail_email;
@@ -52,15 +52,15 @@ ADDRESS = "customer.%s@customers.example"
 
 @cache
 def _folder() -> TemporaryDirectory[str]:
-    """Return this process' folder of lock files: the lock file of a run that was killed blocks no other run."""
+    """Return this process' folder of lock files: the lock file of a run that was killed does not block another run."""
     return TemporaryDirectory()
 
 
 @contextmanager
 def peers(*, is_alone: bool) -> Iterator[None]:
-    """Have django-mailer and django-post_office installed in this process, with their tables.
+    """Install django-mailer and django-post_office in this process, with their tables, while the block lasts.
 
-    All of their settings are their defaults, except for the backend that sends and the place of lock files. Where this
+    All of their settings are their defaults, except for the backend that sends and the place of lock files. If this
     process is not alone, django-mailer has no lock file.
     """
     folder = _folder().name
@@ -74,7 +74,7 @@ def peers(*, is_alone: bool) -> Iterator[None]:
         modify_settings(INSTALLED_APPS={"append": ["mailer", POST_OFFICE]}),
     ):
         import_module("post_office.mail")  # configures its logger
-        logging.getLogger(POST_OFFICE).setLevel(logging.WARNING)  # it says much about each hundred
+        logging.getLogger(POST_OFFICE).setLevel(logging.WARNING)  # it logs much about each hundred
         if is_alone:
             call_command("migrate", "mailer", verbosity=0)
             call_command("migrate", POST_OFFICE, verbosity=0)
@@ -88,14 +88,14 @@ def empty() -> None:
 
 
 def fill_orders(count: int, address: str = ADDRESS) -> None:
-    """Store so many shipped orders, and no e-mail."""
+    """Store `count` shipped orders, and no e-mail."""
     empty()
     with connection.cursor() as cursor:
         cursor.execute(FILL_ORDERS, {"count": count, "address": address})
 
 
 def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
-    """Store so many shipped orders, of which the first `due` (default: all) have an e-mail that is due."""
+    """Store `count` shipped orders, of which the first `due` (default: all) have an e-mail that is due."""
     fill_orders(count, address)
     with connection.cursor() as cursor:
         cursor.execute(FILL_EMAILS, {"due": count if due is None else due})
@@ -111,7 +111,7 @@ def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
 
 
 def fill_django_mailer(count: int) -> None:
-    """Have django-mailer store so many e-mails through its mail backend, as an application does."""
+    """Let django-mailer store `count` e-mails through its mail backend, as an application does."""
     fill(count)
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE mailer_message, mailer_messagelog")
@@ -121,7 +121,7 @@ def fill_django_mailer(count: int) -> None:
 
 
 def fill_post_office(count: int) -> None:
-    """Have django-post_office store so many e-mails, many at once, as an application may."""
+    """Let django-post_office store `count` e-mails, many in one call, as an application may."""
     fill(count)
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE post_office_email CASCADE")
@@ -143,12 +143,12 @@ def fill_post_office(count: int) -> None:
 
 
 def send_post_office(processes: int = 1) -> None:
-    """Send what waits, as its command `send_queued_mail` does."""
+    """Send the waiting e-mails, as its command `send_queued_mail` does."""
     import_module("post_office.mail").send_queued_mail_until_done(f"{_folder().name}/post_office", processes)
 
 
 def fill_published(count: int, address: str = ADDRESS) -> None:
-    """Store so many orders in the table of the published pattern."""
+    """Store `count` orders in the table of the published pattern."""
     create_table()
     PublishedShippedEmail().place(address % number for number in range(count))
 

@@ -1,11 +1,11 @@
 """A mail server that uses very little CPU time: it accepts, counts and discards every e-mail.
 
-With a folder, it writes each e-mail to a file of its own there, and accepts it once that is on the disk (fsync), as
+With a folder, it writes each e-mail to a file of its own there, and accepts it once the file is on the disk (fsync), as
 mail servers do that lose nothing (RFC 5321, 6.1).
 
 It speaks the SMTP that clients may expect (RFC 5321 with PIPELINING, SIZE and 8BITMIME), over asyncio.Protocol and
-uvloop, in a process of its own. The demo's mail server, which keeps a list, takes about 0.8 ms an e-mail, which the
-sides of a benchmark would have to wait for.
+uvloop, in a process of its own. The demo's mail server, which keeps a list, takes about 0.8 ms an e-mail, for which the
+sides of a benchmark would have to wait.
 """
 
 import asyncio

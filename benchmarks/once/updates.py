@@ -1,11 +1,11 @@
-"""How long it takes to change an order while the mail server hangs, compared with the same without mail.
+"""How long it takes to change an order while the mail server hangs, compared with changes without mail.
 
 One client changes orders, one UPDATE after the other; every second UPDATE is of an order whose e-mail is being sent or
 claimed. In each round the mail server lets every e-mail of two processes of `send_due` hang, at its recipient or after
 its final dot, for longer than the round lasts; then the processes are killed. Rounds without mail take turns with
 these, on the same rows.
 
-The published pattern, for comparison: an UPDATE of the order whose e-mail is being sent ends by its `lock_timeout`.
+With the published pattern, for comparison, `lock_timeout` ends an UPDATE of an order whose e-mail is being sent.
 """
 
 import time

@@ -29,7 +29,7 @@ RATES: Final = (1_000, 5_000)  # fetches a second, of all fetchers together
 
 
 class Needed(NamedTuple):
-    """What so many fetchers with so many fetches a second need of one PostgreSQL, by arithmetic."""
+    """What this many fetchers, with this many fetches a second, need of one PostgreSQL, by arithmetic."""
 
     connections: float
     cores: float
@@ -38,7 +38,7 @@ class Needed(NamedTuple):
 
 
 def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
-    """Multiply the parts. KeyError where one was not measured."""
+    """Multiply the parts. KeyError if one was not measured."""
 
     def total(name: str, once: float = 1, a_second: float = 1) -> float:
         a_fetch, a_fetcher, others = (figures[f"capacity_{name}_{of}"].value for of in _OF)
@@ -85,7 +85,7 @@ def _numbers(figures: Mapping[str, Number]) -> list[int]:
 
 
 def _bottleneck(figures: Mapping[str, Number]) -> Iterator[str]:
-    """Yield a sentence about the fewest fetchers with whom something was late, or that there were none."""
+    """Yield a sentence about the smallest number of fetchers with which something was late, or that there was none."""
     numbers = [number for number in _numbers(figures) if f"capacity_{number}_fetchers_fetches" in figures]
     late = [number for number in numbers if _is_late(figures, f"capacity_{number}_fetchers")]
     if late:
@@ -109,7 +109,7 @@ def _cell(figures: Mapping[str, Number], name: str) -> str:
 
 
 def reckoned(figures: Mapping[str, Number]) -> str:
-    """Return what limits fetchers, the first limit first, and what they need; nothing where a part is missing."""
+    """Return what limits fetchers, the first limit first, and what they need; nothing if a part is missing."""
     try:
         return "\n".join([*_limits(figures), "", *_needs(figures)])
     except KeyError:
@@ -117,7 +117,7 @@ def reckoned(figures: Mapping[str, Number]) -> str:
 
 
 def _limits(figures: Mapping[str, Number]) -> Iterator[str]:
-    """Yield how many fetchers each thing stops, the fewest first; and what stops fetches."""
+    """Yield the number of fetchers that each resource allows, the smallest first; and what limits fetches."""
     found = [_by_connections(figures)]
     if (a_fetcher := figures["capacity_postgresql_a_fetcher"].value / 1e2) > 0:
         most = 1 / a_fetcher

@@ -22,7 +22,7 @@ class Grown(NamedTuple):
     curves: Mapping[str, str]
 
 
-# By the name of the growth. Its other curves, such as each list and search of e-mails, the benchmark prints.
+# By the name of the growth. Its other curves, such as each list and search of e-mails, are only printed.
 GROWTH: Final = {
     "sites": Grown("Sites, each with something due", _OF_FETCHES),
     "queued": Grown("Queued fetches", _OF_FETCHES),
@@ -100,7 +100,7 @@ def _exponent(number: Number | None) -> str:
 
 
 def idle(figures: Mapping[str, Number]) -> str:
-    """Return what each layout costs, and how soon it begins; nothing where it was not measured."""
+    """Return what each layout costs, and how soon it begins; nothing if it was not measured."""
     rows = [
         f"| {what} | " + " | ".join(_idle_cell(figures.get(f"idle_{layout}_{name}")) for layout in _LAYOUTS) + " |"
         for name, what in _IDLE.items()

@@ -4,15 +4,15 @@ from typing import Final, NamedTuple
 
 
 class Peer(NamedTuple):
-    """Who stands beside Weir, and by which figure."""
+    """What Weir is compared with, and by which figure."""
 
     name: str
     figure: str
-    ratio: str = ""  # the figure that is the median of the rounds' ratios, where the benchmark has one
+    ratio: str = ""  # the figure that is the median of the rounds' ratios, if the benchmark has one
 
 
 class Line(NamedTuple):
-    """A figure of Weir's, by what it tells."""
+    """A figure of Weir's, and what it means."""
 
     what: str
     figure: str

@@ -11,7 +11,7 @@ class Number(NamedTuple):
 
 
 def written(value: float) -> str:
-    """Return the number with three digits, or all of its whole ones: 4103 is `4,103`, 0.2081 is `0.208`."""
+    """Return the number with three digits, or with all before the point: 4103 is `4,103`, 0.2081 is `0.208`."""
     if value and abs(value) < 100:
         return f"{value:.3g}"
     return f"{value:,.0f}"

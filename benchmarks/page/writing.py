@@ -1,7 +1,7 @@
 """The tables of docs/measured.md: each stands between two comments of the page, which stay.
 
-They are made of the figures in docs/measured, so that one benchmark can be measured anew without the others. A figure
-that is not there is left out. A table without any says how it is measured.
+They are made of the figures in docs/measured, so that one benchmark can be measured anew without the others. A missing
+figure is left out. A table without figures says how it is measured.
 """
 
 import json
@@ -61,7 +61,7 @@ def write(page: Path, kept: Path) -> None:
 
 
 def read(kept: Path) -> Found:
-    """Return the figures of which it is known where they come from."""
+    """Return the figures whose provenance is known."""
     provenance = _provenance_in(kept)
     figures = {
         name: {figure: Number(**said) for figure, said in json.loads(path.read_text()).items()}
@@ -106,7 +106,7 @@ def _table(table: Table, figures: Figures) -> str:
 
 
 def _rows(line: Line, figures: Figures) -> Iterator[str]:
-    """Yield a row for each peer that was measured; one without a peer, where the benchmark has none for it."""
+    """Yield a row for each peer that was measured, or one row without a peer if the benchmark has none for the line."""
     if line.figure not in figures:
         return
     ours, what = figures[line.figure], line.what
@@ -126,7 +126,7 @@ def _ratio(ours: Number, theirs: Number) -> float | None:
 
 
 def _provenance(found: Found) -> str:
-    """Return a row for each day, commit, machine and version, with the benchmarks that ran so; and the peers of all."""
+    """Return a row for each day, commit, machine and version, with its benchmarks; and the peers of all."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for benchmark in found.figures:
         alike.setdefault(tuple(found.provenance[benchmark][name] for name in _CAME_FROM), []).append(benchmark)

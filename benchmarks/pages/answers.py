@@ -68,7 +68,7 @@ def _p99(times_ms: list[float]) -> float:
 
 
 def _asked(client: Client, visit: Visit, folder: Path, large: dict[str, int]) -> list[Figure]:
-    """Return how many statements a cold answer executes; write how."""
+    """Return how many statements a cold answer executes; write how they are executed."""
     with no_snapshot(), plans.explained() as asked:
         _ask(client, visit, is_slow=True)
     name = visit.name.replace("/", "|")
@@ -84,7 +84,7 @@ def _asked(client: Client, visit: Visit, folder: Path, large: dict[str, int]) ->
 
 @contextmanager
 def no_snapshot() -> Iterator[None]:
-    """Have each look of a page, and each scrape, be made now."""
+    """Keep no snapshots while the block lasts: each page and each scrape asks PostgreSQL."""
     with mock.patch.object(snapshots.SeenOverview, "is_fresh", False), mock.patch.object(scrape, "FRESH_S", -1e9):
         yield
 

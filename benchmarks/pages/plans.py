@@ -1,4 +1,4 @@
-"""What a request asks of PostgreSQL: how many statements, with which plans, and which of them read a large table whole.
+"""What a request asks of PostgreSQL: how many statements, with which plans, and which of them read a whole large table.
 
 Each statement is explained where it is executed: in its transaction, with its values and under its settings.
 """
@@ -27,7 +27,7 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A statement that was executed; `nodes` and `plan` are empty for what is no query."""
+    """A statement that was executed; `nodes` and `plan` are empty if it is not a query."""
 
     text: str
     plan: str
@@ -68,7 +68,7 @@ def large_tables() -> dict[str, int]:
 
 
 def _explain(asking: Cursor, query: Query, parameters: Params | None) -> Asked:
-    """Return how the statement is executed. It is, twice: so only what reads is explained."""
+    """Return how the statement is executed. It is executed twice, so only statements that read are explained."""
     text = query if isinstance(query, str) else ""
     if not READ.match(text) or "set_config" in text:
         return Asked(text=text, plan="", nodes=[])
@@ -83,7 +83,7 @@ def _explain(asking: Cursor, query: Query, parameters: Params | None) -> Asked:
 
 @contextmanager
 def _without_limit(cursor: Cursor) -> Iterator[None]:
-    """Let statements of the open transaction, if one is, take as long as they want."""
+    """Remove the time limit of statements in the open transaction, if there is one."""
     if cursor.connection.info.transaction_status is not TransactionStatus.INTRANS:
         yield
         return

@@ -17,8 +17,8 @@ TABLES = """
     weir_notifications_unreadcount, weir_notifications_doubt, weir_notifications_flushedepoch,
     weir_notifications_repair, weir_notifications_reconciliation
 """
-# A hundred sites in 100,000 are paused until they are resumed, as many for an hour; four hundred are backed off,
-# of which half are unreachable.
+# A hundred sites in 100,000 are paused until an operator resumes them, as many for an hour; four hundred are backed
+# off, of which half are unreachable.
 SITES = """
     INSERT INTO weir_ratelimit_site (
         name, "interval", burst, has_backlog, covers_subdomains, next_start, paused_until, backed_off_until,
@@ -37,8 +37,8 @@ SITES = """
         CASE WHEN id % 100 = 0 THEN 'timed out' ELSE '' END, now() + interval '6 hours', now() + interval '1 day'
     FROM weir_ratelimit_site
 """
-# They ended in the order of their ids, more and more of them a minute: an eighth in the last two hours. Of a hundred
-# two have failed, and one was cancelled.
+# Fetches ended in the order of their ids, more and more of them a minute: an eighth in the last two hours. Of a
+# hundred, two have failed, and one was cancelled.
 ENDED = """
     INSERT INTO weir_fetches_fetch (
         url, hop_url, site_id, state, priority, attempts, max_attempts, status_code, error, slot_id, lateness_ms,
@@ -84,8 +84,8 @@ HELD = """
         CASE WHEN id % 4 = 0 THEN now() END
     FROM (SELECT id, site_id FROM weir_ratelimit_slot ORDER BY id DESC LIMIT {held}) AS slot
 """
-# As many a second as the last hour had, up to three seconds from now. One in fifty is of the first site; of ten one was
-# given back, one in a hundred was missed, and what is ahead has no outcome yet.
+# As many a second as the last hour had, up to three seconds from now. One in fifty is of the first site; one in ten was
+# given back, one in a hundred was missed, and slots ahead have no outcome yet.
 SLOTS = """
     INSERT INTO weir_ratelimit_slot (
         site_id, start_time, use_until, "interval", run_size, reserved_at, claimed_at, finished_at, released_at
@@ -158,7 +158,7 @@ SIZE = "SELECT pg_database_size(current_database()) / 1e9"
 
 
 def fill(size: Size) -> Iterator[Figure]:
-    """Fill empty tables, and have PostgreSQL gather their statistics; yield how long that took, and its size then."""
+    """Fill empty tables, and let PostgreSQL gather statistics; yield how long that took, and the size afterwards."""
     began = time.perf_counter()
     empty()
     with database.hastily():

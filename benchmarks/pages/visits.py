@@ -1,4 +1,4 @@
-"""What is asked for: each page, with the filters that cost most."""
+"""The pages that are asked for, with the filters that cost most."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Visit:
 
 
 def visits(size: Size) -> Iterator[Visit]:
-    """Yield all of them."""
+    """Yield all visits."""
     yield from _pages("overview", "/", [{}, {"over": "1h"}, {"over": "7d"}])
     yield from _pages("sites", "/sites/", _of_sites(size))
     yield from _pages("site", f"/sites/{FIRST_SITE}/", [{}, {"over": "7d"}, {"add": "500", "rate": "5/s"}])

@@ -50,7 +50,7 @@ def _compare(sites: int) -> list[Figure]:
         def reserve() -> None:
             slots.reserve(next(site_of_weir), max_wait=FAR)
 
-        for _ in range(sites):  # the creation of rows and the preparation of statements are not measured
+        for _ in range(sites):  # not measured: the creation of rows and the preparation of statements
             upsert()
             reserve()
         rounds = [(_rate(upsert), _rate(reserve)) for _ in range(ROUNDS)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 READY = "ready\n"
 BEGIN_IN_S = 0.1
-NOW = 0.0  # a time in the past, so that the next step is at once
+NOW = 0.0  # a time in the past, so that the next step follows immediately
 
 
 @dataclass(kw_only=True)
@@ -44,7 +44,7 @@ class Crew:
         self._processes = processes
 
     def take_turn(self, callers: int, limiter: str, scenario: str) -> list[Notes]:
-        """Have so many callers ask at the same time; return their notes. RuntimeError if one of them ends instead."""
+        """Let `callers` callers ask at the same time; return their notes. RuntimeError if one of them ends instead."""
         asking = self._processes[:callers]
         for process in asking:
             print(json.dumps([limiter, scenario]), file=process.stdin, flush=True)
@@ -66,7 +66,7 @@ def _answer(process: subprocess.Popen[str]) -> str:
 
 @contextmanager
 def running(count: int) -> Iterator[Crew]:
-    """Run so many callers; kill them on leaving."""
+    """Run `count` callers; kill them on leaving."""
     command = [sys.executable, "-m", "benchmarks.reservations.callers"]
     processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
@@ -112,8 +112,8 @@ def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
 
 
 def _use(reservation: "Reservation", site: str, notes: Notes) -> Iterator[float]:
-    """Start in each of the slots. If it is too late for a slot, the rest of the run is lost, and a refusal is noted."""
-    from weir.ratelimit import slots  # noqa: PLC0415  once Django is there
+    """Start in each of the slots. If it is too late for a slot, the rest of the run is lost: a refusal."""
+    from weir.ratelimit import slots  # noqa: PLC0415  after Django is set up
 
     run = reservation.run
     for slot in reservation.slots:

@@ -22,7 +22,7 @@ ENTRANTS = {
     UNREFUSED: ("weir", "pyrate_limiter", "throttled_py", "limits"),
     **dict.fromkeys(SPEEDS, ("throttle", "throttled_py")),
 }
-WIDTH = 120  # of the tables, wherever they are printed
+WIDTH = 120  # of the printed tables
 
 Scores = dict[tuple[str, int], Score]  # by limiter and number of processes
 
@@ -87,7 +87,7 @@ def _figures(prefix: str, scenario: Scenario, score: Score) -> list[Figure]:
 
 
 def _of_pace(prefix: str, interval_s: float, score: Score) -> list[Figure]:
-    """Return what a pace of one start an interval, at all sites together, has become."""
+    """Return the figures of callers that ask for one start an interval, at all sites together."""
     gap = [] if score.shortest_gap is None else [score.shortest_gap]
     return [
         Figure(name=f"{prefix}_violations", value=score.violations, unit=f"of {score.starts} starts"),

@@ -1,6 +1,6 @@
-"""Estimate: how far a start is from its prediction, where starts are served in the order of the requests.
+"""Estimate: how far a start is from its prediction, if starts are served in the order of the requests.
 
-Each probe asks `slots.estimate` when it would start, at a site of which up to ten seconds are reserved, and then waits
+Each probe asks `slots.estimate` when it would start, at a site at which up to ten seconds are reserved, and then waits
 in `throttle`. Its error is the time between the prediction and the beginning of the `with` block, by the monotonic
 clock of the process.
 """

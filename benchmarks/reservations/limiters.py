@@ -4,8 +4,8 @@ Each is set as near to "never closer than the interval" as its documentation all
 
 - *Weir* grants one caller a start in the future, and the time until which it may be used; the times of two callers
   never overlap. The cost is the grace between two reservations, at least 15 ms: reservations of one start use a quarter
-  of a site of 200/s, runs almost all of it. PostgreSQL commits each reservation to disk.
-- *Weir's throttle* is what code uses that asks for one start at a time. The callers of a process share runs.
+  of a site's 200/s, runs use almost all of it. PostgreSQL commits each reservation to disk.
+- *Weir's throttle* is for code that asks for one start at a time. The callers of a process share runs.
 - *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; here 1 in an
   interval. Each site is a table, which is locked without waiting; a caller that finds it locked is refused. Commits to
   disk like Weir. Its own blocking acquire is not used: that stamps a second try with the time for which it was planned,
@@ -13,7 +13,7 @@ Each is set as near to "never closer than the interval" as its documentation all
 - *throttled-py*, Redis store: GCRA by the server's clock, in one script; here with burst 1. Its own blocking acquire is
   not used: it never waits less than 0.2 s. Its limits are in the server's memory, written to disk once a second.
 - *limits*, Redis storage: a moving window by the callers' clocks, in one script. Windows are whole seconds: it can
-  promise 1 a second, but not 1 in 5 ms. The nearest is 200 a second, which lets 200 start at once. It has no blocking
+  promise 1 a second, but not 1 in 5 ms. The nearest is 200 a second, which lets 200 start together. It has no blocking
   acquire. In memory like throttled-py.
 
 The last three grant a start now or refuse it: the caller starts as soon as it has the answer. In the scenario without
@@ -44,7 +44,7 @@ from weir.ratelimit.slots import Reservation
 from weir.ratelimit.throttle import throttle
 
 FAR = 1e9  # seconds that a reservation may lie ahead here
-RUN = 20  # starts in one reservation, where a caller takes more than one
+RUN = 20  # starts in one reservation, if a caller takes more than one
 WEIR_FASTEST = 1_000  # starts a second, the most that a site may have
 SLOW_S = 0.1  # an interval of which the default grace is a small part
 MILLION = 1_000_000
@@ -52,10 +52,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """Granted starts: those of a reservation, or without one a single start now."""
+    """Granted starts: those of a reservation or, without a reservation, a single start now."""
 
     reservation: Reservation | None = None
-    started_ns: int | None = None  # where the limiter itself waited for the start
+    started_ns: int | None = None  # if the limiter itself waited for the start
 
 
 YES = Grant()
@@ -75,7 +75,7 @@ class Limiter(Protocol):
 
 
 class Weir:
-    """Weir's own limiter; each reservation is of so many starts."""
+    """Weir's own limiter; each reservation has a given number of starts."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -101,11 +101,11 @@ class Throttle:
             return Grant(started_ns=round(clock.now() * 1e9))
 
     def ask_again_at(self, site: str) -> float:
-        """Raise AssertionError: a caller that waits for so long is never refused."""
+        """Raise AssertionError: a caller that may wait that long is never refused."""
         raise AssertionError(f"{site} refused a start that may lie as far ahead as it likes.")
 
     def close(self) -> None:
-        """Give back what is held, as a process does that ends."""
+        """Give back what is held, as a process does when it ends."""
         process.close()
         process.forget()
         connection.close()

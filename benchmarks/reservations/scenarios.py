@@ -25,8 +25,8 @@ SLOW = Scenario(title="20 sites, 1/s each", prefix="reservations_1_per_s", sites
 UNREFUSED = Scenario(
     title="One site, no call is refused", prefix="reservations_unrefused", sites=1, interval_s=None, turn_s=1.5
 )
-# What callers of `throttle` get, and those of throttled-py: single starts, asked for one after the other; Weir's at the
-# grace that a site has by itself.
+# What callers of `throttle` and of throttled-py get: single starts, asked for one after the other; Weir's with the
+# default grace of a site.
 SPEEDS = tuple(
     Scenario(
         title=f"Single starts, one site, {per_s}/s",

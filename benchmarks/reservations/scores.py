@@ -2,7 +2,8 @@
 
 A violation is a start less than the interval after the previous start at the same site, by any caller. The time of a
 start is when its caller could start: with Weir, when it has waited for its slot and checked that the slot may still be
-used; with the others, when it has received the grant. All times are of CLOCK_MONOTONIC, which all processes share.
+used; with the others, when it has received the grant. All times are read from CLOCK_MONOTONIC, which all processes
+share.
 """
 
 from collections.abc import Iterable
@@ -17,11 +18,11 @@ from demo.fakes.judge import percentile
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The results of one limiter with so many callers, in one turn or in all."""
+    """The results of one limiter with one number of callers, in one turn or in all."""
 
     starts: int
     violations: int
-    shortest_gap: float | None  # in intervals; None where no two starts were at one site
+    shortest_gap: float | None  # in intervals; None if no two starts were at one site
     refusals: int
     granted: int
     per_s: float

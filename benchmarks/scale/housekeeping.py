@@ -21,7 +21,7 @@ LOST = int(10_000 * tables.SHARE)
 
 
 def measure(plans: Path) -> list[Figure]:
-    """Return their times; two fetches of every site are held (ticks.py)."""
+    """Return the times; two fetches of every site are held (ticks.py)."""
     database.run_at_length(
         "UPDATE weir_fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'"
     )

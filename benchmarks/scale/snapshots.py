@@ -1,8 +1,8 @@
 """A snapshot that a session holds open for ten minutes: what it costs reservations and dispatch meanwhile.
 
-Each reservation replaces the row of its site. While a snapshot is open that may still see the old versions, vacuum
-cannot remove them, and a look-up that begins with the first index entry passes all of them. The benchmark does not wait
-for ten minutes: it gives the rows as many versions as ten minutes of single reservations would, at several rates.
+Each reservation replaces the row of its site. While an open snapshot may still see the old versions, vacuum cannot
+remove them, and a look-up that begins with the first index entry passes all of them. The benchmark does not wait for
+ten minutes: it gives the rows as many versions as ten minutes of single reservations would, at several rates.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from django.db import connection
 
 from benchmarks import broker, database
 
-SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of these sizes; less while developing
+SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of these sizes; use less while developing
 SITES = int(100_000 * SHARE)  # with ten fetches each
 IDLE_SITES = int(10_000 * SHARE)
 QUEUED = int(1_000_000 * SHARE)
@@ -45,7 +45,7 @@ FILL = f"""
 
 
 def fill() -> None:
-    """Fill empty tables, and have PostgreSQL gather their statistics."""
+    """Fill empty tables, and let PostgreSQL gather their statistics."""
     empty()
     database.run_at_length(FILL)
     vacuum()

@@ -8,7 +8,7 @@ from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
 from weir.workers.fetches.dispatch import dispatch
 
-FEW = 100  # one site in so many
+FEW = 100  # one site in this many
 RESERVED = "UPDATE weir_ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
 DUE = "UPDATE weir_ratelimit_site SET next_start = clock_timestamp()"
 

@@ -1,4 +1,4 @@
-"""A site with 100,000 queued fetches, of which 10 are due, and which dispatch looks for each second."""
+"""A site with 100,000 queued fetches, of which 10 are due; dispatch looks for these each second."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ FILL = f"""
 
 
 def measure(plans: Path) -> list[Figure]:
-    """Return the statement's time for a site without others in its queue, with them, and in many priorities."""
+    """Return the statement's time for a site without other fetches in its queue, with them, and in many priorities."""
     figures = []
     for name, priority, fetches in (
         ("dispatch_nothing_waits", "0", DUE),

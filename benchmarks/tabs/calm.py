@@ -1,4 +1,4 @@
-"""What tabs cost while nothing else is done: CPU time of the web process and of PostgreSQL."""
+"""What tabs cost while nothing else runs: CPU time of the web process and of PostgreSQL."""
 
 import time
 from collections.abc import Iterator, Sequence

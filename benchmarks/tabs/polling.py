@@ -44,7 +44,7 @@ class Tabs:
 
 @contextmanager
 def polling(port: int, cookies: Sequence[str]) -> Iterator[Tabs]:
-    """Have a tab for each of these Cookie headers, evenly spread over two seconds, for the time of the block."""
+    """Open a tab for each of these Cookie headers, evenly spread over two seconds, while the block lasts."""
     tabs = Tabs()
     threads = [
         threading.Thread(target=tabs.poll, args=(port, cookie, place * EVERY_S / len(cookies)), daemon=True)

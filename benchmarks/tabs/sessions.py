@@ -13,7 +13,7 @@ NAME = "tab-of-benchmark-"
 
 @contextmanager
 def signed_in(count: int) -> Iterator[list[str]]:
-    """Yield the Cookie headers of so many users, who are there for the time of the block."""
+    """Yield the Cookie headers of `count` users, who exist while the block lasts."""
     may_view = Permission.objects.get(content_type__app_label="weir_ops", codename="view")
     users = get_user_model()
     _all().delete()

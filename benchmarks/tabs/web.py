@@ -18,7 +18,7 @@ SERVER = "uvicorn"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Web:
-    """Where it listens, and what it is."""
+    """The web process, and the port on which it listens."""
 
     port: int
     pids: list[int]
@@ -26,7 +26,7 @@ class Web:
 
 @contextmanager
 def running(log: Path, others: Mapping[str, int]) -> Iterator[Web]:
-    """Run it, and so many of the other processes; all of them answer when the block is entered."""
+    """Run it, and the given numbers of other processes; all of them answer when the block is entered."""
     port = _free_port()
     with procfile.running({**os.environ, "PORT": str(port)}, counts={"web": 1, **others}, log=log) as weir:
         weir.wait_until(lambda: procfile.web_answers(HOST, port), "the web process does not answer")
@@ -36,7 +36,7 @@ def running(log: Path, others: Mapping[str, int]) -> Iterator[Web]:
 
 
 def _is_server(pid: int) -> bool:
-    # Not the shell that honcho starts it by.
+    # Not the shell by which honcho starts it.
     words = psutil.Process(pid).cmdline()
     return any(Path(word).name == SERVER for word in words[:2])
 

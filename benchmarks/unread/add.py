@@ -1,6 +1,6 @@
 """Deltas a second through `counters.add`, compared with bare ZINCRBY, the least that Redis can do.
 
-One process each, over the same number of users; both wait for every answer. Of 5,000 users at once, the peer is a
+One process each, over the same number of users; both wait for every answer. For 5,000 users in one call, the peer is a
 pipeline.
 """
 
@@ -11,7 +11,7 @@ from benchmarks.rounds import middle, rate, ratio, take_turns
 from benchmarks.unread import stores
 from weir.notifications import counters
 
-ROUNDS = 61  # so that what else the machine does disturbs few of them
+ROUNDS = 61  # so many that other work of the machine disturbs only few of them
 CALLS = 500
 USERS = 1_000
 ROUNDS_OF_MANY = 15
@@ -34,7 +34,7 @@ def _compare_one() -> list[Figure]:
             for _ in range(CALLS):
                 bare.zincrby("bench:deltas", 1, str(next(user_of_bare)))
 
-        add()  # the creation of the sets and the script is not measured
+        add()  # not measured: the creation of the sets and the script
         zincrby()
         rounds = take_turns(ROUNDS, lambda: rate(CALLS, add), lambda: rate(CALLS, zincrby))
         bare.delete("bench:deltas")

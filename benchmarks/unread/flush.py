@@ -56,7 +56,7 @@ def compare() -> list[Figure]:
             return rate(PUBLISHED, published.flush)
 
         database.run_at_length("VACUUM ANALYZE weir_notifications_unreadcount")
-        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # the creation of rows is not measured
+        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # not measured: the creation of rows
         rounds = take_turns(
             ROUNDS, flush_again, lambda: rate(LOOPED, loop), flush_published, lambda: rate(LOOPED, loop_in_django)
         )

@@ -1,4 +1,4 @@
-"""What happens to a large installation past the ORM: it is filled, copied into and updated, each by one statement."""
+"""Changes a large installation without the ORM: it is filled, copied into and updated, each by one statement."""
 
 import time
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from benchmarks.unread import stores
 ROWS_A_USER = 10
 UNREAD_A_USER = 2
 KINDS = 50
-UPDATE_S = 300  # of the one UPDATE: it is cancelled then, and changes nothing
+UPDATE_S = 300  # of the one UPDATE: after this time it is cancelled, and changes nothing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,11 +23,11 @@ class Size:
 
     users: int
     copied: int  # rows, for a tenth of the users
-    copy_s: float  # what is not copied after this time is left out
+    copy_s: float  # rows that are not copied within this time are left out
 
 
-# Multiplied with this, which has no divisor in common with the number of users, neighbours in time are not neighbours
-# in the order of users.
+# A factor that has no divisor in common with the number of users: with it, neighbours in time are not neighbours in the
+# order of users.
 SCATTER = 7_919
 # A user's notifications are of several kinds.
 FILL = f"""
@@ -80,7 +80,7 @@ def fill(users: int) -> None:
 
 
 def copy(size: Size) -> int:
-    """Copy rows for a tenth of the users by one statement; returns how many, which are fewer where time was over."""
+    """Copy rows for a tenth of the users by one statement; returns how many, which are fewer if the time was over."""
     with database.connect() as source, database.connect() as target:
         for side in (source, target):
             side.execute("SET statement_timeout = 0")
@@ -108,7 +108,7 @@ def update_kind() -> list[Figure]:
 
 
 def lose_delta(user_id: int) -> None:
-    """Notify a user without a delta, as a process does that dies between COMMIT and add."""
+    """Notify a user without a delta, like a process that dies between COMMIT and add."""
     with connection.cursor() as cursor:
         cursor.execute(LOST, [user_id])
 

@@ -43,12 +43,12 @@ def compare() -> list[Figure]:
 
 
 def _update(user: int) -> int:
-    """What `update(read_at=now)` of Django itself takes, which counts nothing."""
+    """Call Django's own `update(read_at=now)`, which counts nothing."""
     return QuerySet.update(Notification.objects.filter(user_id=user, read_at=None), read_at=timezone.now())
 
 
 def _rolled_back(call: Callable[[], int], rounds: int) -> float:
-    """Return the median of milliseconds."""
+    """Return the median time of a call, in milliseconds."""
     times_ms = []
     for _ in range(rounds):
         with transaction.atomic():

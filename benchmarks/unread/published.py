@@ -1,6 +1,6 @@
 """The design for unread numbers that is published most often for Django, for comparison with `notifications`.
 
-1. `add`: where a row is saved, ZINCRBY on one sorted set: member = user, score = delta.
+1. `add`: when a row is saved, ZINCRBY on one sorted set: member = user, score = delta.
 2. `flush`, a periodic task: for each member, take its delta (ZSCORE and ZREM in one MULTI), then add it to the row.
 3. `number`: what the row says, and ZSCORE.
 
@@ -8,7 +8,7 @@ The design is implemented at its best: MULTI keeps a delta that is added between
 delta to the row. Its weaknesses:
 
 - A process that dies between ZREM and UPDATE, or whose UPDATE fails, has lost the delta, and nothing shows that.
-- In the other published order, UPDATE before ZREM, the same death has the next flush count it twice.
+- In the other published order, UPDATE before ZREM, the same death makes the next flush count it twice.
 - `add` is called inside the transaction: a row that is rolled back has been counted, and `number` counts rows before
   their COMMIT.
 - `number` reads low while a flush holds a delta between the two, or stores it right after `number` read the row.
@@ -36,13 +36,13 @@ def create_table() -> None:
 
 
 class PublishedUnread:
-    """The numbers of all users, with the deltas in the Redis of this client; without one, in that of the settings."""
+    """The numbers of all users, with the deltas in this client's Redis; without a client, in that of the settings."""
 
     def __init__(self, client: redis.Redis | None = None) -> None:
         self._redis = client or redis.Redis.from_url(settings.REDIS_URL)
 
     def add(self, user_id: int, delta: int) -> None:
-        """Add to a user's number, at once, whatever becomes of the transaction."""
+        """Add to a user's number, immediately, whatever becomes of the transaction."""
         self._redis.zincrby(DELTAS, delta, str(user_id))
 
     def flush(self) -> int:

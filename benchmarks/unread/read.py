@@ -30,7 +30,7 @@ def _compare(unread: int, user_id: int) -> list[Figure]:
 
     if (found := (ours(), count())) != (unread, unread):
         raise AssertionError(f"{unread} rows are unread, but the sides say {found}")
-    for _ in range(CALLS):  # psycopg prepares statements after some calls, which are not measured
+    for _ in range(CALLS):  # not measured: psycopg prepares statements only after some calls
         ours()
         count()
     rounds = [(_times(ours), _times(count)) for _ in range(ROUNDS)]

@@ -1,13 +1,13 @@
 """What counting costs in a large installation, before and after statements that change very many notifications.
 
-Each user has ten notifications, the newest two of them unread. Three things happen to them past the ORM:
+Each user has ten notifications, the newest two of them unread. Three changes are made without the ORM:
 
 - a COPY for a tenth of the users, after which one delta is lost;
-- an UPDATE that marks all of one kind as read, which a fiftieth are;
+- an UPDATE that marks all of one kind as read, which is a fiftieth of them;
 - the deletion of what was read long ago, for as long as one purge takes.
 
 Before and after each the same calls are timed, and at the end all numbers are compared with the rows. The plans of the
-statements are written to `plans.txt`. What could take very long ends after a while, and says how far it came.
+statements are written to `plans.txt`. Steps that could take very long end after a while, and say how far they came.
 """
 
 import resource
@@ -32,17 +32,17 @@ from weir.notifications.removal import retention
 
 CALLS = 2_000
 NOTIFIED = 100_000  # users of one notify_many, and of one flush
-TOLD_AT_ONCE = 1_500_000  # users of one notify_many, whose deltas take longer to send than some may be late
+TOLD_AT_ONCE = 1_500_000  # users of one notify_many: some of their deltas are sent too late
 LOOPED = 10_000
 ROUNDS = 3
-PASSES_S = 420  # of passes after the COPY, and of those for doubts: what is left is left to the full scan
+PASSES_S = 420  # of passes after the COPY, and of passes for doubts: the full scan does the rest
 PURGE_S = 20  # as a worker does, every ten minutes
 
 CLEAR_REFS, CLEAR_PEAK = Path("/proc/self/clear_refs"), "5"
 
 
 def measure(folder: Path, size: Size) -> Iterator[Figure]:
-    """Yield all figures, each as soon as it is there."""
+    """Yield all figures, each as soon as it is known."""
     written = folder / "plans.txt"
     written.unlink(missing_ok=True)
     users = size.users
@@ -98,7 +98,7 @@ def _copied(size: Size) -> Iterator[Figure]:
 
 
 def _scan(what: str, users: int) -> Iterator[Figure]:
-    """Compare all users, as `manage.py reconcile_unread` does, and repair what is wrong."""
+    """Compare all users, as `manage.py reconcile_unread` does, and repair wrong numbers."""
     began_at = time.perf_counter()
     repaired = reconcile.reconcile_users()
     took_s = time.perf_counter() - began_at
@@ -108,9 +108,9 @@ def _scan(what: str, users: int) -> Iterator[Figure]:
 
 
 def _passes(users: int) -> Iterator[Figure]:
-    """Lose a delta, and run passes until they have looked at it and at all that was copied before it.
+    """Lose a delta, and run passes until they have looked at it and at all rows that were copied before it.
 
-    The user is the last one that the full scan comes to.
+    The delta's user is the last one that the full scan reaches.
     """
     large.lose_delta(users)
     lost = Notification.objects.latest("id")
@@ -216,6 +216,6 @@ def _purged() -> Iterator[Figure]:
 
 
 def _flush() -> None:
-    """Move all deltas to PostgreSQL: two flushes, as one epoch may be sealed already."""
+    """Move all deltas to PostgreSQL: two flushes, because one epoch may be sealed already."""
     for _ in range(2):
         flush.flush_sealed()

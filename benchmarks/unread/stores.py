@@ -14,8 +14,8 @@ ROWS = 5_000_000
 USERS = 100_000
 # Users by their number of unread rows, which are spread over the whole table.
 PROBED = {10: 1, 10_000: 2}
-UNREAD_OF_OTHERS = 5  # one in so many
-PASSES = 20  # in which Redis must have become trusted
+UNREAD_OF_OTHERS = 5  # one in this many
+PASSES = 20  # after which Redis must have become trusted
 
 EMPTY = """
     TRUNCATE weir_notifications_notification, weir_notifications_unreadcount, weir_notifications_flushedepoch,

@@ -11,12 +11,12 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 from weir.redis_link import outages
 
-MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
-TRIES = 3  # of a page whose notifications are being read meanwhile
+MOST_COUNTED = 10_000  # rows of one user, if rows have to be counted
+TRIES = 3  # for a page whose notifications are being marked as read meanwhile
 
 
 class KnownNumber(NamedTuple):
-    """What PostgreSQL knows of a user's unread number; `counted` are the rows, where the stored one is not trusted."""
+    """What PostgreSQL knows of a user's unread number; `counted` rows are given if the stored one is not trusted."""
 
     user_id: UserKey
     unread_count: int
@@ -29,8 +29,9 @@ class KnownNumber(NamedTuple):
 class Sum(NamedTuple):
     """A user's unread number, and the part of it that Redis has.
 
-    `incarnation` is empty where the number is not the sum of what is stored and what Redis has: rows were counted, or
-    the current transaction has changed some. `delta` is the user's in the open `epoch`, all before it is in the number.
+    `incarnation` is empty if the number is not the sum of what is stored and what Redis has: rows were counted, or the
+    current transaction has changed some. `delta` is the user's delta in the open `epoch`; the number includes it, and
+    all deltas before it.
     """
 
     unread: int
@@ -58,11 +59,11 @@ def unread_count(user_id: UserKey) -> int:
 def unread_counts(user_ids: Iterable[UserKey]) -> dict[UserKey, int]:
     """Return each user's unread number: one call to Redis and one query for 5,000 users.
 
-    A number includes every committed transaction whose delta was sent; it is sent before the call that committed
-    returns. It also includes what the current transaction has changed so far. Where Redis is out of reach, or lost
-    deltas that are not reconciled yet, rows are counted instead, up to 10,000 a user. A user who has more is shown the
-    stored number with what Redis has, or 10,000 if that is less. Inside a REPEATABLE READ or SERIALIZABLE transaction
-    the parts of a number may be of different moments.
+    A number includes every committed transaction whose delta was sent; a delta is sent before the call that committed
+    returns. The number also includes what the current transaction has changed so far. If Redis cannot be reached, or
+    lost deltas that are not reconciled yet, rows are counted instead, up to 10,000 a user. A user who has more is shown
+    the stored number with what Redis has, or 10,000 if that is less. Inside a REPEATABLE READ or SERIALIZABLE
+    transaction the parts of a number may be of different moments.
     """
     users = user_keys.distinct(user_ids)
     numbers: dict[UserKey, int] = {}
@@ -78,7 +79,7 @@ def _numbers(users: Collection[UserKey]) -> dict[UserKey, int]:
 
 
 def unread_sum(user_id: UserKey) -> Sum:
-    """Return how many notifications of the user are unread, as `unread_count`, and the part of it that Redis has."""
+    """Return the user's unread number, as `unread_count` does, and the part of it that Redis has."""
     user = user_keys.clean(user_id)
     peek, [row] = _look([user])
     pending = changes.pending(using=DEFAULT_DB_ALIAS)[user]
@@ -89,9 +90,9 @@ def unread_sum(user_id: UserKey) -> Sum:
 
 
 def _look(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
-    """Look at Redis first: an epoch that is flushed and dropped in between is in the stored number then.
+    """Look at Redis first: then an epoch that is flushed and dropped in between is in the stored number.
 
-    Where the open epoch was flushed already, that happened in between, or Redis came back older than it was. The second
+    If the open epoch was flushed already, that happened in between, or Redis came back older than it was. The second
     look tells the two apart: if its open epoch was flushed, too, Redis came back older, and rows are counted.
     """
     peek, rows = _look_once(users)
@@ -118,7 +119,7 @@ def _look_once(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNum
 def _shown(row: KnownNumber, peek: counters.Peek, pending: int) -> int:
     """Return the count of the rows, if they were counted; if there are more than are counted, the greater number.
 
-    The stored number includes what a read mark covers, so it says nothing about a user who has one.
+    The stored number includes rows that a read mark covers, so it says nothing about a user who has a mark.
     """
     known = max(0, row.unread_count + peek.after(row.epoch, row.user_id) + pending)
     if row.counted is None:
@@ -127,11 +128,11 @@ def _shown(row: KnownNumber, peek: counters.Peek, pending: int) -> int:
 
 
 def unread_by_kind(user_id: UserKey) -> dict[str, int]:
-    """Return the user's unread numbers by kind; kinds of which none is are left out.
+    """Return the user's unread numbers by kind; kinds without unread notifications are left out.
 
     The rows are counted, in one statement of the current transaction, with what it has changed so far. Redis is not
-    asked, and no number is late. Of a user who has more than 10,000 unread, those 10,000 are counted that became unread
-    last. A call reads the rows that it counts: `unread_count` costs the same however many there are.
+    asked, and no number is late. If a user has more than 10,000 unread notifications, the 10,000 that became unread
+    last are counted. A call reads the rows that it counts; `unread_count` costs the same however many there are.
     """
     parameters = {"user": user_keys.clean(user_id), "most_counted": MOST_COUNTED}
     found = BY_KIND(**parameters)
@@ -141,10 +142,10 @@ def unread_by_kind(user_id: UserKey) -> dict[str, int]:
 def page(
     user_id: UserKey, *, before: int | None = None, limit: int = 20, unread_only: bool = False
 ) -> list[Notification]:
-    """Return the user's newest notifications: of all, or of those before the one of the id `before`.
+    """Return the user's newest notifications: of all, or of those before the notification with the id `before`.
 
-    The next page begins before the id of this page's last, so a page costs the same however far back it is. Raises
-    ValueError for a limit below 1.
+    The next page begins before the id of this page's last notification, so a page costs the same however far back it
+    is. Raises ValueError for a limit below 1.
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, but is {limit}.")
@@ -153,9 +154,9 @@ def page(
 
 
 def _newest_unread(user_id: UserKey, before: int | None, limit: int) -> list[Notification]:
-    """Most users have no read mark, and one statement reads the page. It also tells whether a mark covers some of it.
+    """Read the page in one statement, which also tells whether a read mark covers some of it. Most users have none.
 
-    Then the rows are looked for beside the mark first, and once more where some were read before they are fetched.
+    Otherwise, look up the rows that the mark does not cover, and again if some were read before they are fetched.
     """
     shown = _newest(user_id, before, limit, read_at__isnull=True)
     for _ in range(TRIES):

@@ -19,17 +19,17 @@ from weir.postgres.statements import Statement
 
 AT_ONCE = 50_000  # users in one statement
 MOST_MARKED = 1_000  # notifications that mark_all_read changes one by one: some ten milliseconds
-TRIES = 3  # a row that was in the way of the first may be deleted before it is read
+TRIES = 3  # the row that made the first try fail may be deleted before it is read
 
 
 class UnmarkedRows(NamedTuple):
-    """How many notifications were read, and how many of these had a `read_at`: others were covered by a read mark."""
+    """How many notifications were read, and how many of these had a `read_at`; a read mark covered the others."""
 
     changed: int
     counted: int
 
 
-# None where there are too many: none was changed.
+# Returns None if there are too many: none was changed.
 MARK_ALL_READ: Statement[int | None] = Statement("mark_all_read", returns=int, commits=False, prepare=True)
 MARK_READ = Statement("mark_read", returns=int, commits=False, prepare=True)
 MARK_UNREAD = Statement("mark_unread", row=UnmarkedRows, commits=False, prepare=True)
@@ -49,11 +49,11 @@ def notify(
 ) -> Notification:
     """Write one notification for one user.
 
-    With a `dedupe_key` that one of the user's notifications has, read or not, this one is returned, and nothing is
-    written. A call waits for another transaction that has just written the key. At `expires_at`, which must have a time
-    zone, the notification is deleted, about ten seconds late at most; where that is past, soon. Raises ValueError for a
-    `dedupe_key` that is no text, empty, or longer than 255 characters, and for a time without a zone, or outside of the
-    years 1 to 9999 of UTC.
+    If one of the user's notifications, read or unread, has the `dedupe_key`, it is returned, and nothing is written. A
+    call waits for another transaction that has just written the key. The notification is deleted at `expires_at`, which
+    must have a time zone, about ten seconds late at most; soon, if that time is past. Raises ValueError for a
+    `dedupe_key` that is not text, empty, or longer than 255 characters, and for a time without a zone, or outside of
+    the years 1 to 9999 of UTC.
     """
     _check_dedupe_key(dedupe_key)
     expires_at = in_utc("expires_at", expires_at)
@@ -135,9 +135,9 @@ def _write_all(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
 
 
 def _write_all_once(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
-    """Return those who had none with the key.
+    """Return the users who had no notification with the key.
 
-    Two calls at once wait for each other in one direction only: users are sorted here, whatever PostgreSQL's collation.
+    Of two calls at the same time, only one waits for the other: users are sorted here, whatever PostgreSQL's collation.
     """
     return [user for part in _parts(sorted(users)) for user in NOTIFY_ONCE(**values, users=part)]
 
@@ -150,7 +150,7 @@ def _parts(users: list[UserKey]) -> Iterator[str]:
 def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
     """Mark these notifications of the user as read; returns how many were unread before.
 
-    Of two calls at once for the same notification, one counts it. Other users' notifications are left as they are.
+    If two calls mark the same notification at the same time, one counts it. Other users' notifications stay unchanged.
     """
     user, since = user_keys.clean(user_id), time.monotonic()
     [changed] = MARK_READ(user=user, ids=list(ids))
@@ -161,9 +161,9 @@ def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
 def mark_all_read(user_id: UserKey) -> int:
     """Mark all of the user's notifications as read; returns how many were unread. New ones stay unread.
 
-    "New" are those of transactions that have not committed yet, too. Up to 1,000 notifications are changed one by one.
-    More are covered by one row, a `ReadMark`, and the number returned is the one that `unread_count` showed; their
-    `read_at` follows within seconds.
+    Notifications of transactions that have not committed yet are new, too. Up to 1,000 are changed one by one. More are
+    covered by one row, a `ReadMark`; then the number returned is the one that `unread_count` showed, and `read_at`
+    follows within seconds.
     """
     user, since = user_keys.clean(user_id), time.monotonic()
     [changed] = MARK_ALL_READ(user=user, most=MOST_MARKED)

@@ -1,5 +1,5 @@
--- Note that PostgreSQL alone has changed unread numbers. KEYS: watch. ARGV: a random version.
--- What is noted of PostgreSQL is as old as it was, and as long good.
+-- Record that PostgreSQL's part of unread numbers has changed. KEYS: watch. ARGV: a random version.
+-- The state that was noted of PostgreSQL stays, and expires when it would have.
 local kept = redis.pcall('GET', KEYS[1])
 local marker, text = string.match(type(kept) == 'string' and kept or '', '^(%S+) %S+ (.*)$')
 if marker then

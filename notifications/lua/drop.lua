@@ -1,7 +1,7 @@
 -- Remove a sealed epoch that PostgreSQL has. KEYS: sealed, deltas, past. ARGV: the epoch.
--- Does nothing where another epoch is sealed: another flusher dropped this one long ago.
--- One of up to 10,000 entries, a megabyte, is kept for polls (poll.lua), in the place of the one eight before it: with a
--- member more, which is no user. RENAME comes first, as in seal.lua: a full Redis then does the rest, too.
+-- Does nothing if another epoch is sealed: another flusher dropped this one long ago.
+-- An epoch of up to 10,000 entries, a megabyte, is kept for polls (poll.lua), in place of the epoch eight before it. It
+-- gets one more member, which is not a user. RENAME comes first, as in seal.lua: a full Redis then does the rest, too.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return 0
 end

@@ -1,5 +1,5 @@
 -- Read a page of a sealed epoch's deltas: user, delta, user, delta, ... KEYS: sealed, deltas.
--- ARGV: the epoch; first and last place. Returns nothing where another epoch is sealed, or none: this one was dropped.
+-- ARGV: the epoch; first and last place. Returns nothing if another epoch is sealed, or none: this one was dropped.
 -- A script returns scores as text, which costs the client a fifth of what scores as numbers would.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return {}

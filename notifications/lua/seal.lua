@@ -1,8 +1,8 @@
 -- Close the open epoch, if it has deltas, and open the next. KEYS: epoch, open, sealed, deltas, calls.
--- At most one epoch is sealed at a time. Returns {epoch, fresh} of it: fresh is 1 where this call sealed it, 0 where it
--- was sealed before (its flusher is at work, or died). Returns nil where there is nothing to flush.
+-- At most one epoch is sealed at a time. Returns {epoch, fresh} of it: fresh is 1 if this call sealed it, 0 if it was
+-- sealed before (its flusher is at work, or died). Returns nil if there is nothing to flush.
 -- Calls past their deadline are forgotten: `add` would refuse them anyway.
--- RENAME comes first: a full Redis refuses a script whose first write needs memory, and lets one go on that has begun.
+-- RENAME comes first: a full Redis refuses a script whose first write needs memory, but not the writes after the first.
 local sealed = redis.call('GET', KEYS[3])
 if sealed then
     return {sealed, 0}

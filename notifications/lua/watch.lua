@@ -1,7 +1,7 @@
--- Note, for ten seconds, what PostgreSQL alone decides of unread numbers, and return the marker of this run of the server.
--- KEYS: watch. ARGV: that, as a text; a random version, for the case that the text is another one; a marker, or nothing.
--- Without a marker the one that is kept stays. Returns '' where none is, or the server is full: then nothing was noted.
--- A Redis that is full, or takes no writes, notes nothing: that is no outage of Redis.
+-- Record, for ten seconds, what PostgreSQL alone decides of unread numbers; return the marker of the server's run.
+-- KEYS: watch. ARGV: that state, as a text; a random version, in case the text has changed; a marker, or nothing.
+-- Without a marker, the stored one stays. Returns '' if none is stored, or the server is full: nothing was recorded.
+-- A Redis that is full, or takes no writes, records nothing: that is not an outage of Redis.
 local kept = redis.pcall('GET', KEYS[1])
 local marker, version, text = string.match(type(kept) == 'string' and kept or '', '^(%S+) (%S+) (.*)$')
 if ARGV[3] ~= '' then

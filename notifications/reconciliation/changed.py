@@ -26,7 +26,7 @@ CHANGED_USERS = Statement("changed_users", row=Change, commits=True)
 
 
 def pages(cursors: Cursors) -> Pages:
-    """Go through the changes after the cursor, in the order of time and id: one statement's are many pages.
+    """Go through the changes after the cursor, in the order of time and id: those of one statement may be many pages.
 
     Changes that become old enough meanwhile are left to the next pass.
     """

@@ -45,7 +45,7 @@ def pages() -> Pages:
 
 
 def note(users: Collection[UserKey]) -> None:
-    """Have the next passes look at these users; readers count their rows until then."""
+    """Make the next passes look at these users; readers count their rows until then."""
     NOTE_DOUBTS(users=user_keys.array(users))
 
 

@@ -1,10 +1,10 @@
 """Drift: by how much users' numbers differ from the count of their unread rows, and how that is repaired.
 
-A difference need not be drift. A transaction may have committed whose delta is still on its way to Redis, and that
-looks the same as a transaction whose process died in between. So a difference counts as drift when it was the same in
-four looks, a second apart, and nothing moved: neither rows nor number. For a user who differs and moves this cannot be
-decided: the user becomes a doubt, and readers count the user's rows until a later pass can decide. A process that is
-stopped for longer than four looks take, and sends its delta late, notes a doubt itself.
+A difference need not be drift. The delta of a committed transaction may still be on its way to Redis, which looks the
+same as a transaction whose process died in between. So a difference counts as drift when it was the same in four looks,
+a second apart, and nothing moved: neither rows nor number. If a user differs and moves, this cannot be decided: the
+user becomes a doubt, and readers count the user's rows until a later pass can decide. A process that is stopped for
+longer than four looks take, and sends its delta late, notes a doubt itself.
 """
 
 import time
@@ -47,7 +47,7 @@ STORED_UNREAD = Statement("stored_unread", row=StoredNumber, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """A number that differs from its rows by `drift`, with all that was compared: two that are equal have not moved."""
+    """A number that differs from its rows by `drift`, with all that was compared: if two are equal, nothing moved."""
 
     user_id: UserKey
     drift: int
@@ -59,7 +59,7 @@ class Drift:
 
 @dataclass(kw_only=True, slots=True)
 class DriftLook:
-    """The users whose numbers differ from their rows, and those whose deltas changed meanwhile; others are right."""
+    """Users whose numbers differ from their rows, and those whose deltas changed meanwhile; all others are right."""
 
     differing: dict[UserKey, Drift] = field(default_factory=dict)
     moving: set[UserKey] = field(default_factory=set)
@@ -81,7 +81,7 @@ def look(
 ) -> DriftLook:
     """Compare these users' numbers with their rows, each at one moment; 5,000 at a time.
 
-    Raises `counters.RedisUnreachable`, also where Redis has another incarnation than this one.
+    Raises `counters.RedisUnreachable`, also if Redis has another incarnation than this one.
     """
     users, seen = list(user_ids), DriftLook()
     for start in range(0, len(users), counters.AT_ONCE):
@@ -101,8 +101,8 @@ def stands(
 ) -> tuple[list[Drift], set[UserKey]]:
     """Look again at the users who differ: return the drifts that stayed the same, and the users who are undecided.
 
-    Takes a few seconds, and none where nothing differs: while there are many users, looking at the others is the pause
-    between two looks at the same. Raises `counters.RedisUnreachable`.
+    Takes a few seconds, or no time if nothing differs. If there are many users, looking at the others is the pause
+    between two looks at the same user. Raises `counters.RedisUnreachable`.
     """
     standing, unsure = [seen for seen in looks if seen.differing], set[UserKey]()
     for _ in range(LOOKS - 1):
@@ -122,14 +122,14 @@ def _wait_until_apart(looked_at: float) -> None:
 
 
 def repair(drifts: Collection[Drift]) -> set[UserKey]:
-    """Add each drift to its stored number, if that is still what it was; return the users whose numbers were."""
+    """Add each drift to its stored number, if that has not changed; return the users whose numbers were repaired."""
     parameters = {
         "users": user_keys.array(drift.user_id for drift in drifts),
         "drifts": [drift.drift for drift in drifts],
         "unread_counts": [drift.unread_count for drift in drifts],
         "epochs": [drift.epoch for drift in drifts],
     }
-    # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
+    # Two transactions: a single one, which locks some users in order and then others, could deadlock with a flush.
     repaired = set(REPAIR(**parameters))
     missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
     parameters = {
@@ -149,7 +149,7 @@ def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[
     before = _peek(users, incarnation)
     with transaction.atomic(durable=True):
         ONE_SNAPSHOT()
-        bounded.without_limit()  # a user with too many rows for it could never be judged
+        bounded.without_limit()  # a user with too many rows for the limit could never be judged
         stored = {row.user_id: row for row in STORED_UNREAD(users=user_keys.array(users))}
         moving = _moved(before, _peek(users, incarnation))
         still = [user_id for user_id in users if user_id not in moving] if moving else users
@@ -176,7 +176,7 @@ def _peek(users: Sequence[UserKey], incarnation: str) -> counters.Peek:
 
 
 def _moved(before: counters.Peek, after: counters.Peek) -> set[UserKey]:
-    """Return the users whose deltas are others in the second peek."""
+    """Return the users whose deltas differ in the second peek."""
     if before.deltas == after.deltas:
         return set()
     return {

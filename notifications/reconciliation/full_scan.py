@@ -1,7 +1,7 @@
 """The full scan: all users, slice by slice, in the order of their ids.
 
-It compares stored numbers with rows. Users whose two differ need a closer look, and so do users with live deltas: a
-delta can hide a drift, where both together are 0.
+It compares stored numbers with rows. Users whose number and rows differ need a closer look, and so do users with live
+deltas: a delta can hide a drift, if their sum is 0.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +17,7 @@ from weir.postgres.statements import Statement
 class Slice(NamedTuple):
     """The users of a slice, and those whose stored number differs from their rows, or whose rows are too many.
 
-    `last_user` is None where the slice has all users that are left.
+    `last_user` is None if the slice has all users that are left.
     """
 
     last_user: UserKey | None
@@ -56,7 +56,7 @@ def _live(users: Sequence[UserKey]) -> set[UserKey]:
 
 
 def _flushed_since(epoch: int, users: Collection[UserKey]) -> set[UserKey]:
-    """Return those whose deltas were live when the slice was compared, and are in their stored numbers by now."""
+    """Return the users whose deltas were live when the slice was compared, and are in their stored numbers by now."""
     if flush.highest_epoch() == epoch:
         return set()
     return set(FLUSHED_USERS(users=user_keys.array(users), epoch=epoch))

@@ -1,6 +1,6 @@
 """The lease of a pass, and the cursors that say how far reconciliation has come: both in one row.
 
-A pass renews its lease before each step. One whose lease another pass has taken stops: it changes nothing more.
+A pass renews its lease before each step. If another pass has taken the lease, it stops: it changes nothing more.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
-LEASE_S = 15.0  # longer than a step takes; after a kill no pass runs for so long
+LEASE_S = 15.0  # longer than a step takes; after a kill no pass runs for this time
 
 
 class Lost(Exception):
@@ -30,7 +30,7 @@ class BegunPass(NamedTuple):
 
 
 class KeptLease(NamedTuple):
-    """Whether Redis is trusted, how long the last whole full scan took, how far changes were looked at, the lease."""
+    """Whether Redis is trusted, how long the last whole full scan took, how far changes were looked at; the lease."""
 
     trusted: bool
     scan_took: timedelta | None
@@ -50,7 +50,7 @@ class Cursors:
     changes_until: datetime
     changes_until_id: int
     scanned_until: UserKey | None
-    scan_done: bool = False  # a full scan has come to its end: changes from before its beginning are looked at, too
+    scan_done: bool = False  # a full scan has ended: changes from before its beginning have been looked at, too
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,11 +84,11 @@ class Lease:
         return cls(cursors=cursors, trusted=begun.trusted, _settled_s=settled_s, _until=begun.lease_until)
 
     def keep(self) -> None:
-        """Go on, for LEASE_S at most until the next call. Raises Lost."""
+        """Renew the lease: the next call must follow within LEASE_S. Raises Lost."""
         self._write(self.cursors, LEASE_S)
 
     def store(self, reached: Mapping[str, Any]) -> None:
-        """Note how far the pass has come, by fields of Cursors, and go on. Raises Lost."""
+        """Record how far the pass has come, by fields of Cursors, and renew the lease. Raises Lost."""
         self._write(replace(self.cursors, **reached), LEASE_S)
 
     def end(self) -> None:

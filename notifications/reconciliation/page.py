@@ -1,4 +1,4 @@
-"""A page: users to look at together, and what is noted once they have been."""
+"""A page: users to look at together, and what is recorded once this is done."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ class UserPage:
     """Some users of a source.
 
     `reached` says how far the source has come with this page, by fields of `lease.Cursors`. It is stored when all users
-    of this page, and of those before, have been judged. Doubts of users who are right, or were repaired, end: those
-    that were `noted` at these times.
+    of this page, and of the pages before, have been judged. The doubt of a user who is right, or was repaired, ends if
+    it was `noted` at the given time.
     """
 
     users: Collection[UserKey]
-    compared: int  # users, with those who need no look
+    compared: int  # users, including those who need no look
     reached: Mapping[str, object] = field(default_factory=dict)
     noted: Mapping[UserKey, datetime] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ Pages = Iterator[UserPage]
 
 
 def bounded(rows: Sequence[_Row]) -> Sequence[_Row]:
-    """Return the first of these rows, whose users have about ROWS unread notifications by their stored numbers.
+    """Return the first of these rows, until their users have about ROWS unread notifications by their stored numbers.
 
     A user who has more is returned, too, but as the only one.
     """

@@ -1,8 +1,8 @@
 """Looks at pages of users, gathers those who differ, and repairs their numbers together.
 
-Whether a difference is drift takes three seconds to tell, for one user or for many. So users who differ are gathered
-over the pages, until they are many. How far the pages have come is stored when all users up to there have been judged:
-a process that dies leaves nobody out.
+It takes three seconds to tell whether a difference is drift, for one user or for many. So users who differ are gathered
+over the pages, until there are many. How far the pages have come is stored when all users up to there have been judged:
+a process that dies leaves no user out.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,20 +29,20 @@ log = get_logger(__name__)
 class JudgedUsers:
     """What became of users who were looked at."""
 
-    repaired: dict[UserKey, int]  # by how much, by user; in a dry run those that would have been
+    repaired: dict[UserKey, int]  # by how much, by user; in a dry run, repairs that would have been made
     doubtful: Collection[UserKey]  # who differed and changed too fast to decide
     moving: Collection[UserKey]  # who changed so fast that no look was possible
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repaired:
-    """How many numbers were repaired; by how much, of the first 1,000 users. In a dry run: would have been."""
+    """How many numbers were repaired; by how much, for the first 1,000 users. In a dry run, what would have been."""
 
     users: int = 0
     first: dict[UserKey, int] = field(default_factory=dict)  # by how much, by user
 
     def plus(self, drifts: Mapping[UserKey, int]) -> "Repaired":
-        """Return the sum of these and others. Whatever one statement made wrong, it is no larger than FIRST users."""
+        """Return the sum of these and others. It names FIRST users at most, however many one statement made wrong."""
         first = islice(chain(self.first.items(), drifts.items()), FIRST)
         return Repaired(users=self.users + len(drifts), first=dict(first))
 
@@ -69,7 +69,7 @@ class _Gathered:
             self.looks.append(seen)
 
     def are_many(self) -> bool:
-        """Tell whether there is no room for more."""
+        """Return whether there is no room for more."""
         return len(self.differing) >= MOST or self.rows >= MOST_ROWS
 
 
@@ -77,13 +77,13 @@ class _Gathered:
 class Repairs:
     """The users who differ, and wait to be judged.
 
-    `keep` is called before each step, and ends the work by raising. `store` gets how far the pages have come.
+    `keep` is called before each step, and ends the work by raising. `store` is called with how far the pages have come.
     """
 
     incarnation: str
     keep: Callable[[], None] = lambda: None
     store: Callable[[Mapping[str, object]], None] = lambda _reached: None
-    doubts_moving: bool = False  # those who cannot be looked at become doubts; else only those who were seen to differ
+    doubts_moving: bool = False  # users who cannot be looked at become doubts, too, not only those seen to differ
     dry_run: bool = False
     looked_at: int = 0
     _gathered: _Gathered = field(default_factory=_Gathered)
@@ -126,7 +126,7 @@ class Repairs:
         return judged
 
     def _repair(self, standing: list[Drift]) -> Iterator[Drift]:
-        """Yield those that were repaired; in short transactions, as flushers wait for their rows."""
+        """Yield the drifts that were repaired; in short transactions, because flushers wait for their rows."""
         drifts = iter(standing)
         while part := list(islice(drifts, counters.AT_ONCE)):
             self.keep()
@@ -140,7 +140,7 @@ class Repairs:
         if judged.doubtful:
             doubts.note(judged.doubtful)
             watching.changed()
-        # Of doubts, and where Redis is not trusted, readers count rows: nobody was shown a wrong number.
+        # For users with a doubt, and while Redis is not trusted, readers count rows: no user was shown a wrong number.
         shown = {} if self.doubts_moving else {u: by for u, by in judged.repaired.items() if u not in noted}
         if shown:
             log.warning("unread_drift_repaired", users=len(shown), first=_first(shown))

@@ -1,7 +1,7 @@
-"""Deletes many notifications that somebody names: a page of ids at a time, each in a transaction, counted as it goes.
+"""Deletes many notifications that an operator names: a page of ids at a time, each in a transaction, which counts it.
 
-Pages follow the primary key, so that each row is looked at once however few are meant, and end at the highest id that
-there was at the beginning. A kill costs what is left: all that was deleted is counted.
+Pages follow the primary key, so that each row is looked at once, however few are meant, and end at the highest id that
+existed at the beginning. After a kill the rest is left: all that was deleted is counted.
 """
 
 from collections.abc import Collection, Iterator
@@ -26,24 +26,24 @@ class Meant:
     older_than: timedelta | None = None
 
     def newest(self, most: int) -> QuerySet[Notification]:
-        """Return them, the newest first; where no users are given, only those among the newest `most` rows of all."""
+        """Return them, the newest first; if no users are given, only those among the newest `most` rows of all."""
         looked_at = self._looked_at().order_by("-pk")
         if not self.users:
             looked_at = Notification.objects.filter(pk__in=looked_at.values("pk")[:most]).order_by("-pk")
         return self._among(looked_at)
 
     def pages(self) -> Iterator[QuerySet[Notification]]:
-        """Yield them, in the order of their ids."""
+        """Yield them in pages, in the order of their ids."""
         ids = self._looked_at().order_by("pk").values_list("pk", flat=True)
         after, last = 0, ids.last() or 0
         while page := list(ids.filter(pk__gt=after, pk__lte=last)[:PAGE]):
             first, after = page[0], page[-1]
-            # A range is a short text, but between two ids of a user lie those of all others.
+            # A range is a short text, but between two ids of a user lie the ids of all other users.
             looked_at = {"pk__in": page} if self.users else {"pk__range": (first, after)}
             yield self._among(Notification.objects.filter(**looked_at))
 
     def _looked_at(self) -> QuerySet[Notification]:
-        """Return the rows among which they are, as an index finds them: those of the users, or all."""
+        """Return the rows to search, which an index finds: those of the users, or all."""
         return Notification.objects.filter(user_id__in=self.users) if self.users else Notification.objects.all()
 
     def _among(self, rows: QuerySet[Notification]) -> QuerySet[Notification]:
@@ -52,12 +52,12 @@ class Meant:
 
 
 def count(meant: Meant) -> int:
-    """Return how many are meant."""
+    """Return how many notifications are meant."""
     return sum(page.count() for page in meant.pages())
 
 
 def delete(meant: Meant) -> Iterator[int]:
-    """Delete them page by page; yields how many of each went. Raises database errors; what went stays so."""
+    """Delete them page by page; yields the number of each page. Raises database errors; deleted pages stay deleted."""
     for page in meant.pages():
         _, by_table = page.delete()
         yield by_table.get(Notification._meta.label, 0)  # noqa: SLF001  documented

@@ -15,7 +15,7 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
 BATCH = 1_000  # rows in a transaction
-MOST_NOTES = 1_000  # that are looked at together
+MOST_NOTES = 1_000  # notes that are looked at together
 
 
 NOTED_FOR_CAP = Statement("noted_for_cap", returns=UserKey, commits=False)
@@ -25,8 +25,9 @@ TRIM = Statement("trim", returns=int, commits=False)
 def trim(within_s: float = math.inf) -> int:
     """Delete the oldest unread notifications of users who have more than WEIR_UNREAD_CAP; returns how many.
 
-    Batches are short, and skip rows that others hold locked: these are left to the next call. So is what there is no
-    time for: no other batch begins after `within_s`. May be killed anywhere, and run by several at once.
+    Batches are short, and skip rows that others hold locked: these are left to the next call. So is the rest when
+    `within_s` is over: no other batch begins after it. May be killed at any point, and run by several processes at the
+    same time.
     """
     deleted, give_up_at = 0, time.monotonic() + within_s
     for user_id in NOTED_FOR_CAP(most=MOST_NOTES):

@@ -28,8 +28,8 @@ EXPIRE_HAS_WORK = Statement("expire_has_work", returns=bool, commits=False, prep
 def delete_expired(within_s: float = math.inf) -> int:
     """Delete notifications whose `expires_at` is past, and count that; returns how many.
 
-    Batches are short, and skip rows that others hold locked. No other begins after `within_s`: the rest is left to the
-    next call. May be killed anywhere, and run by several at once.
+    Batches are short, and skip rows that others hold locked. No other batch begins after `within_s`: the rest is left
+    to the next call. May be killed at any point, and run by several processes at the same time.
     """
     deleted, give_up_at = 0, time.monotonic() + within_s
     while True:

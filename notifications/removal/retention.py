@@ -19,10 +19,10 @@ KEPT_REPAIRS = 1_000
 def purge(within_s: float = math.inf) -> int:
     """Delete notifications that were read longer ago than WEIR_NOTIFICATION_RETENTION; returns how many.
 
-    So are the notes of epochs that were flushed a day ago, except the one of the highest epoch, and those of all
-    repairs but the newest 1,000. No unread number changes, as only read rows are deleted. Batches are short, and skip
-    rows that others hold locked; what takes longer than `within_s`, each, is left to the next call. The process may be
-    killed anywhere.
+    Also deletes the notes of epochs that were flushed a day ago, except the note of the highest epoch, and of all
+    repairs but the newest 1,000. No unread number changes, because only read rows are deleted. Batches are short, and
+    skip rows that others hold locked. What each of the three cannot delete in `within_s` is left to the next call. The
+    process may be killed at any point.
     """
     delete = partial(batches.delete, batch=BATCH, within_s=within_s)
     delete(PURGE_EPOCHS, older_than=DAY_S)

@@ -1,4 +1,4 @@
--- Those of some users whose numbers were flushed after this epoch (row look-up).
+-- Which of some users have a stored number with an epoch after this one (row look-up).
 SELECT asked.user_id
 FROM unnest(%(users)s::user_key[]) AS asked(user_id)
 CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
--- Mark these notifications of a user as read, where they are unread. Returns how many rows changed.
+-- Mark a user's notifications with these ids as read, if they are unread. Returns how many rows changed.
 -- Rows are locked in the order of their ids, so that two calls never deadlock. A call that waited for another finds the
--- rows read, and does not change them. `IS TRUE` keeps PostgreSQL from going through all that the user has unread:
--- rows are found by the primary key. Those that a read mark covers are read already.
+-- rows read, and does not change them. `IS TRUE` keeps PostgreSQL from going through all unread rows of the user:
+-- rows are found by the primary key. Rows that a read mark covers are read already.
 WITH unread AS (
     SELECT id FROM weir_notifications_notification AS row
     WHERE id = ANY (%(ids)s::bigint[]) AND (user_id = %(user)s AND read_at IS NULL) IS TRUE

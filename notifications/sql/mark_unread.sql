@@ -1,5 +1,5 @@
--- Mark these notifications of a user as unread, where they are read, also where a read mark covers them. Like
--- mark_read.sql otherwise. Returns how many were read, and how many of these had a `read_at`.
+-- Mark a user's notifications with these ids as unread, if they are read, by their own `read_at` or by a read mark.
+-- Otherwise like mark_read.sql. Returns how many were read, and how many of these had a `read_at`.
 WITH read AS (
     SELECT id, read_at FROM weir_notifications_notification AS row
     WHERE user_id = %(user)s AND id = ANY (%(ids)s::bigint[])

@@ -1,5 +1,5 @@
--- Like notify.sql, but only for users of whose notifications none has this dedupe key. Returns these users.
--- Where another transaction has just written the key for a user, the statement waits for its end. Rows are inserted in
+-- Like notify.sql, but only for users who have no notification with this dedupe key. Returns these users.
+-- If another transaction has just written the key for a user, the statement waits for its end. Rows are inserted in
 -- the order in which the users are named, the same for all calls, which prevents deadlocks.
 INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, expires_at, dedupe_key)
 SELECT user_id, %(kind)s, %(title)s, %(body)s, %(url)s, %(expires_at)s::timestamptz, %(dedupe_key)s

@@ -1,2 +1,2 @@
--- Have the statements of this transaction see the tables as they are at the first of them.
+-- Make all statements of this transaction see the tables as they are at the first statement.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ

@@ -1,5 +1,5 @@
--- Remove a read mark that covers no unread row any more, if it is still the one that `marked_by` wrote. The user becomes
--- a doubt: the process that sent the last deltas may have died before it did.
+-- Remove a read mark that covers no unread row any more, if it is still the one that `marked_by` wrote. The user
+-- becomes a doubt: the process that was to send the last deltas may have died before it did.
 WITH removed AS (
     DELETE FROM weir_notifications_readmark AS mark
     WHERE user_id = %(user)s AND marked_by = %(marked_by)s::xid8

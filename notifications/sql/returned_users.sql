@@ -1,5 +1,5 @@
--- Remove the notes about users who came back: their own notifications are all that there is, and no transaction can add
--- to those of before. What Redis has, and their numbers, are theirs (few expected, row look-up).
+-- Remove the notes about users who came back: they only have new notifications left, and no transaction can add old
+-- ones any more. Their deltas in Redis, and their numbers, are their own, too (few expected, row look-up).
 WITH returned AS (
     SELECT forgotten.user_id
     FROM weir_notifications_forgottenuser AS forgotten

@@ -1,9 +1,9 @@
--- Mark all notifications of a user as read that this statement sees, by one row.
+-- Mark as read, by one row, all notifications of a user that this statement sees.
 --
 -- The mark covers rows of transactions that the statement's snapshot sees. Two kinds of rows are seen by the statement
--- and not by that test, and are changed here: those of this transaction, and those that were brought from another
--- cluster, whose transactions count for themselves. A later mark covers all that an earlier one did, as lock_read_marks.sql was
--- executed before: so this statement's snapshot is the later one.
+-- but fail that test, and are changed here: those of this transaction, and those that were brought from another
+-- cluster, which has transaction ids of its own. A later mark covers all that an earlier one did, because
+-- lock_read_marks.sql was executed before: so this statement's snapshot is the later one.
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS own
 ), found AS MATERIALIZED (  -- unseen changes

@@ -1,8 +1,8 @@
--- Have up to `batch` rows that a read mark covers, of ids above `after`, say so themselves. Returns how many did, and the
--- last id; null where there are none. They come in the order of their index, also where PostgreSQL expects a few covered
--- rows only, and would read and sort all for each batch (unknown limit). Rows that others hold locked are left to a later
--- batch. A row that became unread meanwhile was changed by a later transaction: it is not covered any more, and is left
--- alone.
+-- Set `read_at` of up to `batch` rows that a read mark covers, with ids above `after`. Returns how many were changed,
+-- and the last id; null if there are none. They are read in the order of their index. Without that, PostgreSQL would
+-- read and sort all rows for each batch if it expects that only a few are covered (unknown limit). Rows that others
+-- hold locked are left to a later batch. A row that became unread meanwhile was changed by a later transaction: it is
+-- not covered any more, and stays as it is.
 WITH covered AS (
     SELECT row.id, mark.marked_at
     FROM weir_notifications_readmark AS mark

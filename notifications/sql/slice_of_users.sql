@@ -1,6 +1,6 @@
 -- The next slice of the full scan: the users after `after`, up to `users` of them, with up to `rows` unread rows; and
 -- those whose stored number differs from the count of their unread rows. The two also differ while deltas are in Redis,
--- so users found here need a closer look. `last_user` is NULL where the slice has all users that are left.
+-- so users found here need a closer look. `last_user` is NULL if the slice has all users that are left.
 --
 -- A user with more than `rows` unread rows ends a slice, and has no other user with rows in it. This user is always
 -- among those who differ: the closer look counts the rows, and here they are not counted to the end.
@@ -20,7 +20,7 @@ WITH stored AS MATERIALIZED (
     GROUP BY user_id
     ORDER BY user_id
     LIMIT %(users)s
-), cut AS MATERIALIZED (  -- whose rows may go on behind the last one that was read
+), cut AS MATERIALIZED (  -- the user whose rows may go on after the last one that was read
     SELECT CASE WHEN sum(unread) >= %(rows)s THEN (SELECT user_id FROM unread ORDER BY user_id DESC LIMIT 1) END
         AS user_id
     FROM unread

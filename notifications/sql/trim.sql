@@ -1,11 +1,13 @@
 -- Delete a batch of the oldest unread notifications of a user, of those beyond the newest `cap`; rows that others hold
--- locked are skipped. Where there are none beyond, and the stored number fits, too, delete the user's notes instead. While
--- the stored number does not fit, as many rows may come as were deleted: no flush would write, and note, such a user.
+-- locked are skipped. If there are none beyond, and the stored number fits, too, delete the user's notes instead. While
+-- the stored number does not fit, the notes stay: if as many rows come as were deleted, no flush would write, and note,
+-- this user.
 --
--- What a read mark covers is read: of a user who has one, nothing goes until its rows say so.
+-- Rows that a read mark covers are read: nothing of a user with a mark is deleted until these rows have their
+-- `read_at`.
 --
--- Promises: only notes go that the statement sees, together with the rows that they were written for. A note of a flush
--- that commits meanwhile stays.
+-- Promises: the statement deletes only notes that it sees, and then it also sees the rows that they were written for. A
+-- note of a flush that commits meanwhile stays.
 WITH newest_beyond AS MATERIALIZED (
     SELECT id FROM weir_notifications_notification
     WHERE user_id = %(user)s AND read_at IS NULL AND %(cap)s::bigint > 0

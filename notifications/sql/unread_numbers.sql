@@ -1,15 +1,15 @@
--- What PostgreSQL knows of some users' unread numbers: the stored number and its epoch and, where the stored number and
+-- What PostgreSQL knows of some users' unread numbers: the stored number and its epoch and, if the stored number and
 -- Redis' deltas are not trusted, or a read mark covers rows, the count of the unread rows, up to `most_counted`.
 --
 -- Not trusted are
--- - what a PostgreSQL that has forgotten something has stored, until reconciliation has looked at it (the gate);
+-- - numbers stored by a PostgreSQL that has forgotten something, until reconciliation has looked at them (the gate);
 -- - a Redis of another incarnation than reconciliation trusts: it lost its memory, and deltas with it;
 -- - a Redis whose open epoch was flushed already: it came back older than it was;
 -- - users with a doubt.
 --
 -- The rows that a read mark does not cover are found by the index on changed_xid, without the others (unseen changes).
 --
--- The LIMIT of the subquery leaves out no user. It makes PostgreSQL expect few users where it plans without knowing how
+-- The LIMIT of the subquery leaves out no user. It makes PostgreSQL expect few users when it plans without knowing how
 -- many there are, so that it keeps that plan from the sixth call on. Otherwise it would plan every call anew, which
 -- takes longer than everything else.
 WITH redis AS (

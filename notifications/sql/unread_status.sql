@@ -1,5 +1,6 @@
--- How unread numbers do. Reads only; each number is found by an index, and none goes beyond `most` + 1, so that the cost
--- does not grow with the tables (index order). `trusted` is NULL, as is all else of reconciliation, before its first pass.
+-- The state of unread numbers. Reads only; each figure is found by an index, and counting stops at `most` + 1, so that
+-- the cost does not grow with the tables (index order). Before the first pass of reconciliation, `trusted` and the
+-- columns of its scan are NULL.
 --
 -- clock  the same now for all
 -- pass   the one row of reconciliation

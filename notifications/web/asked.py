@@ -1,4 +1,4 @@
-"""What a browser asks for, checked: anybody can send anything."""
+"""Checks what a browser asks for: any client can send anything."""
 
 import json
 from typing import Any, Final
@@ -45,7 +45,7 @@ def limit(request: HttpRequest) -> int:
 
 
 def unread_only(request: HttpRequest) -> bool:
-    """Tell whether only unread notifications are asked for. Raises BadInput."""
+    """Return whether only unread notifications are asked for. Raises BadInput."""
     text = request.GET.get("unread", "0")
     if text not in {"0", "1"}:
         raise BadInput("unread must be 0 or 1.")

@@ -1,14 +1,14 @@
 """Polls: most of them find the number that the browser has, and cost one Redis call, no statement, and no body.
 
-A number is given with an ETag. It says, signed, whose the number is, when the session was last looked at, and what
-Redis had of it then. A poll that shows it again is answered before Django looks at the session (`unchanged_polls`), if
+A number is sent with a signed ETag, which says whose the number is, when the session was last looked at, and what Redis
+had of the number then. A poll that sends it back is answered before Django looks at the session (`unchanged_polls`), if
 
-1. it is of the same session and path, and the session was looked at less than five minutes ago;
-2. Redis is the same run, with the same incarnation, and PostgreSQL's part has not changed
+1. it has the same session and path, and the session was looked at less than five minutes ago;
+2. Redis is in the same run, with the same incarnation, and PostgreSQL's part has not changed
    (`weir.notifications.watching`);
-3. the user's deltas since then come to nothing.
+3. the user's deltas since then add up to 0.
 
-All else goes to the view. A 304 has a new ETag, as the epochs that Redis keeps are few.
+All other polls go to the view. A 304 has a new ETag, because Redis keeps only a few epochs.
 """
 
 import time
@@ -27,16 +27,16 @@ from weir.notifications.inbox import reading
 from weir.notifications.user_keys import UserKey
 from weir.redis_link import calls, keys
 
-TRUSTED_S: Final = 300.0  # a session that was looked at: no poll tells anybody more than that nothing has changed
+TRUSTED_S: Final = 300.0  # after a look at the session: until then a poll tells only that nothing has changed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownNumber:
-    """A number that a browser has: whose, and what stood behind it. Without a `marker` one call cannot tell its age."""
+    """A number that a browser has, its user, and what it was made of. Only with a `marker`, one call can check it."""
 
     user: str
     unread: int
-    checked_at: float  # when the session was looked at, of time.time(): other processes' clocks are in step with ours
+    checked_at: float  # time.time() when the session was looked at; all processes' clocks are in step
     marker: str = ""
     version: str = ""
     incarnation: str = ""
@@ -45,7 +45,7 @@ class ShownNumber:
 
     @classmethod
     def now(cls, user_id: UserKey) -> Self:
-        """Return the user's number, who has just been found to be signed in. Raises database errors."""
+        """Return the number of a user who has just been found to be signed in. Raises database errors."""
         checked_at, watched = time.time(), _watched()  # first: what changes from here on is seen by the next poll
         found = reading.unread_sum(user_id)
         number = cls(user=str(user_keys.clean(user_id)), unread=found.unread, checked_at=checked_at)
@@ -62,7 +62,7 @@ class ShownNumber:
         )
 
     def after(self, told: watching.Polled | None) -> Self | None:
-        """Return the number as it is to be shown again, if Redis has told that it has not changed."""
+        """Return the number to send again, if it has not changed according to Redis; else None."""
         if told is None or (told.version, told.incarnation) != (self.version, self.incarnation):
             return None
         if told.since != self.delta or not told.delta.is_integer():
@@ -80,7 +80,7 @@ def _watched() -> watching.Watched | None:
 def answer(
     request: HttpRequest, number: ShownNumber, *, unchanged: bool, body: Callable[[], HttpResponse]
 ) -> HttpResponse:
-    """Return the number, or that it is the one that the browser has."""
+    """Return a response with the number, or one that says that the browser has it already."""
     response = HttpResponse(status=304) if unchanged else body()
     response.headers["ETag"] = etag(request, number, request.path)
     response.headers["Cache-Control"] = "private, no-store"
@@ -88,7 +88,7 @@ def answer(
 
 
 def etag(request: HttpRequest, number: ShownNumber, path: str) -> str:
-    """Return what stands for the number in polls of this session to this path."""
+    """Return the ETag that stands for the number in polls of this session to this path."""
     return f'"{_signer(request, path).sign_object(list(asdict(number).values()))}"'
 
 
@@ -100,7 +100,7 @@ def shown(request: HttpRequest) -> ShownNumber | None:
     try:
         fields: list[Any] = _signer(request, request.path).unsign_object(sent.strip('"'))
         return ShownNumber(**dict(zip(ShownNumber.__slots__, fields, strict=True)))
-    except (BadSignature, ValueError):  # of another session, or another version of this
+    except (BadSignature, ValueError):  # of another session, or another version of this class
         return None
 
 
@@ -109,7 +109,7 @@ def _signer(request: HttpRequest, path: str) -> Signer:
 
 
 def _again(request: HttpRequest) -> HttpResponse | None:
-    """Return the answer to a poll whose number has not changed, by one Redis call; None where that is not known."""
+    """Return the answer to a poll whose number has not changed, by one Redis call; None if that is not known."""
     if "If-None-Match" not in request.headers or request.method != "GET" or not keys.are_known():
         return None
     number = shown(request)
@@ -124,7 +124,7 @@ def _again(request: HttpRequest) -> HttpResponse | None:
 
 @sync_and_async_middleware
 def unchanged_polls(get_response: Any) -> Callable[..., Any]:  # noqa: ANN401  Django's
-    """Answer polls whose number has not changed, in front of sessions and all that looks at users."""
+    """Answer polls whose number has not changed, before sessions and all other middleware that looks at users."""
     if not iscoroutinefunction(get_response):
         return lambda request: _again(request) or get_response(request)
 

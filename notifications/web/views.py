@@ -1,6 +1,6 @@
-"""The bell's views: a user's own number, a page of notifications, and marking as read. JSON, for who is signed in.
+"""The bell's views: a user's own number, a page of notifications, and marking as read. JSON, for signed-in users.
 
-Nothing here tells a user of others' notifications: their ids count as ids of none.
+Nothing here tells a user of others' notifications: their ids are treated as ids that do not exist.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ View = Callable[[HttpRequest], HttpResponse]
 
 
 def _door(method: str) -> Callable[[View], View]:
-    """Have a view answer who is signed in, and this method alone; what is wrong with a request is told by a 4xx."""
+    """Let a view answer only users who are signed in, and only this method; a wrong request is answered with a 4xx."""
 
     def guard(view: View) -> View:
         @wraps(view)
@@ -40,7 +40,7 @@ def _door(method: str) -> Callable[[View], View]:
             except asked.BadInput as error:
                 return JsonResponse({"error": str(error)}, status=400)
 
-        return login_not_required(guarded)  # a poll is told so by 401
+        return login_not_required(guarded)  # a poll without a user gets 401, not a redirect
 
     return guard
 
@@ -72,7 +72,7 @@ def read(request: HttpRequest) -> HttpResponse:
 
 @_door("POST")
 def read_all(request: HttpRequest) -> HttpResponse:
-    """Mark all notifications as read that there are now."""
+    """Mark all notifications as read that exist now."""
     return _marked(request, inbox.mark_all_read(request.user.pk))
 
 

@@ -1,12 +1,12 @@
 """A caller of `throttle`: how it gets a slot, waits for it, and ends.
 
-1. Take a slot of a run that the process holds. Where none is free, one caller reserves, and others wait for that.
+1. Take a slot of a run that the process holds. If none is free, one caller reserves, and others wait for that.
 2. Wait for the slot on the clock of holders.
 3. After a long wait, shortly before the start, ask the database whether the slot still stands: the site may have been
-   paused or backed off, or have got another rate. For a run of several slots, the keeper asks.
+   paused or backed off, or may have got another rate. For a run of several slots, the keeper asks.
 4. If the slot was recalled, or the process is too late for it, give it back and begin again at 1.
-5. When the body has ended, note that the slot was used. If the database is away, a warning is logged, and what the body
-   did or raised stands.
+5. When the body has ended, record that the slot was used. If the database cannot be reached, a warning is logged, and
+   the result or exception of the body stands.
 """
 
 import os
@@ -32,13 +32,13 @@ class Caller:
 
     def __init__(self, callers: SiteCallers, latest: float) -> None:
         self._callers = callers
-        self._latest = latest  # no slot is waited for that starts later
+        self._latest = latest  # it does not wait for a slot that starts later
         self._has_slot = False
         self._has_left = False
         self._process = os.getpid()
 
     def start(self) -> Steps:
-        """Return when the body may begin, which has to mark that (TakenSlot.has_begun); raises slots.SlotTooFar."""
+        """Return when the body may begin, which is then to be marked (TakenSlot.has_begun). Raises slots.SlotTooFar."""
         try:
             while True:
                 yield from self._get_slot()
@@ -52,7 +52,7 @@ class Caller:
             raise
 
     def end(self, at: float) -> Steps:
-        """Note when the body has ended; a child that was forked in the body leaves that to its parent."""
+        """Record when the body ended; a child that was forked in the body leaves that to its parent."""
         if os.getpid() == self._process and not self._held.ended(self.taken, at):
             yield Call(self._finish)
 
@@ -100,14 +100,14 @@ class Caller:
             slots.unreserve([self.taken.id])
 
     def _release(self) -> None:
-        """Give back a slot that is waited for no more. Raises no database error: it would hide why."""
+        """Give back a slot for which nothing waits any more. Raises no database error: it would hide the reason."""
         try:
             slots.release(self.taken.id)
         except Error as error:
             log.warning("slot_not_given_back", slot=self.taken.id, error=str(error))
 
     def _finish(self) -> None:
-        """Note that the slot was used. Raises no database error: the caller would take it for a failure of the body."""
+        """Record that the slot was used. Raises no database error: it would look like a failure of the body."""
         began_at = clock.now()
         try:
             slots.finish(self.taken.id)

@@ -1,18 +1,19 @@
 """A run that this process holds: its threads and tasks start in its slots, one after the other.
 
-The interval counts from the moment at which a body begins, and nobody can note that moment: who reads the clock first
-may lose the processor before the body. So a start has two parts:
+The interval counts from the moment at which a body begins, and a caller cannot note that moment itself: it may lose the
+processor between its look at the clock and the body. So a start has two parts:
 
 1. A caller is *let go*. It marks that as the last thing before its body. Until then no other caller is let go.
-2. Who comes first after the mark reads the clock, and notes that as the start: the next caller in line, which each
-   start wakes, the keeper where there is none, or the caller itself at the end of its body.
+2. The first thread to come after the mark reads the clock, and notes that as the start: the next caller in line, which
+   each start wakes; the keeper, if there is no such caller; or the caller itself at the end of its body.
 
-By then the body has begun. Python runs one thread at a time, and changes threads at calls and loops only: there is none
-between the mark and the body. (Without this lock, on a free-threaded Python, callers share no runs: see process.py.)
+By then the body has begun. Python runs one thread at a time, and switches threads only at calls and loops: there is
+none between the mark and the body. (A free-threaded Python has no such lock: there, callers share no runs; see
+process.py.)
 
-A run ends in one of three ways: its time is *over*, it was *recalled*, or it was *stopped* by the keeper, as no caller
-needed it. Its free slots are then given back, and callers that wait in it reserve again. Of its slots only one at a
-time is let go, or begun: free -> taken -> let go -> begun -> noted -> used. One that is put back is free again.
+A run ends in one of three ways: its time is *over*, it was *recalled*, or the keeper *stopped* it because no caller
+needed it. Its free slots are then given back, and callers that wait in it reserve again. Only one of its slots at a
+time is let go, or begun: free -> taken -> let go -> begun -> noted -> used. A slot that is put back is free again.
 """
 
 import threading
@@ -27,13 +28,13 @@ from weir.ratelimit.held.run_size import LONGEST_RUN_S, Need
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S, NEVER
 from weir.ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
 
-CONFIRM_AHEAD = 0.1  # seconds before a start, and a round trip
+CONFIRM_AHEAD = 0.1  # seconds, and a round trip, before a start
 MOST_AHEAD = 0.3
 MARKED_IN_S = 0.001  # the time in which a caller that was let go has marked its start, unless it lost the processor
-BRIEF = 0.05  # of the interval: a body that ends so soon notes its start itself, and wakes nobody for that
+BRIEF = 0.05  # of the interval: a body that ends so soon notes its start itself, and does not wake the keeper for it
 USED_UP = 0.75  # of a run: the rest may be lost to stalls
 # Seconds by which the next caller may be late before the rest of a run is given back: threads of a busy process are
-# late by some of that, and what is given back costs a grace.
+# late by a part of that, and giving slots back costs a grace.
 PATIENCE_S = 0.1
 
 
@@ -78,14 +79,14 @@ class HeldRun:
         self.interval_s = reservation.run.interval_s
         self._run = reservation.run
         self._grace_s = reservation.grace_s
-        self._next_arrival = reservation.arrival_at  # GCRA's, for the site: what `_run` knows begins with the run
+        self._next_arrival = reservation.arrival_at  # GCRA's, for the site: `_run` knows only starts of the run
         self._first, self._last = reservation.slots[0], reservation.slots[-1]
         self._lock = threading.Lock()
         self._free = deque(reservation.slots)
         self._taken: set[TakenSlot] = set()
         self._let_go: TakenSlot | None = None  # whose start is not noted yet
-        self._let_go_at = NEVER  # when the last caller was
-        self._is_brief = False  # the last body
+        self._let_go_at = NEVER  # when the last caller was let go
+        self._is_brief = False  # whether the last body was brief
         self._used: list[int] = []  # to be noted in the database
         self._given_back = 0
         self._is_recalled = False
@@ -95,7 +96,7 @@ class HeldRun:
         self._quiet_since = clock.now()  # when a caller came or left last
 
     def keep(self, wake: Callable[[], object]) -> None:
-        """Note that the keeper notes what was used, and gives back what is not; `wake` has it note a start."""
+        """Leave it to the keeper to note used slots and to give back unused ones; `wake` makes it note a start."""
         self._wake_keeper = wake
 
     @property
@@ -103,7 +104,7 @@ class HeldRun:
         return self._wake_keeper is not None
 
     def take(self, latest: float) -> TakenSlot | None:
-        """Take the next free slot for a caller; None where there is none. Raises SlotTooFar if it is after `latest`."""
+        """Take the next free slot for a caller; None if there is none. Raises SlotTooFar if it is after `latest`."""
         with self._lock:
             now = clock.now()
             if not self._free or self._has_ended(now):
@@ -113,12 +114,12 @@ class HeldRun:
             return self._take(now)
 
     def take_first(self) -> TakenSlot:
-        """Take the first slot, for the caller that reserved, also where it is too late for it."""
+        """Take the first slot, for the caller that reserved, even if it is too late for it."""
         with self._lock:
             return self._take(clock.now())
 
     def put_back(self, taken: TakenSlot) -> bool:
-        """Put back what a caller took and does not use; False where the caller has to give it back in the database.
+        """Put back a slot that a caller does not use; False if the caller has to give it back in the database.
 
         May be called twice.
         """
@@ -135,14 +136,14 @@ class HeldRun:
             return self.is_kept
 
     def has_free_slots(self) -> bool:
-        """Tell whether a caller may still get a slot of the run."""
+        """Return whether a caller may still get a slot of the run."""
         with self._lock:
             return bool(self._free) and not self._has_ended(clock.now())
 
     def try_start(self, taken: TakenSlot) -> float:
         """Let the caller go, and return 0; or return after how many seconds to try again.
 
-        Raises Missed, and Unconfirmed where only the word of the database is missing.
+        Raises Missed, and Unconfirmed if only a confirmation by the database is missing.
         """
         with self._lock:
             now = clock.now()
@@ -166,7 +167,7 @@ class HeldRun:
             self._note_start(clock.now())
 
     def ended(self, taken: TakenSlot, at: float) -> bool:
-        """Note when the body ended; False where its caller has to note in the database that the slot was used."""
+        """Record when the body ended; False if its caller has to record in the database that the slot was used."""
         with self._lock:
             self._is_brief = self._let_go is taken and at - self._let_go_at < self.interval_s * BRIEF
             if self._let_go is taken:
@@ -176,12 +177,12 @@ class HeldRun:
             return self.is_kept
 
     def noted(self, seconds: float) -> None:
-        """Note how long it took to note that a slot was used: for that, its caller was not late."""
+        """Record how long it took to note that a slot was used: a caller is not late because of this time."""
         with self._lock:
             self._own_s = seconds
 
     def is_confirmed_for(self, taken: TakenSlot) -> bool:
-        """Tell whether the last word of the database is good for a start in this slot, also for one a little late."""
+        """Return whether the last confirmation covers a start in this slot, even if the start is a little late."""
         with self._lock:
             if self.is_kept:
                 return True
@@ -190,11 +191,11 @@ class HeldRun:
 
     @property
     def last_slot(self) -> int:
-        """The slot for which the database is asked: a recall makes all of a run void, or none."""
+        """The slot about which the database is asked: a recall makes all slots of a run void, or none."""
         return self._last.id
 
     def confirmed(self, asked_at: float, *, stands: bool) -> None:
-        """Note what the database answered; if the run was recalled, its callers are woken."""
+        """Record what the database answered; if the run was recalled, its callers are woken."""
         with self._lock:
             self._run.confirmation.asked_at = max(asked_at, self._run.confirmation.asked_at)
             if not stands:
@@ -203,7 +204,7 @@ class HeldRun:
                     self._sleepers.popleft()()
 
     def need(self) -> Need:
-        """Return what a caller that comes now, and finds no free slot, says about the size of the next run."""
+        """Return what determines the size of the next run, when a caller comes now and finds no free slot."""
         with self._lock:
             now = clock.now()
             used = self.size - len(self._free) - self._given_back
@@ -216,7 +217,7 @@ class HeldRun:
 
     @contextmanager
     def sleeping(self, wake: Callable[[], object]) -> Iterator[None]:
-        """Have `wake` called when another caller starts, or the run is recalled, while the block lasts."""
+        """While the block lasts, call `wake` when another caller starts, or the run is recalled."""
         with self._lock:
             self._sleepers.append(wake)
         try:
@@ -226,7 +227,7 @@ class HeldRun:
                 self._sleepers.remove(wake)
 
     def needs_confirming(self) -> bool:
-        """Tell whether the keeper should ask the database: the turn of the run has come, and the last word is old."""
+        """Return whether the keeper should ask the database: the run's slots are near, and the last answer is old."""
         with self._lock:
             now = clock.now()
             return (
@@ -243,7 +244,7 @@ class HeldRun:
             return used
 
     def stop(self, *, at_once: bool = False) -> RunRest | None:
-        """Stop the run where no caller needs it; returns what is to be given back, None where it goes on."""
+        """Stop the run if no caller needs it; returns what is to be given back, or None if the run goes on."""
         with self._lock:
             now = clock.now()
             self._note_start(now)
@@ -258,7 +259,7 @@ class HeldRun:
             return RunRest(free, self._run.use_until + self.interval_s if self._let_go else self._next_arrival)
 
     def _has_ended(self, now: float) -> bool:
-        """Tell whether nobody may start in the run any more."""
+        """Return whether no caller may start in the run any more."""
         return self._is_recalled or self._run.is_over(now)
 
     def _needed_until(self) -> float:

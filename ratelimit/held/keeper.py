@@ -1,8 +1,8 @@
-"""The keeper: a thread of a process that holds runs of several slots, and does for all callers what each would do.
+"""The keeper: a thread that keeps a process' runs of several slots, and does for all callers what each would do.
 
-- It notes which slots were used. What the database did not take, as it was away, it notes later.
+- It records which slots were used; if the database cannot be reached, it does so later.
 - It asks whether the runs still stand, as long as there is a caller.
-- What no caller needs, it gives back.
+- It gives back slots that no caller needs.
 - It notes a start that no other caller would note soon.
 
 The thread begins with the first run, and ends a moment after the last one.
@@ -20,9 +20,9 @@ from weir.ratelimit.held.held_run import HeldRun, RunRest, confirm
 log = get_logger(__name__)
 
 PERIOD_S = 0.1
-AFTER_ERROR_S = 1.0  # until the next turn: the database is away
-LINGER_S = 0.2  # the next run may come soon: a thread of its own, and a connection, cost more than this
-CLOSING_S = 5.0  # for which a process that ends waits for a turn that has begun
+AFTER_ERROR_S = 1.0  # until the next turn: the database cannot be reached
+LINGER_S = 0.2  # the next run may come soon: another thread, and a connection, would cost more than this
+CLOSING_S = 5.0  # how long a process that ends waits for a turn that has begun
 
 
 class Keeper:
@@ -38,7 +38,7 @@ class Keeper:
         self._used: list[int] = []  # slots that are to be noted as used
 
     def keep(self, held: HeldRun) -> None:
-        """Keep the run until no caller needs it; where no thread can be started, each caller sees to its own slot."""
+        """Keep the run until no caller needs it; if no thread can be started, each caller handles its own slot."""
         with self._lock:
             if not (self._thread and self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._work, name="keeper-of-runs", daemon=True)
@@ -51,7 +51,7 @@ class Keeper:
             self._runs.append(held)
 
     def close(self) -> None:
-        """Give back what is free, and note what was used: the process ends."""
+        """Give back free slots, and record used ones: the process ends."""
         if not self._turning.acquire(timeout=CLOSING_S):
             log.warning("runs_not_given_back", error="the database does not answer")
             return
@@ -77,7 +77,7 @@ class Keeper:
         return bool(self._runs or self._rests or self._used)
 
     def _is_over(self, busy_at: float) -> bool:
-        """Tell whether the thread may end; the next run begins another one."""
+        """Return whether the thread may end; the next run begins another one."""
         with self._lock:
             is_over = not self._has_work() and time.monotonic() > busy_at + LINGER_S
             if is_over:
@@ -114,7 +114,7 @@ class Keeper:
             return list(self._runs)
 
     def _collect(self, *, at_once: bool = False) -> None:
-        """Stop the runs that no caller needs, and note what is to be written."""
+        """Stop the runs that no caller needs, and remember what is to be written."""
         runs = self._snapshot()
         self._rests += [rest for held in runs if (rest := held.stop(at_once=at_once)) and rest.free]
         self._used += [slot_id for held in runs for slot_id in held.used()]

@@ -1,6 +1,6 @@
 """What this process holds for its callers: by site, with one keeper. A forked child begins with nothing.
 
-On a free-threaded Python callers share no runs: there a caller may lose its processor between the mark of its start and
+On a free-threaded Python callers share no runs: there a caller may lose the processor between the mark of its start and
 its body while others go on (see held_run.py).
 """
 
@@ -13,7 +13,7 @@ from weir.ratelimit import site_names
 from weir.ratelimit.held.keeper import Keeper
 from weir.ratelimit.held.site_callers import SiteCallers
 
-MOST_SITES = 10_000  # that are remembered; one that is forgotten begins with single starts again
+MOST_SITES = 10_000  # sites that are remembered; a site that is forgotten begins with single starts again
 
 
 class _Process:
@@ -27,7 +27,7 @@ class _Process:
             return SiteCallers(host, self.keeper)
         with self._lock:
             callers = self._sites.pop(host, None) or SiteCallers(host, self.keeper)
-            self._sites[host] = callers  # as the last one
+            self._sites[host] = callers  # moves to the end
             if len(self._sites) > MOST_SITES:
                 del self._sites[next(iter(self._sites))]
             return callers
@@ -42,7 +42,7 @@ _process = _Process()
 
 
 def callers_at(site: str, *, shared: bool = True) -> SiteCallers:
-    """Return the callers of this process at the site of this name; none but the one who asks, where not `shared`.
+    """Return the callers of this process at the site of this name; if not `shared`, only the one that asks.
 
     Raises InvalidSiteName.
     """

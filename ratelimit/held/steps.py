@@ -1,8 +1,8 @@
 """Steps: what a caller of `throttle` waits for, for a thread and for a task of an event loop alike.
 
-The protocol (weir.ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. What a step
-raises, the protocol gets to hear. A call that was begun is ended, also where the task is cancelled meanwhile, however
-often: the database may have reserved already.
+The protocol (weir.ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. An
+exception of a step is thrown into the protocol. A call that has begun is completed even if the task is cancelled
+meanwhile, however often: the database may have reserved already.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from asgiref.sync import sync_to_async
 
 from weir.ratelimit.held.held_run import HeldRun
 
-# Seconds: a timer fires late, by up to this as a rule, which a site of many starts a second would lose at each of them.
+# Seconds by which a timer usually fires late, at most. A site with many starts a second would lose them at each start.
 TIMER_S = 0.0003
-FAST_S = 0.02  # an interval for which that matters
+FAST_S = 0.02  # the longest interval for which that matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Sleep so many seconds, or until there is news of the run."""
+    """Sleep this many seconds, or until there is news of the run."""
 
     held: HeldRun
     seconds: float
@@ -113,6 +113,6 @@ def _next(steps: Steps, raised: BaseException | None) -> Step | None:
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    """Have the loop call this. One that was closed with its tasks still waiting has nobody to wake."""
+    """Let the loop call this. A loop that was closed with its tasks still waiting has no task to wake."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(call)

@@ -1,5 +1,4 @@
--- Return those of the slots that no recall has made void; none on a standby, which may not know of a recall yet. Reads
--- only.
+-- Return which of the slots no recall has made void; none on a standby, which may not know of a recall yet. Reads only.
 SELECT slot.id
 FROM weir_ratelimit_slot AS slot
 CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)

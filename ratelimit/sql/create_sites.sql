@@ -1,10 +1,11 @@
--- Create sites of these names, at `interval`, but for those that exist, and for hosts that a site covers: `hosts` and
--- `ancestors` name, in pairs, the sites above each. `written_rate` is the interval's rate, as it was written. Executed
--- under the lock of lock_site_names.sql, in the order of the names (lock order, docs/explanation/sql.md).
--- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
--- host was promised there, as it does after that of a deleted site; and behind the rest that all sites have where
--- PostgreSQL had forgotten, as the host may have had a site before (rest_sites.sql). It goes on with the back-off of the site
--- above and, until those of its own robots.txt files are settled, with its Crawl-delay (as in split_site.sql).
+-- Create sites of these names, at `interval`, except those that exist, and those of hosts that a site covers: `hosts`
+-- and `ancestors` name, in pairs, the sites above each host. `written_rate` is the interval's rate, as it was written.
+-- Executed under the lock of lock_site_names.sql, in the order of the names (lock order, docs/explanation/sql.md).
+-- If a site above covered the host before, the new site's clock begins an interval after the last start that the host
+-- was promised there; likewise after the last start at a deleted site. It also begins behind the rest that all sites
+-- have when PostgreSQL has forgotten something, because the host may have had a site before (rest_sites.sql). The new
+-- site goes on with the back-off of the site above and, until the Crawl-delays of its own robots.txt files are settled,
+-- with the Crawl-delay of the site above (as in split_site.sql).
 --
 -- above  the sites above each host that cover it, or did
 -- gone   the last start that each host may have been given at sites that are deleted

@@ -1,13 +1,14 @@
--- Give the free slots of one run back before their time, and set the site's clock back: to `after` seconds from now, when
--- the interval after the run's last start is over. The holder of the run starts nothing in it any more.
--- Promises: no start is granted twice. The clock stays where something was reserved behind the run, or the run was
--- recalled: with the rate, the clock has changed, too. It is never set forward. `after` was computed before the statement
--- was sent, and counts from later on (safe duration); the clock is read under the lock of the site's row (locked clock).
+-- Give the free slots of one run back before their time, and set the site's clock back: to `after` seconds from now,
+-- when the interval after the run's last start is over. The holder of the run starts nothing in it any more.
+-- Promises: no start is granted twice. The clock is not set if something was reserved behind the run, or the run was
+-- recalled: with the rate, the clock has changed, too. It is never set forward. `after` was computed before the
+-- statement was sent, and counts from later on (safe duration); the clock is read under the lock of the site's row
+-- (locked clock).
 --
 -- run       the run, and its site
 -- moved     the site, its clock set back
--- gone      a slot that was reserved alone, where the clock was set back: it could be taken (take_given_back.sql), and
---           the next reservation has the same time
+-- gone      a slot that was reserved alone, if the clock was set back: otherwise it could be taken
+--           (take_given_back.sql), although the next reservation has the same time
 -- released  the slots otherwise (site first)
 WITH run AS MATERIALIZED (
     SELECT site_id, min(id) AS first_slot, max(use_until) AS use_until FROM weir_ratelimit_slot

@@ -1,12 +1,12 @@
 -- Look at the next `batch` slots after slot `after`, and delete those whose start is more than `older_than` seconds ago
 -- (short batch). Slots that other transactions have locked are left to the next purge (skip locked).
--- Slots are looked at in the order of their ids, which is about that of the reservations: where a whole batch is young,
+-- Slots are looked at in the order of their ids, which is about that of the reservations: if a whole batch is young,
 -- and was reserved lately, no later slot is old. Returns one row: how many were deleted, the last slot that was looked
 -- at, and whether later ones may be old.
 --
 -- looked_at  the next batch
--- old        those to be deleted, locked
--- gone       those that were deleted
+-- old        the slots to be deleted, locked
+-- gone       the slots that were deleted
 WITH looked_at AS MATERIALIZED (
     SELECT id, start_time < limit_time AS is_old, start_time < limit_time OR reserved_at < limit_time AS may_precede_old
     FROM weir_ratelimit_slot, (SELECT clock_timestamp() - make_interval(secs => %(older_than)s::float8) AS limit_time OFFSET 0) AS clock

@@ -1,4 +1,4 @@
--- Set the crawl delay that robots.txt asks for (NULL: none). Where that changes the effective interval, the reserved
+-- Set the crawl delay that robots.txt asks for (NULL: none). If that changes the effective interval, the reserved
 -- slots are recalled, and `next_start` keeps its distance from the last start by the new interval.
 UPDATE weir_ratelimit_site AS site
 SET crawl_delay = %(crawl_delay)s,

@@ -1,8 +1,9 @@
--- Put the clocks of all sites right, after PostgreSQL's clock was stepped by `step`, and recall all slots (site first).
--- Returns the sites. To be executed when nothing can start: no holder has had a confirmation for long enough.
+-- Correct the clocks of all sites after PostgreSQL's clock was stepped by `step`, and recall all slots (site first).
+-- Returns the sites. Execute this when nothing can start: no holder has had a confirmation for long enough.
 -- Promises: no start is granted sooner than an interval after the last one, whatever was reserved before and after the
--- step, and by whichever clock. `next_start` becomes the earlier of two that are both late enough: the old one, moved
--- forward with the clock, but never back; and a whole burst from now, as if the last start was made now.
+-- step, and by whichever clock. `next_start` becomes the earlier of two times that are both late enough: the old one,
+-- moved forward with the clock, but never back; and a grace and a whole burst from now, as if the last start was made
+-- now.
 WITH locked AS MATERIALIZED (
     SELECT id FROM weir_ratelimit_site ORDER BY id FOR NO KEY UPDATE
 ), deleted AS (

@@ -1,6 +1,6 @@
 -- Take the earliest future start at `site` that was given back. A recall at the same time comes before this, and the
--- old slot is void, or after it, and makes the new one void (site first). A slot that was reserved alone is the whole
--- of its run, so any process may take its place; one that another process is taking is skipped (skip locked).
+-- old slot is void, or after it, and makes the new one void (site first). A slot that was reserved alone is its whole
+-- run, so any process may take its place; a slot that another process is taking is skipped (skip locked).
 -- The taken slot gets a new id: its former holder may give the old one back a second time, which changes no row.
 --
 -- site     the site's row, locked (newest version, docs/explanation/sql.md)

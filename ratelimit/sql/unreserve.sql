@@ -1,10 +1,10 @@
--- Set the clocks of sites back, to `retry` seconds from now, where one of these slots was reserved alone, was given
--- back, and is the last that was reserved at its site. A site with one start a day would otherwise lose a day to one
--- message that came late. Sites with a shorter interval than `retry` are left as they are: while no holder can use its
--- slots, they must not be reserved more often than their rate allows.
+-- Set the clock of a site back, to `retry` seconds from now, if one of these slots was reserved alone, was given back,
+-- and is the last that was reserved there. A site with one start a day would otherwise lose a day to one message that
+-- came late. Sites with a shorter interval than `retry` are left as they are: while no holder can use its slots, they
+-- must not be reserved more often than their rate allows.
 -- Promises: no start is granted twice. A process that takes the given-back slot at the same time (take_given_back.sql)
--- comes before this, and the slot is gone, or after it, and finds none (site first). Left out are sites that another
--- transaction has locked (skip locked), and recalled slots: with their rate, the site's clock has changed, too.
+-- comes before this, and the slot is gone, or after it, and finds none (site first). Sites that another transaction has
+-- locked are left out (skip locked), and so are recalled slots: with their rate, the site's clock has changed, too.
 --
 -- slow   the slow sites, locked
 -- slot   their slots that fulfil the conditions, locked

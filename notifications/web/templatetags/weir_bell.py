@@ -16,9 +16,9 @@ register = template.Library()
 
 @register.inclusion_tag("weir/bell/bell.html", takes_context=True)
 def bell(context: dict[str, Any], every: int = EVERY_S) -> dict[str, Any]:
-    """Show the user's number, and list and marking where a script can run.
+    """Show the user's number and, if scripts can run, the list and marking as read.
 
-    Nothing where nobody is signed in, or where the users of notifications are not those of AUTH_USER_MODEL.
+    Shows nothing if no user is signed in, or if the users of notifications are not those of AUTH_USER_MODEL.
 
     The browser looks again after `every` seconds. Needs the context processor `request`.
     """

@@ -1,4 +1,4 @@
-"""A fetcher with a longer way from its last look at the clock to the system call that writes, where stops may hit it.
+"""A fetcher that takes longer from its last look at the clock to the system call that writes, where stops may hit it.
 
 `python -m tests.acceptance.fetches.slow_write MS MODULE ARGUMENT ...` runs a module that way, as `python -m MODULE`
 would.
@@ -13,7 +13,7 @@ from weir.workers.fetches.fetcher.wire.channel import Channel
 
 
 def be_slow_by(seconds: float) -> None:
-    """Have each request of this process wait for so long."""
+    """Make each request of this process wait for this time."""
     send = Channel.send
 
     def send_late(self: Channel, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Fetchers that are stopped at random moments, for random times; and what the sites and the fetchers say of that.
+"""Fetchers that are stopped at random moments, for random times; and what the sites and the fetchers say about it.
 
-A start that a fetcher has made *out of its time* is one that it has reported itself. It may be less than an interval
-from the one before it, and from the one behind it, which was on its way in another process. All others must keep the
+A start *out of its time* is one that the fetcher itself has reported. It may be less than an interval away from the
+start before it, and from the start behind it, which was on its way in another process. All other starts must keep the
 interval.
 """
 
@@ -25,7 +25,7 @@ from demo.fakes.children import die_with_parent
 from demo.fakes.site_log import Arrival
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 
-SHORTEST_S, LONGEST_S = 0.0002, 2.5  # of a stop: less than the margin of a run, more than a slot is reserved
+SHORTEST_S, LONGEST_S = 0.0002, 2.5  # of a stop: less than the margin of a run, longer than a slot is reserved
 EVERY_S = 0.25  # between two stops of a fetcher, on average: each moment is as likely as any other
 
 
@@ -50,7 +50,7 @@ Gap = tuple[Arrival, Arrival]
 
 
 def stop_at_random(pid: int, times: int, chance: random.Random) -> list[float]:
-    """Stop a process so many times, and have it go on; returns how long each stop lasted, in seconds."""
+    """Stop a process this many times, and let it go on; returns how long each stop lasted, in seconds."""
     lasted_s: list[float] = []
     with suppress(ProcessLookupError):  # it must not have ended: the test finds that by itself
         for _ in range(times):
@@ -68,7 +68,7 @@ def stop_at_random(pid: int, times: int, chance: random.Random) -> list[float]:
 
 @contextmanager
 def busy_processes(count: int, seconds: float) -> Iterator[None]:
-    """Have processes beside the block that never wait, for `seconds` at most."""
+    """Run processes that never wait during the block, for `seconds` at most."""
     program = f"import time\nuntil = time.monotonic() + {seconds}\nwhile time.monotonic() < until: pass"
     with ExitStack() as leaving:
         for _ in range(count):
@@ -79,13 +79,13 @@ def busy_processes(count: int, seconds: float) -> Iterator[None]:
 
 
 def reported(lines: Iterable[str]) -> list[Reported]:
-    """Return the starts of these lines of logs, which have the event `started_out_of_time`."""
+    """Return the starts in these log lines, which have the event `started_out_of_time`."""
     said = [json.loads(line) for line in lines]
     return [Reported(at_ns=_ns(line["timestamp"]), site=line["site"], fetch=line["fetch"]) for line in said]
 
 
 def set_behind(lines: Iterable[str]) -> list[SetBehind]:
-    """Return what these lines say, which have the event `site_set_behind`."""
+    """Return what these log lines say, which have the event `site_set_behind`."""
     said = [json.loads(line) for line in lines]
     return [SetBehind(at_ns=_ns(line["timestamp"]), site=line["site"]) for line in said]
 
@@ -113,7 +113,7 @@ def out_of_time(
 ) -> set[Arrival]:
     """Return the requests that were reported; `pages` has the host and the path of each fetch.
 
-    A fetcher logs right behind the write: what it speaks of is the last request of that fetch that had come by then.
+    A fetcher logs right after the write: the line is about the last request of that fetch that had come by then.
     """
     by_page = defaultdict(list)
     for arrival in sorted(arrivals, key=lambda arrival: arrival.at_ns):
@@ -127,12 +127,12 @@ def out_of_time(
 
 
 def unreported(short: Iterable[Gap], late: set[Arrival]) -> list[Gap]:
-    """Return the short gaps at neither end of which is a start that its fetcher has reported."""
+    """Return the short gaps that neither begin nor end with a start that its fetcher has reported."""
     return [gap for gap in short if late.isdisjoint(gap)]
 
 
 def too_close_behind(short: Iterable[Gap], late: set[Arrival], known: Sequence[SetBehind]) -> list[Gap]:
-    """Return the short gaps behind reported starts whose end is no holder's that could not have heard of them yet.
+    """Return the short gaps behind reported starts that end with a start whose holder must have known of those.
 
     Half a second after PostgreSQL knows, nothing starts that was reserved before (weir.ratelimit.pacing).
     """

@@ -15,7 +15,7 @@ CANARY = "CaNaRy"  # stands in the secret parts of URLs: no log may hold it
 
 
 def _refused_urls(running: sites.Sites) -> dict[str, str]:
-    """URLs that must not be connected to, with what their failure must say."""
+    """Return URLs that must not be connected to, with what their failure must say."""
     return {
         "no url at all": "not a URL",
         "": "not a URL",
@@ -45,7 +45,7 @@ def _refused_urls(running: sites.Sites) -> dict[str, str]:
 
 
 def _hostile_urls(running: sites.Sites) -> dict[str, str]:
-    """URLs of sites that misbehave, with what their failure must say."""
+    """Return URLs of sites that misbehave, with what their failure must say."""
     at = iter(range(GOOD, GOOD + HOSTILE))
     return {
         running.url(next(at), "/big/20000000"): "larger than",

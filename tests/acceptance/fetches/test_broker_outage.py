@@ -1,4 +1,4 @@
-"""The broker is a hint: what it forgets, or cannot take, is late and never lost."""
+"""The broker is a hint: messages that it forgets, or cannot take, make fetches late, but never lose them."""
 
 import os
 import time
@@ -18,7 +18,7 @@ from weir.workers.fetches.models import FetchState
 SITES = 12
 RATES = ("1/s", "2/s", "5/s", "10/s")
 AT_LENGTH = "WEIR_FAULTS" in os.environ
-OUTAGE_S = 60.0 if AT_LENGTH else 6.0  # twice as long as what fetchers have slots for
+OUTAGE_S = 60.0 if AT_LENGTH else 6.0  # twice as long as fetchers have slots for
 WIPES = 20 if AT_LENGTH else 2
 WORK_S = 14 + 3 * WIPES if AT_LENGTH else 14  # for each site: some is left when the outage is over
 
@@ -44,7 +44,7 @@ def test_nothing_is_lost_or_early_when_the_broker_is_wiped_and_then_down(cluster
                 cluster.stop_broker()
                 down_at = time.monotonic()
                 late = request_fetches([running.url(0, "/ok/asked-while-down")])  # web code must not notice
-                while time.monotonic() < down_at + OUTAGE_S:  # the time itself is what is waited for
+                while time.monotonic() < down_at + OUTAGE_S:  # waits for the time itself
                     time.sleep(0.1)
                 cluster.start_broker()
             else:

@@ -51,14 +51,14 @@ HOLD_S = float(os.environ.get("WEIR_FAULTS_HOLD", "6"))  # longer than most time
 AHEAD_S = HOLD_S + 20  # of work for each site when a fault begins: there is some left when it ends
 GOES_ON_WITHIN_S = 10.0
 GIVE_UP_AFTER_S = 60.0
-# The kernel repeats what was written into a cable that was pulled, until it arrives: the promise is about writing.
-DELAYED_S = 10.0  # after which nothing of that can come any more
+# The kernel repeats what was written while the cable was pulled until it arrives: the promise is about writing.
+DELAYED_S = 10.0  # after this, nothing of that can come any more
 ON_TIME_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """How one fault went by."""
+    """What happened during one fault."""
 
     fault: str
     began_ns: int
@@ -71,7 +71,7 @@ class Told:
 
 @contextmanager
 def database_of(chain: Chain) -> Iterator[None]:
-    """Have this process use the database of the chain."""
+    """Make this process use the database of the chain."""
     before = dict(connection.settings_dict)
     connection.close()
     connection.settings_dict.update(HOST=str(chain.sockets), NAME="weir", USER="postgres", PORT="")
@@ -85,7 +85,7 @@ def database_of(chain: Chain) -> Iterator[None]:
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """Return a folder for servers that PostgreSQL's user can reach."""
+    """Return a folder for servers, which PostgreSQL's user can read."""
     folder = Path(tempfile.mkdtemp(prefix="weir-test-"))
     folder.chmod(0o711)
     yield folder / "home"
@@ -155,7 +155,7 @@ class Load:
         return site_log.read_arrivals(self.running.log)[0]
 
     def top_up(self, path: str = "") -> None:
-        """Ask for what each site can do in AHEAD_S, less what it has to do yet; and before that for pages of a path."""
+        """Ask for what each site can do in AHEAD_S, less its remaining work; and before that for pages of a path."""
         waiting = dict(Fetch.objects.unfinished().values_list("site__name").annotate(Count("pk")))
         self._request([host for host in self._names for _ in range(PAGES_OF_PATH if path else 0)], path, priority=1)
         for place, (host, name) in enumerate(self._names.items()):
@@ -171,7 +171,7 @@ class Load:
 
 
 def went_by(chain: Chain, load: Load, fault: Fault) -> Told:
-    """Have a fault hit the processes under load, and wait until every site is asked again."""
+    """Let a fault hit the processes under load, and wait until every site is asked again."""
     load.top_up()
     calm_ns = time.time_ns()
     chain.wait_for(lambda: all_asked(load, calm_ns), GIVE_UP_AFTER_S, f"calm before: {fault.name}")
@@ -206,7 +206,7 @@ def failed_attempts() -> int:
 
 
 def firsts(arrivals: list[site_log.Arrival], load: Load, since_ns: int) -> list[float]:
-    """Return after how many seconds each of the sites with a rate was first asked after this moment, soonest first."""
+    """Return how many seconds after this moment each of the sites with a rate was first asked, soonest first."""
     after: dict[str, int] = {}
     for arrival in arrivals:
         if arrival.at_ns > since_ns and arrival.host in load.intervals:
@@ -219,9 +219,9 @@ def all_asked(load: Load, since_ns: int) -> bool:
 
 
 def delayed(arrivals: list[site_log.Arrival], told: list[Told]) -> set[site_log.Arrival]:
-    """Return the requests that came when the cable to the sites was put back, though they were written before.
+    """Return the requests that came when the cable to the sites was put back, although they were written before.
 
-    Those are given up, so that the fetch is requested again later, or the fetch notes that it started long before.
+    Their fetches were given up and requested again later, or they record that they started long before.
     """
     [cable] = [each for each in told if each.fault.endswith("cable to sites")]
     last = {arrival.path: arrival.at_ns for arrival in sorted(arrivals, key=lambda arrival: arrival.at_ns)}
@@ -241,8 +241,8 @@ def delayed(arrivals: list[site_log.Arrival], told: list[Told]) -> set[site_log.
 def by_site(arrivals: list[site_log.Arrival], told: list[Told], load: Load) -> Iterator[tuple[list[int], float]]:
     """Yield the times at which each site was asked, and its interval; the last one is that of the split-off host.
 
-    The host that was split off belongs to the site that covers it until the split has been made, which waits until no
-    recalled slot is used any more. Its first request afterwards is an interval of its own behind its last one.
+    The split-off host belongs to the site that covers it until the split has been made, which waits until no recalled
+    slot is used any more. Its first request afterwards is an interval of its own after its last one.
     """
     times = judge.times_by_host(arrivals)
     covering, split_off = load.running.hosts[SITES:]

@@ -33,7 +33,7 @@ GOES_ON_WITHIN_S = 13  # the next sweep is part of it
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """The sites that two fetchers are at work with, and what was asked for."""
+    """The sites from which two fetchers fetch, and what was asked for."""
 
     running: sites.Sites
     intervals: dict[str, float]
@@ -51,7 +51,7 @@ class Work:
 
 @contextmanager
 def fetching(cluster: Cluster, folder: Path, path: str) -> Iterator[Work]:
-    """Have two fetchers at work, which count as witnesses: as if all processes had run for long."""
+    """Let two fetchers work, which count as witnesses: as if all processes had run for long."""
     cluster.environment |= DEADLINES
     with sites.running(SITES, folder) as running:
         intervals = set_rates(running, dict.fromkeys(running.hosts, RATE))
@@ -101,14 +101,15 @@ def test_what_a_frozen_fetcher_held_goes_on(cluster: Cluster, tmp_path: Path) ->
 def test_nothing_is_taken_back_because_the_database_was_away(cluster: Cluster, tmp_path: Path) -> None:
     """PostgreSQL is frozen, as if suspended, for longer than a process may be silent, and the fetchers wake up later.
 
-    Nobody could turn, and nobody is blamed for it: who comes back first must not think that the others are dead.
+    No process could write its heartbeat, and none is blamed for it: the first that comes back must not consider the
+    others dead.
     """
     with fetching(cluster, tmp_path, "slow") as work:
         fetchers = [cluster.processes[name].pid for name in ("fetcher-1", "fetcher-2")]
         with frozen(*fetchers):
             with frozen(*database_pids()):
                 time.sleep(SILENT_AFTER_S + 2)
-            time.sleep(5)  # for the turns of the others, and for sweep
+            time.sleep(5)  # for the heartbeats of the others, and for sweep
         wait_for(lambda: not silent(), 10, "all to turn again")
         wait_for(all_ended, 90, f"all fetches to end: {states()}")
 
@@ -127,7 +128,7 @@ def database_pids() -> list[int]:
 
 @contextmanager
 def frozen(*pids: int) -> Iterator[None]:
-    """Freeze these processes for the time of the block."""
+    """Freeze these processes while the block lasts."""
     try:
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""A site that asks for patience gets it, from all fetchers at once, and nothing is lost by it.
+"""A site that asks for patience gets it, from all fetchers at the same time, and nothing is lost by it.
 
 Judged by the sites' logs: when a refusal was sent, and what their kernel says arrived afterwards.
 """
@@ -37,7 +37,7 @@ class Busy:
 
     @property
     def path(self) -> str:
-        """Return what all paths there begin with."""
+        """Return the beginning of all paths at this site."""
         return f"/busy/{self.first}/1000/{self.status}/{self.retry_after}"
 
 
@@ -57,14 +57,14 @@ class Rest:
 
     since_ns: int
     refusals: int
-    disturbed: int  # requests from 200 ms after a refusal on until what it asked for was over
+    disturbed: int  # requests from 200 ms after a refusal until the time that it asked for was over
     goes_on_ns: float  # the first request afterwards
-    late_s: float  # of that
+    late_s: float  # how late that was
     held: int  # slots that were reserved before, not used yet, and could have been used longer than for 200 ms
 
 
 def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
-    """200 ms after a site's first 429 nothing comes until its Retry-After is over, though 3 fetchers hold its slots.
+    """From 200 ms after a first 429, nothing comes until its Retry-After is over, although 3 fetchers hold slots.
 
     After a 503 without one the site rests, too. Then it goes on at its pace; other sites notice nothing; each URL ends
     with a page, which was sent once.
@@ -112,7 +112,7 @@ def _rest(
     """Judge the rest of one site by the logs."""
     times = judge.times_by_host(arrivals)[host]
     refused = sorted(answer.at_ns for answer in answers if answer.host == host and answer.status == busy.status)
-    # Each Retry-After counts from its own refusal; where nothing is said, refusals at once are one.
+    # Each Retry-After counts from its own refusal; without one, simultaneous refusals count as one.
     counting = refused if busy.retry_after.isdigit() else refused[:1]
     asked_for = [(at_ns + _ns(SEEN_AFTER_S), at_ns + _ns(busy.at_least_s)) for at_ns in counting]
     goes_on_ns = min((at_ns for at_ns in times if at_ns >= asked_for[-1][1]), default=math.inf)

@@ -1,4 +1,4 @@
-"""What operators and web code change while real fetchers hold slots, judged by the sites' own log."""
+"""Changes by operators and web code while real fetchers hold slots, judged by the sites' own log."""
 
 import time
 from itertools import pairwise
@@ -22,7 +22,7 @@ def arrivals_at(running: sites.Sites, place: int) -> list[site_log.Arrival]:
 
 
 def seen_between(running: sites.Sites, place: int, from_ns: int, until_s: float) -> list[int]:
-    """Wait until so long after a moment; return when the site was asked meanwhile."""
+    """Wait until `until_s` after a moment; return when the site was asked meanwhile."""
     until_ns = from_ns + int(until_s * 1e9)
     wait_for(lambda: time.time_ns() > until_ns + 200_000_000, until_s + 10, "the measured time")
     return [arrival.at_ns for arrival in arrivals_at(running, place) if from_ns <= arrival.at_ns < until_ns]

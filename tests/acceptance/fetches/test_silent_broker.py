@@ -1,4 +1,4 @@
-"""A broker that is frozen, or gone: processes go on to turn, and stop when they are asked to."""
+"""A broker that is frozen, or gone: processes go on with their heartbeats, and stop when they are asked to."""
 
 import signal
 import time
@@ -26,7 +26,7 @@ Fault = Callable[[Cluster], AbstractContextManager[None]]
 
 @pytest.mark.parametrize(("fault", "lasts_s"), [(frozen, 0.0), (frozen, AWAY_FOR_S), (gone, AWAY_FOR_S)])
 def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fault: Fault, lasts_s: float) -> None:
-    """Each goes on to turn, and ends in order soon after it was asked to; the fetcher holds nothing any more."""
+    """Each goes on with its heartbeats, and ends in order soon after it is asked to; the fetcher holds nothing then."""
     with sites.running(SITES, tmp_path) as running:
         set_rates(running, dict.fromkeys(running.hosts, "10/s"))
         request_fetches([running.url(place, f"/ok/{number}") for place in range(SITES) for number in range(250)])

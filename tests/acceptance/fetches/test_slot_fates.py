@@ -1,7 +1,7 @@
 """Fates of slots while fetchers are killed, sites recalled and fetches cancelled, judged by what the sites have seen.
 
-A trigger of the test notes which fetch had which slot, and how it left it. Together with the log of the sites, and what
-the test itself did, that says what became of each slot. Nothing of it is what `weir_ratelimit_slot_fate` reads, but the
+A trigger of the test records which fetch had which slot, and how it left it. Together with the log of the sites, and
+what the test itself did, that says what became of each slot. Of all this, `weir_ratelimit_slot_fate` reads only the
 times of slots and recalls.
 """
 
@@ -56,9 +56,9 @@ class Trace:
     """What is known of one slot without its fate."""
 
     slot: Slot
-    left_at: datetime | None = None  # when the last of them was rid of it
+    left_at: datetime | None = None  # when the last of them left it
     was_lost: bool = False  # its fetcher was killed
-    was_cancelled: bool = False  # as it was the last that had the slot
+    was_cancelled: bool = False  # while it was the last that had the slot
     requests: int = 0
 
 
@@ -89,7 +89,7 @@ def traces(site: Site, arrivals: list[site_log.Arrival]) -> dict[int, Trace]:
                 trace.was_cancelled = what == "cancelled"
     for arrival in arrivals:
         at = datetime.fromtimestamp(arrival.at_ns / 1e9, tz=UTC)
-        # The fetch was in one slot after the other: it was rid of that of the request at the end of the request.
+        # The fetch was in one slot after the other: it left the request's slot at the end of the request.
         holder = next(trace for trace, left_at in holders[arrival.path] if left_at > at)
         assert holder.slot.start_time - TOLERANCE <= at <= holder.slot.use_until + TOLERANCE
         holder.requests += 1
@@ -97,7 +97,7 @@ def traces(site: Site, arrivals: list[site_log.Arrival]) -> dict[int, Trace]:
 
 
 def expected(trace: Trace, site: Site) -> set[str]:
-    """Return the fate that the slot must have; two where only a clock's reading decides."""
+    """Return the fate that the slot must have; two if only a clock's reading decides."""
     slot = trace.slot
     assert trace.requests <= 1, "two requests in one slot"
     if trace.requests or trace.was_lost:
@@ -119,7 +119,7 @@ def expected(trace: Trace, site: Site) -> set[str]:
 def test_every_slot_of_the_timeline_has_its_fate(
     cluster: Cluster, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No slot is used without a request, but those of fetchers that were killed; and no request has another fate."""
+    """Only slots of killed fetchers are used without a request; and no request has another fate."""
     settings.WEIR_FETCH_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_DNS_TIMEOUT = 3.0, 2.0, 1.0
     chance = random.Random("weir")  # noqa: S311  which are cancelled
     with holdings_noted(), sites.running(len(RATES), tmp_path) as running:

@@ -1,7 +1,7 @@
-"""Fetchers that are stopped at any moment, on processors that others have: what is early was reported, at least.
+"""Fetchers that are stopped at any moment, on processors that others use: early starts are at least reported.
 
-A stop harms only where it falls between the last look at the clock and the write, of which half a microsecond is too
-short to be hit. So there is a second turn, with a longer way between the two: it has early starts to report.
+A stop harms only if it falls between the last look at the clock and the write: half a microsecond, which is too short
+to be hit. So there is a second turn, with a longer time between the two: it has early starts to report.
 """
 
 import json
@@ -41,7 +41,7 @@ SITES = 60
 RATES = ("1/2s", "2/s", "5/s", "10/s")
 AHEAD_S = 10.0  # of work that each site has in the queue
 TOKEN = "a-long-random-text"  # noqa: S105  of the test
-# A fetcher that stood still finds its time-outs over: those of answers that have come by then must not be.
+# A fetcher that stood still finds its time-outs over; the time-outs of answers that have come by then must not be.
 DEADLINES = {"WEIR_FETCH_TIMEOUT": "30", "WEIR_FETCH_CONNECT_TIMEOUT": "10", "WEIR_FETCH_DNS_TIMEOUT": "5"}
 
 
@@ -50,7 +50,7 @@ DEADLINES = {"WEIR_FETCH_TIMEOUT": "30", "WEIR_FETCH_CONNECT_TIMEOUT": "10", "WE
 @pytest.mark.skipif(not LONG, reason="takes minutes: make faults")
 @pytest.mark.parametrize("wait_ms", STOPS)
 def test_what_is_early_was_reported(cluster: Cluster, tmp_path: Path, wait_ms: int) -> None:
-    """Random stops of four fetchers, and eight processes that never wait, on whatever processors there are."""
+    """Random stops of four fetchers, and eight processes that never wait, on the processors of any machine."""
     cluster.environment |= DEADLINES | {"WEIR_METRICS_TOKEN": TOKEN}
     with sites.running(SITES, tmp_path) as running:
         intervals = set_rates(running, {host: RATES[place % len(RATES)] for place, host in enumerate(running.hosts)})
@@ -86,7 +86,7 @@ def test_what_is_early_was_reported(cluster: Cluster, tmp_path: Path, wait_ms: i
 
 
 def _celery(wait_ms: int) -> tuple[str, ...]:
-    """Return what starts Celery in a fetcher."""
+    """Return the command that starts Celery in a fetcher."""
     return (sys.executable, "-m", "tests.acceptance.fetches.slow_write", str(wait_ms), "celery") if wait_ms else CELERY
 
 
@@ -109,7 +109,7 @@ def _request(running: sites.Sites, intervals: dict[str, float], first: int) -> l
 def _keep_at_work(
     running: sites.Sites, intervals: dict[str, float], first: int, stopping: list[Future[list[float]]]
 ) -> list[str]:
-    """Have AHEAD_S of work in the queue until all stops are over."""
+    """Keep AHEAD_S of work in the queue until all stops are over."""
     urls: list[str] = []
     least = AHEAD_S * sum(1 / interval for interval in intervals.values())
     while not all(future.done() for future in stopping):
@@ -125,7 +125,7 @@ def _page(url: str) -> tuple[str, str]:
 
 
 def _metric(cluster: Cluster) -> float:
-    """Return what /metrics tells."""
+    """Return what /metrics reports."""
     status, text = web_process.answer(f"{web_process.start(cluster, 'web')}/metrics", shown=TOKEN)
     assert status == 200, text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
@@ -180,13 +180,13 @@ def said(fetch: int, at_s: float) -> Reported:
         ([], 2),
         ([said(2, 10.71)], 0),  # it came between two others
         ([said(1, 10.01)], 1),
-        ([said(2, 10.69)], 2),  # of that fetch, nothing had come by then
+        ([said(2, 10.69)], 2),  # no request of that fetch had come by then
         ([said(2, 99.0)], 2),  # it was asked for again meanwhile
         ([said(3, 99.0)], 1),
     ],
 )
 def test_an_early_request_that_nobody_has_reported_is_found(starts: list[Reported], wrong: int) -> None:
-    """Whether the one that was out of its time is the first or the last of the two."""
+    """Whether the start that was out of its time is the first or the last of the two."""
     arrivals = [came(2, 10.7), came(3, 11.0), came(1, 10.0), came(1, 5.0), came(2, 20.0)]
     short = stops.short_gaps(arrivals, INTERVALS)
     assert len(short) == early(arrivals, INTERVALS) == 2
@@ -195,7 +195,7 @@ def test_an_early_request_that_nobody_has_reported_is_found(starts: list[Reporte
 
 @pytest.mark.parametrize(("at_s", "wrong"), [(10.55, 0), (10.65, 1), (11.0, 0)])
 def test_who_has_heard_of_a_start_out_of_its_time_keeps_its_distance(at_s: float, wrong: int) -> None:
-    """Half a second after PostgreSQL has it, everybody has."""
+    """Half a second after PostgreSQL knows of it, all holders do."""
     arrivals = [came(1, 10.0), came(2, at_s)]
     short, late = stops.short_gaps(arrivals, INTERVALS), {arrivals[0]}
     known = [SetBehind(at_ns=round(at * 1e9), site="127.1.0.1:80") for at in (9.0, 10.1, 10.9)]

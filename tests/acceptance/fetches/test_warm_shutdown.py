@@ -1,4 +1,4 @@
-"""An order to stop: it may reach every process of a group at once; and a process may die before it has stopped."""
+"""An order to stop may reach every process of a group at the same time; and a process may die before it has stopped."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ KNOWN_WITHIN_S = 10
 
 @contextmanager
 def a_task_that_waits(cluster: Cluster) -> Iterator[None]:
-    """Have a task of the process `ticks` wait for a lock, until the block ends."""
+    """Make a task of the process `ticks` wait for a lock until the block ends."""
     request_fetch("http://127.1.0.1:1/")
     cluster.start("ticks", "ticks")
     with psycopg.connect(**{**connection.get_connection_params(), "cursor_factory": psycopg.Cursor}) as other:
@@ -60,7 +60,7 @@ def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_runnin
 
 
 def test_one_that_is_killed_while_it_stops_is_silent_like_any_other(cluster: Cluster) -> None:
-    """While it waits for its task it turns, however long that takes; ten seconds after its death it is known."""
+    """It has a heartbeat while it waits for its task, however long that takes; its death is known after ten seconds."""
     with a_task_that_waits(cluster):
         cluster.processes["ticks"].send_signal(signal.SIGTERM)
         wait_for(lambda: processes()[0].state == "stopping", 10, "the worker to stop")

@@ -1,7 +1,7 @@
-"""Why a fetch waits, in situations that real processes, sites, PostgreSQL and a real broker are in.
+"""Why a fetch waits, in situations with real processes, sites, PostgreSQL and a real broker.
 
 Each situation says which answer comes first, and what is then to be done; `until` is compared with what happens then.
-`-s` prints the table. Those that need no process are in tests/integration/reports/test_why_situations.py.
+`-s` prints the table. Situations without processes are in tests/integration/reports/test_why_situations.py.
 """
 
 import os
@@ -55,7 +55,7 @@ def says(situation: str, fetch: Fetch, kind: str, within_s: float = KNOWN_WITHIN
 
 
 def says_too(situation: str, fetch: Fetch, kind: str) -> None:
-    """Wait until this is one of the answers; another one comes first."""
+    """Wait until this is one of the answers, but not the first."""
     wait_for(lambda: kind in kinds(fetch), KNOWN_WITHIN_S, f"{kind}: {situation}")
 
 
@@ -83,7 +83,7 @@ def test_processes_that_are_missing(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def _missing_later(cluster: Cluster, running: sites.Sites) -> None:
-    """Kill, freeze and stop what has worked: two at a time, as each is known after ten seconds only."""
+    """Kill, freeze and stop what has worked: two at a time, because each is known only after ten seconds."""
     site_settings.set_rate(f"{running.hosts[1]}:{running.port}", "1/h")
     waits = request_fetches([running.url(1, f"/page/{number}") for number in range(2)])[1]
     says("it waits for its turn", waits, "rate")
@@ -107,7 +107,7 @@ def _missing_later(cluster: Cluster, running: sites.Sites) -> None:
 
 
 def test_a_fetcher_that_holds_it(cluster: Cluster, tmp_path: Path) -> None:
-    """In flight, at a process that is frozen or killed: the answer names that one within ten seconds."""
+    """In flight, at a process that is frozen or killed: the answer names that process within ten seconds."""
     cluster.environment |= {"WEIR_FETCH_TIMEOUT": "60"}
     with sites.running(1, tmp_path) as running:
         site_settings.set_rate(f"{running.hosts[0]}:{running.port}", "10/s")
@@ -126,7 +126,7 @@ def test_a_fetcher_that_holds_it(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_site_that_refuses(cluster: Cluster, tmp_path: Path) -> None:
-    """With 429, with 503 and how long it wants to rest, by no connection: until when, as is then seen."""
+    """With 429, with 503 and a Retry-After, or without a connection: the answer says until when, and that holds."""
     with sites.running(2, tmp_path) as running:
         names = [f"{host}:{running.port}" for host in running.hosts]
         for name in names:
@@ -156,7 +156,7 @@ def test_a_site_that_refuses(cluster: Cluster, tmp_path: Path) -> None:
 def test_the_broker_is_away_and_a_message_is_lost(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This process asks the same broker as the processes; a fetch whose message is lost is queued again."""
+    """This process asks the same broker as the others; a fetch whose message is lost is queued again."""
     with sites.running(1, tmp_path) as running:
         name = f"{running.hosts[0]}:{running.port}"
         site_settings.set_rate(name, "10/s")
@@ -175,7 +175,7 @@ def test_the_broker_is_away_and_a_message_is_lost(
 
 
 def broker_of(cluster: Cluster) -> Callable[[str], int]:
-    """Return what asks the broker of the processes how many messages wait."""
+    """Return a function that asks the broker of the processes how many messages wait."""
     client = redis.Redis.from_url(cluster.environment["REDIS_URL"])
 
     def waiting_in(queue: str) -> int:
@@ -188,7 +188,7 @@ def broker_of(cluster: Cluster) -> Callable[[str], int]:
 
 
 def test_times_that_are_told_are_those_at_which_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
-    """A pause of two seconds, a time before which it was not asked for, and a slot."""
+    """A pause of three seconds, the `not_before` of a fetch, and a slot."""
     with sites.running(3, tmp_path) as running:
         names = [f"{host}:{running.port}" for host in running.hosts]
         for name in names:

@@ -32,18 +32,18 @@ RATES = ("1/s", "2/s", "3/s", "4/s") if LONG else ("2/s", "3/s", "5/s", "10/s") 
 PATHS = ("/ok", "/once")  # the site keeps the connection, or closes it
 KILLS = 6 if LONG else 1
 KILL_S = 5.0  # of work for each kill: a process takes two or three to start again
-WARM_UP_S = 2.0  # until the runs that the last one to be killed has taken with it are over
+WARM_UP_S = 2.0  # until the runs that the last killed fetcher held are over
 CALM_S = 180.0 if LONG else 6.0  # no process is killed, and all sites have work
 AHEAD_S = (
     5.0  # more work than that: what dispatch has reserved is no backlog any more, and kills leave some sites ahead
 )
-LEAST_SHARE = 0.95 if LONG else 0.9  # of the allowed rates: a second lost counts for more in a short time
+LEAST_SHARE = 0.95 if LONG else 0.9  # of the allowed rates: a lost second counts for more in a short time
 FETCHERS = {"right": 0, "fast": 3600, "slow": -3600}  # seconds by which the wall clock is ahead
 
 
 @pytest.fixture
 def separate() -> Iterator[networks.Networks | None]:
-    """Networks for the sites and for each fetcher; None, with the reason on the screen, where the system has none."""
+    """Yield networks for the sites and for each fetcher; None, with a printed reason, if the system has none."""
     try:
         with networks.separate(len(FETCHERS)) as made:
             yield made
@@ -112,14 +112,14 @@ def _start(cluster: Cluster, separate: networks.Networks | None) -> None:
 
 
 def _celery(name: str, separate: networks.Networks | None) -> list[str]:
-    """Return what starts Celery in a fetcher's network, with its clock."""
+    """Return the command that starts Celery in a fetcher's network, with its clock."""
     inside = separate.clients[list(FETCHERS).index(name)].enter if separate else ()
     wrong = (sys.executable, "-m", "tests.wrong_clock", str(FETCHERS[name]), "celery")
     return [*inside, *(wrong if FETCHERS[name] else CELERY)]
 
 
 def _request(running: sites.Sites, intervals: dict[str, float], seconds: float, first: int) -> list[str]:
-    """Ask for so many seconds' work for each site; the pages are numbered from `first` on."""
+    """Ask for `seconds` of work for each site; the pages are numbered from `first` on."""
     urls = [
         running.url(place, f"{PATHS[place // len(RATES) % len(PATHS)]}/{first + number}")
         for place, host in enumerate(running.hosts)
@@ -138,7 +138,7 @@ def _seen(running: sites.Sites) -> list[site_log.Arrival]:
 
 
 def _wait_for_requests(running: sites.Sites, more: int) -> None:
-    """Return when the sites have seen so many more."""
+    """Return when the sites have seen this many more requests."""
     so_far = running.log.stat().st_size
     wait_for(lambda: len(site_log.read_arrivals(running.log, so_far)[0]) >= more, 30, f"{more} requests")
 
@@ -159,7 +159,7 @@ def _report(arrivals: list[site_log.Arrival], intervals: dict[str, float]) -> No
 def _report_lateness(running: sites.Sites, calm: list[site_log.Arrival]) -> None:
     """Print how punctual these requests were, by the sites' clock, which is PostgreSQL's, too, and by the fetchers'.
 
-    And how near to the end of its run any request came: what came after it would have been late for the next run.
+    Also print how near to the end of its run any request came: after the end, it would be too near to the next run.
     """
     slots = {pk: (start, until) for pk, start, until in Slot.objects.values_list("pk", "start_time", "use_until")}
     noted = {

@@ -1,7 +1,7 @@
 """How the situations are made (situations.py), each at a site of its own.
 
-`MADE` names those that happen in one run of a fetcher, in which other sites are well. Each function in the second half
-makes the others: they need a fetcher, or a process, of their own.
+`MADE` names those that happen in one run of a fetcher, in which other sites are healthy. The functions in the second
+half make the others: they need a fetcher, or a process, of their own.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ CONNECT_TIMEOUT_S = 0.8
 DNS_TIMEOUT_S = 1.2
 ENDED_WITHIN_S = 40.0  # however busy the machine is
 MAX_BODY = 100_000
-LOOKAHEAD_S = 90.0  # dispatch reserves whatever is due so soon
+LOOKAHEAD_S = 90.0  # dispatch reserves whatever is due within this time
 SETTINGS = {
     "WEIR_FETCH_ALLOW_NETS": ["127.1.0.0/16"],
     "WEIR_FETCH_TIMEOUT": TIMEOUT_S,
@@ -72,10 +72,10 @@ SETTINGS = {
     "WEIR_LOOKAHEAD": LOOKAHEAD_S,
 }
 GRACE = timedelta(seconds=40)  # no fetch is too late, however busy the machine is
-IN_BODY_S = 0.3  # after which the body has begun to come
-HEALTHY = 40  # sites that are well meanwhile: one is looked up, connected to and answers every
+IN_BODY_S = 0.3  # after this the body has begun to come
+HEALTHY = 40  # sites that are healthy meanwhile: one is looked up, connected to and answers every
 HEALTHY_EVERY_S = 0.1
-EVIDENCE_S = 5 * HEALTHY_EVERY_S  # for which a failure waits, where it is not this that is judged
+EVIDENCE_S = 5 * HEALTHY_EVERY_S  # how long a failure waits, if this is not what is tested
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class Seen:
 
 Do = Callable[[Fetch], object]
 OK = at.http(b"200 OK", b"page")
-# Pages whose answers cannot be read, from their beginning or their middle on, or cannot be stored.
+# Pages whose answers cannot be read, from the beginning or the middle on, or cannot be stored.
 OUT_OF_MEMORY, UNREADABLE, REFUSED = "/out-of-memory", "/unreadable", "/refused"
 LOST_CALL = "shop.tasks.lost_call"
 KNOWN_S, SLOWER_S = 0.7, 1.1  # how early the connections of a slow site are opened, and how long one takes then
@@ -114,7 +114,7 @@ def nothing(_fetch: Fetch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """One fetch of a run in which other sites are well."""
+    """One fetch of a run in which other sites are healthy."""
 
     url: str
     first: str = ""  # is fetched in the run before, by the same fetcher
@@ -304,7 +304,7 @@ def refusing(sites: SituationSites, code: int) -> Made:
 
 
 def name_as_refusing(fetch: Fetch, status: int) -> None:
-    """Have this status refuse at the fetch's site."""
+    """Make this status a refusal at the fetch's site."""
     Site.objects.filter(pk=fetch.site_id or 0).update(refusing=[status, 429, 503])
 
 
@@ -324,18 +324,18 @@ def redirected(sites: SituationSites, target: str) -> Made:
 
 
 def redirected_back(sites: SituationSites, first: str) -> Made:
-    """Return the fetch that began at this page, was redirected, and is redirected to it."""
+    """Return the fetch that began at this page, was redirected, and is redirected back to it."""
     page = f"/redirect/{quote(first, safe='')}"
     return Made(url=sites.page(page), is_made_ready=lambda fetch: change(fetch, url=first, redirects=1))
 
 
 def again(url: str, times: int, path: str = "/first") -> dict[str, Any]:
-    """Return a page, and so many others of its site that are fetched before."""
+    """Return a page, and this many others of its site that are fetched before."""
     return {"url": url, "before": [urljoin(url, path)] * times}
 
 
 def kept(url: str) -> Made:
-    """Return the fetch of a page to whose site a connection is kept."""
+    """Return the fetch of a page at a site to which a connection is kept."""
     return Made(url=url, first=url)
 
 
@@ -354,7 +354,7 @@ def site_of(fetch: Fetch) -> str:
 
 
 def obey_robots(fetch: Fetch) -> None:
-    """Have the robots.txt obeyed from now on."""
+    """Obey the robots.txt from now on."""
     Site.objects.filter(pk=fetch.site_id or 0).update(obeys_robots=True)
 
 
@@ -395,14 +395,14 @@ class Runs:
             self._messages.append(*args)
 
     def dispatched(self) -> list[list[int]]:
-        """Return the messages of what is due now, with their slots."""
+        """Return the messages about all that is due now, with their slots."""
         self._messages.clear()
         dispatching.dispatch()
         self._slots |= dict(Fetch.objects.exclude(slot_id=None).values_list("pk", "slot_id"))
         return list(self._messages)
 
     def run(self, fetcher: Fetcher, messages: Iterable[list[int]], meanwhile: Callable[[], object] = list) -> None:
-        """Have a fetcher run messages, each in a thread as a worker does, and return when it holds nothing any more."""
+        """Let a fetcher run messages, each in a thread as a worker does, and return when it holds nothing any more."""
         threads = [threading.Thread(target=fetcher.run_batch, args=(message,)) for message in messages]
         for thread in threads:
             thread.start()
@@ -420,7 +420,7 @@ class Runs:
         """Return what has become of a fetch and its last slot."""
         fetch = Fetch.objects.select_related("site").get(pk=fetch.pk)
         slot = Slot.objects.filter(pk=self.slot(fetch)).first()
-        # It was backed off beyond the moment of the recall that a back-off is; that may be over by now.
+        # It was backed off if the back-off ends after its own recall; it may be over by now.
         rests = Site.objects.filter(pk=fetch.site_id or 0, backed_off_until__gt=F("recalled_at")).exists()
         return Seen(
             state=fetch.state,
@@ -463,7 +463,7 @@ ALONE: dict[str, Alone] = {}
 
 
 def makes(*situations: str) -> Callable[[Alone], Alone]:
-    """Note which situations a function makes."""
+    """Record which situations a function makes."""
 
     def note(function: Alone) -> Alone:
         ALONE.update(dict.fromkeys(situations, function))
@@ -474,7 +474,7 @@ def makes(*situations: str) -> Callable[[Alone], Alone]:
 
 @makes(*MADE)
 def all_at_once(runs: Runs) -> dict[str, Seen]:
-    """Fetch from all sites of MADE in one run, while others are well."""
+    """Fetch from all sites of MADE in one run, while others are healthy."""
     made = {what: make(runs.sites) for what, make in MADE.items()}
     with a_fetcher() as fetcher, capture_logs() as logs, unreadable_pages(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(reachability, "EVIDENCE_S", EVIDENCE_S)
@@ -496,13 +496,13 @@ def all_at_once(runs: Runs) -> dict[str, Seen]:
 
 
 def requested(made: Mapping[str, Made]) -> dict[str, Fetch]:
-    """Ask for fetches, each with those that come before it."""
+    """Ask for fetches, each with the fetches that come before it."""
     request_fetches(url for each in made.values() for url in each.before)
     return {what: request_fetch(each.url, **each.options) for what, each in made.items()}
 
 
 def make_ready(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None:
-    """Have every site free, with the settings that its fetch asks for."""
+    """Make every site free, with the settings that its fetch asks for."""
     now = database_now()
     Site.objects.update(grace=GRACE, next_start=now)
     for what, fetch in fetches.items():
@@ -517,14 +517,14 @@ def make_ready(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None:
 
 
 def open_in_turn(healthy: Iterable[Fetch]) -> None:
-    """Have sites that are well be asked one after the other."""
+    """Let healthy sites be asked one after the other."""
     now = database_now()
     for place, fetch in enumerate(healthy):
         Site.objects.filter(pk=fetch.site_id or 0).update(next_start=now + timedelta(seconds=place * HEALTHY_EVERY_S))
 
 
 def do_meanwhile(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None:
-    """Once these fetches are claimed, do what happens while they wait."""
+    """Once these fetches are claimed, do what is to happen while they wait."""
     wait = {what: fetch for what, fetch in fetches.items() if made[what].meanwhile is not nothing}
     keys = [fetch.pk for fetch in wait.values()]
     wait_for(lambda: Fetch.objects.filter(pk__in=keys, state=FetchState.RUNNING).count() == len(keys), "claims")
@@ -534,7 +534,7 @@ def do_meanwhile(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None
 
 @contextmanager
 def unreadable_pages() -> Iterator[None]:
-    """Have no memory left for the answer of one page, and have that of another judged as PostgreSQL refuses it."""
+    """Leave no memory for the answer of one page, and make PostgreSQL refuse the answer of another."""
     beginning, judge = Session._answer, outcomes.judge
 
     def out_of_memory(_data: memoryview) -> None:
@@ -566,12 +566,12 @@ CUT_OFF: dict[str, Callable[[SituationSites], str]] = {
     "every host is unreachable (EHOSTUNREACH)": lambda sites: refusing(sites, errno.EHOSTUNREACH).url,
     "no site answers in time any more": lambda sites: sites.page("/slow/60000"),
 }
-OTHERS = 5  # sites that fail alike
+OTHERS = 5  # sites that fail in the same way
 
 
 @makes(*CUT_OFF)
 def cut_off(runs: Runs) -> dict[str, Seen]:
-    """Have all sites of a fetcher fail in one respect: a fetcher for each."""
+    """Make all sites of a fetcher fail in one respect: a fetcher for each."""
     fetches = {what: request_fetches(url(runs.sites) for _ in range(1 + OTHERS)) for what, url in CUT_OFF.items()}
     Site.objects.update(grace=GRACE)
     slots = {slot for message in runs.dispatched() for slot in message}
@@ -596,7 +596,7 @@ NO_ROUTE = "this host has no default route (ENETUNREACH)"
 
 @makes(FOR_LONG, NO_ROUTE)
 def cut_off_for_long(runs: Runs) -> dict[str, Seen]:
-    """Have the hour be over at once; and have no route, in another fetcher."""
+    """End the hour immediately; and, in another fetcher, leave no route."""
     alike = request_fetches(runs.sites.named(at.failing(socket.EAI_AGAIN)) for _ in range(1 + OTHERS))
     unrouted = request_fetch(refusing(runs.sites, errno.ENETUNREACH).url)
     Site.objects.update(grace=GRACE)
@@ -619,7 +619,7 @@ KNOWN_SLOW = "it does so though opened as early as it took before"
 
 @makes(ONE_ADDRESS, KNOWN_SLOW)
 def without_room(runs: Runs) -> dict[str, Seen]:
-    """Have an address that answers one request at a time, and a site that is slower than it was."""
+    """Use an address that answers one request at a time, and a site that is slower than it was."""
     first, second = (request_fetch(url) for url in runs.sites.sharing("/slow/1000", "/ok"))
     slow = request_fetch(runs.sites.named(at.slow(SLOWER_S, runs.sites.address())))
     now = database_now()
@@ -634,7 +634,7 @@ def without_room(runs: Runs) -> dict[str, Seen]:
 
 @makes("other look-ups have all threads of the resolver")
 def without_threads(runs: Runs) -> dict[str, Seen]:
-    """Have one look-up hang in a fetcher that makes one at a time."""
+    """Let one look-up hang in a fetcher that makes one at a time."""
     told = threading.Event()
 
     def hang() -> str:
@@ -676,7 +676,7 @@ def stopped(runs: Runs) -> dict[str, Seen]:
 
 @makes("the message is lost", "the message comes twice", "the process `ticks` is down")
 def messages_go_astray(runs: Runs) -> dict[str, Seen]:
-    """Lose a message, have another one come twice at once, and have nobody dispatch a third fetch."""
+    """Lose a message, deliver another one twice at the same time, and do not dispatch a third fetch."""
     lost = request_fetch(runs.sites.page("/ok"))
     runs.dispatched()
     twice = request_fetch(runs.sites.page("/twice"))
@@ -750,7 +750,7 @@ MOMENTS = ("before the request is written", "before the answer is stored")
 
 @makes(*(f"{death} {moment}" for death in DEATHS for moment in MOMENTS))
 def dying(runs: Runs) -> dict[str, Seen]:
-    """Kill a process with a fetcher, have a part of another one fail, and freeze a third.
+    """Kill a process with a fetcher, make a part of another one fail, and freeze a third.
 
     All wait for a slot, and for an answer.
     """
@@ -791,7 +791,7 @@ def start_process(name: str, slots: Iterable[int]) -> Forked:
 
 
 def lose(name: str, slots: Iterable[int]) -> list[str]:
-    """Have a process write no heartbeat for long, while another one does, and its runs be over; have sweep look."""
+    """Stop a process' heartbeat for long, while another one beats, and end its runs; then let sweep look."""
     now = database_now()
     long_ago = now - timedelta(seconds=100)
     Process.objects.filter(name=name).update(turned_at=now - timedelta(seconds=SILENT_AFTER_S + 0.1))
@@ -803,6 +803,6 @@ def lose(name: str, slots: Iterable[int]) -> list[str]:
 
 
 def let_leases_end() -> None:
-    """Have the time pass in which what is held might still be stored, and have sweep look."""
+    """Let the time pass in which held fetches might still be stored, and let sweep look."""
     Fetch.objects.exclude(lease_until=None).update(lease_until=database_now() - timedelta(seconds=1))
     sweep()

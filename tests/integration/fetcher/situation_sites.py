@@ -69,7 +69,7 @@ class SituationSites:
         return f"http://{name}:{self._fakes.port}{path}"
 
     def failing_to_connect(self, error: BaseException) -> str:
-        """Return the URL of an address to which `connect` fails so."""
+        """Return the URL of an address to which `connect` fails with this error."""
         address = next(self._hosts)
         self._connects[address] = error
         return f"http://{address}:{self._fakes.port}/"
@@ -103,7 +103,7 @@ class SituationSites:
         return f"http{'s' * tls}://{address}:{server.sockets[0].getsockname()[1]}{path}"
 
     def closed_port(self, scheme: str = "http") -> str:
-        """Return the URL of a port where nobody listens, and nobody will."""
+        """Return the URL of a port on which nothing listens, now or later."""
         held = self._leaving.enter_context(socket.socket())
         held.bind((f"{OWN}.{next(self._numbers)}", 0))
         address, port = held.getsockname()
@@ -117,7 +117,7 @@ class SituationSites:
         return f"http://{address}:{filling.getpeername()[1]}/"
 
     def _certificate(self) -> ssl.SSLContext:
-        """Return a context with a certificate that signs itself, and is for another name."""
+        """Return a context with a self-signed certificate for another name."""
         certificate, key = self._folder / "certificate.pem", self._folder / "key.pem"
         if not key.exists():
             command = [*SELF_SIGNED.split(), "-keyout", str(key), "-out", str(certificate)]
@@ -190,13 +190,13 @@ async def reset_at_once(_reader: asyncio.StreamReader, writer: asyncio.StreamWri
 
 
 async def speak_at_once(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say something that is no TLS."""
+    """Say something that is not TLS."""
     writer.write(b"220 mail.example ESMTP\r\n")
     await writer.drain()
 
 
 def impatient(page: bytes, closes_after_s: float) -> Talk:
-    """Close the first connection when it has waited for so long; answer the requests of later ones."""
+    """Close the first connection when it has waited for this time; answer the requests of later ones."""
     connections = count()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -212,7 +212,7 @@ def impatient(page: bytes, closes_after_s: float) -> Talk:
 
 
 def closing_on_the_second(page: bytes) -> Talk:
-    """Answer the first request of a connection, close it without an answer when the second comes."""
+    """Answer the first request of a connection; close it without an answer when the second comes."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _request(reader)
@@ -231,7 +231,7 @@ def http(status: bytes, body: bytes = b"", *headers: bytes) -> bytes:
 
 
 def unless_changed(page: bytes, unchanged: bytes) -> Talk:
-    """Answer the page; what asks whether it has changed gets the other answer."""
+    """Answer with the page; a request that asks whether it has changed gets the other answer."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(unchanged if b"if-none-match" in (await _request(reader)).lower() else page)
@@ -279,7 +279,7 @@ def failing(code: int) -> Callable[[], str]:
 
 
 def slow(seconds: float, address: str = "") -> Callable[[], str]:
-    """Return a look-up that takes so long."""
+    """Return a look-up that takes this long."""
 
     def look_up() -> str:
         time.sleep(seconds)

@@ -21,7 +21,7 @@ END = "<!-- Made until here. -->"
 
 
 class Blame(Enum):
-    """Who is to blame."""
+    """Whose fault it is."""
 
     SITE = "site"
     OURS = "us"
@@ -67,7 +67,7 @@ class Situation:
     log: str = ""  # the event of a log line
     besides: str = ""  # what else happens
     site_rests: bool = False  # the site is backed off
-    proof: str = ""  # the test that makes it, where that is not test_situations.py
+    proof: str = ""  # the test that makes it, if that is not test_situations.py
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def _back(what: str, blame: Blame, slot: Slot = Slot.FREE, **more: Any) -> Situa
 
 
 def _died(what: str, *, counts: bool = False, **more: Any) -> Situation:
-    """Whether the request was written, nobody knows: the slot is used."""
+    """It is not known whether the request was written: the slot is used."""
     return Situation(
         what=what, blame=Blame.OURS, becomes=Becomes.AGAIN, counts=counts, slot=Slot.USED, error=DIED, **more
     )

@@ -1,4 +1,4 @@
-"""What a fetcher may use of its host: it stays within, whatever the sites send, and fetches everything all the same."""
+"""A fetcher stays within what it may use of its host, whatever the sites send, and still fetches everything."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from weir.workers.fetches.models import FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Fetches the URLs that it is given, all at once.
+# Fetches the URLs that it is given, all at the same time.
 SCRIPT = """
 import json, os, resource, time
 from django.test import override_settings
@@ -105,7 +105,7 @@ def test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed(
 def test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fails(
     many_sites: sites.Sites, start_python: StartPython
 ) -> None:
-    """Within its lease: nobody says that the fetcher died. It is our fault, and ends all the same."""
+    """Within its lease: the fetcher does not count as dead. It is our fault, and ends all the same."""
     output, _ = start_python(SCRIPT + WAITS, many_sites.url(0, "/big/4194304/1")).communicate(timeout=90)
     said = "no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)"
     given_back, again, failed = json.loads(output)
@@ -115,7 +115,7 @@ def test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fai
 
 
 def test_more_sites_than_descriptors_are_all_fetched(many_sites: sites.Sites, start_python: StartPython) -> None:
-    """A connection that is kept for its site's next request is not kept where descriptors are short."""
+    """A connection that is kept for its site's next request is closed if descriptors are short."""
     urls = [many_sites.url(number, "/ok") for number in range(20)]
     output, _ = start_python(SCRIPT + MANY, *urls).communicate(timeout=90)
     assert json.loads(output)["ends"] == [["done", 1, ""]]

@@ -1,4 +1,4 @@
-"""A fetch is claimed once, with its place in time; what cannot be used any more goes back to the queue."""
+"""A fetch is claimed once, with its place in time; fetches whose slots cannot be used any more go back to the queue."""
 
 import math
 from collections.abc import Callable
@@ -45,7 +45,7 @@ GRACE = timedelta(seconds=10)
 
 
 def reserved(count: int, *, rate: str = "1/s", sites: int = 1) -> list[int]:
-    """Have `count` reserved fetches, and return their ids in the order of their slots; a busy machine may be late."""
+    """Reserve for `count` fetches, and return their ids in the order of their slots; a busy machine may be late."""
     for number in range(sites):
         site_settings.set_rate(f"{number}.{SITE}" if sites > 1 else SITE, rate, grace=GRACE)
     request_fetches([f"https://{f'{number % sites}.' if sites > 1 else ''}{SITE}/" for number in range(count)])
@@ -58,7 +58,7 @@ def states() -> set[str]:
 
 
 def test_claimed_fetches_run_with_a_lease() -> None:
-    """What is claimed is running, and is held until all deadlines have passed after the end of its run."""
+    """A claimed fetch is running, and is held until all deadlines have passed after the end of its run."""
     ids = reserved(3)
     assert [job.fetch_id for job in claim(ids)] == ids
     for fetch in Fetch.objects.filter(state=FetchState.RUNNING, slot_id__isnull=False):
@@ -111,8 +111,8 @@ def test_a_job_says_what_to_request() -> None:
 
 
 def test_a_successor_is_as_much_of_a_suspect_as_it_was() -> None:
-    """How often it was lost, the cancelled fetch that it follows does not know."""
-    *_, last = claim(reserved(5))  # whose slot lies four seconds ahead
+    """The cancelled fetch that it follows does not know how often it was lost."""
+    *_, last = claim(reserved(5))  # its slot lies four seconds ahead
     successor = request_fetch(URL)
     Fetch.objects.filter(pk=successor.pk).update(losses=2)
     assert cancel(last.fetch_id)
@@ -147,7 +147,7 @@ def test_the_run_knows_the_rate_of_the_site() -> None:
 
 
 def test_times_are_true_on_the_fetchers_monotonic_clock() -> None:
-    """A start is never early and an end never late, and neither is off by more than the round trip."""
+    """A start is never early, an end is never late, and neither is off by more than the round trip."""
     ids = reserved(5)
     jobs = claim(ids)
     before, now, after = clock.now(), database_now(), clock.now()
@@ -188,7 +188,7 @@ def test_a_message_about_unknown_slots_claims_nothing() -> None:
 
 
 def test_claimers_at_once_share_nothing(in_threads: InThreads) -> None:
-    """However often a message is delivered at once, each fetch has one holder, and none is left behind."""
+    """However often a message is delivered at the same time, each fetch has one holder, and none is left behind."""
     ids = reserved(600, rate="10/s", sites=20)
     claimed: list[list[Job]] = in_threads(4, lambda _number: claim(ids))
     assert sorted(job.fetch_id for jobs in claimed for job in jobs) == sorted(ids)
@@ -210,7 +210,7 @@ def test_a_run_has_one_holder_however_often_its_message_comes(in_threads: InThre
 
 
 def test_a_claim_refuses_to_run_inside_a_transaction() -> None:
-    """What is claimed must be committed before a request is sent."""
+    """A claim must be committed before a request is sent."""
     ids = reserved(1)
     with pytest.raises(TransactionManagementError), transaction.atomic():
         claim(ids)
@@ -245,7 +245,7 @@ def test_a_message_that_comes_too_late_costs_a_slow_site_a_minute() -> None:
 
 
 def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:
-    """A fetcher that claims late uses the rest of the run: a start that has passed is made up for until its end."""
+    """A fetcher that claims late uses the rest of the run: starts that have passed may be made until its end."""
     ids = reserved(3)
     Slot.objects.update(start_time=F("start_time") - timedelta(seconds=2))
     assert [job.fetch_id for job in claim(ids)] == ids
@@ -277,7 +277,7 @@ def test_a_fetch_whose_site_was_recalled_since_goes_back(how: str) -> None:
 
 
 def test_what_is_reserved_after_a_recall_stands(long_lookahead: None) -> None:  # noqa: ARG001  asked for its effect
-    """A slot that was reserved within a back-off starts after it, and is no part of what the back-off voids."""
+    """A slot that was reserved within a back-off starts after it, and is not voided by it."""
     site_settings.set_rate(SITE, "1/s")
     site_settings.back_off(SITE, 1)
     request_fetches([URL])
@@ -305,7 +305,7 @@ def test_a_successor_that_comes_while_a_claim_waits_is_not_left_behind(
     waiters: WaitersOf,
     eventually: Eventually,
 ) -> None:
-    """It is claimed; or where the run is claimed by then, it is queued again at once, and its slot stays empty."""
+    """It is claimed; or if the run is claimed by then, it is immediately queued again, and its slot stays empty."""
     ids = reserved(1 + others, rate="1/10s")
     Slot.objects.update(start_time=F("start_time") + GRACE, use_until=F("use_until") + GRACE)
     slot = Slot.objects.latest("start_time")
@@ -351,7 +351,7 @@ def test_a_repeated_message_does_not_claim_a_successor() -> None:
 
 
 def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settings: Settings) -> None:
-    """The site would say that nothing has changed since a body that is gone by then; one that is referred to stays."""
+    """The site would say that nothing has changed since a body that is deleted by then; a body that is in use stays."""
     settings.WEIR_FETCH_RETENTION = 600
     [first] = reserved(1)
     [job] = claim([first])
@@ -388,7 +388,7 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
     ],
 )
 def test_only_a_good_result_of_what_is_sent_is_relied_on(stored: str, asked: str, relied_on: bool) -> None:
-    """Another spelling, such as earlier versions made of a URL, may be another page to its site."""
+    """Another spelling, such as earlier versions made of a URL, may be another page for its site."""
     [first] = reserved(1)
     [job] = claim([first])
     store(
@@ -407,7 +407,7 @@ def test_only_a_good_result_of_what_is_sent_is_relied_on(stored: str, asked: str
 
 
 def test_a_message_that_is_older_than_the_reservation_claims_nothing() -> None:
-    """A fetch that was taken back and reserved for again belongs to the newer message alone: a run has one holder."""
+    """A fetch that was taken back, and has a new slot, belongs to the newer message alone: a run has one holder."""
     reserved(2)
     old_message = list(Slot.objects.values_list("pk", flat=True))
     Fetch.objects.update(state=FetchState.QUEUED, slot_id=None, lease_until=None)

@@ -81,7 +81,7 @@ def test_a_fetch_leaves_no_work_to_the_garbage_collector(
     gc.disable()
     try:
         for number in range(5):
-            Site.objects.update(next_start=database_now())  # the grace of the last one is not waited for
+            Site.objects.update(next_start=database_now())  # does not wait for the grace of the last one
             assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == FetchState.DONE
         # The one connection remembers the context, and so the attempt, that opened it. The last task ends a moment
         # after the writer got its event.
@@ -95,7 +95,7 @@ def test_a_fetch_leaves_no_work_to_the_garbage_collector(
 def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes back, without an attempt: nothing is spent on what can only come too late."""
+    """It goes back, without an attempt: nothing is spent on a request that can only come too late."""
     opened = []
     monkeypatch.setattr(fetcher._session, "_exchange", lambda *arguments: opened.append(arguments))
     fetch = request_fetch(running_sites.url(0, "/ok"))
@@ -112,7 +112,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
 
 
 def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
+    """If one name server hangs and holds all threads, its own fetch has used up an attempt, and the other has not."""
     told = threading.Event()
     monkeypatch.setattr(lookup_shares, "MOST_LOOKUPS", 1)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: told.wait(30))
@@ -144,8 +144,8 @@ def test_a_session_that_can_only_read_is_left(running_sites: sites.Sites, fetche
 def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
     running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The site answers the next request: no attempt is counted. It counts where that is closed on, too."""
-    monkeypatch.setattr(pool, "SHORTEST_S", math.inf)  # on a slow machine, the site would seem to give up what waits
+    """The site answers the next request: no attempt is counted. One counts if that connection is closed, too."""
+    monkeypatch.setattr(pool, "SHORTEST_S", math.inf)  # on a slow machine, the site would seem to close idle ones
     site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "20/s")
     fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)  # its connection waits for the next
     raced = fetched(request_fetch(running_sites.url(0, "/closing/1"), max_attempts=1), fetcher)
@@ -168,7 +168,7 @@ def test_a_long_header_is_read(running_sites: sites.Sites, fetcher: Fetcher) -> 
 def test_the_headers_of_an_answer_are_bounded_together(
     running_sites: sites.Sites, fetcher: Fetcher, headers: int, state: FetchState
 ) -> None:
-    """A thousand long ones are 64 MB, which the loop reads, the writer copies, and PostgreSQL stores."""
+    """A thousand long headers are 64 MB, which the loop reads, the writer copies, and PostgreSQL stores."""
     fetch = fetched(request_fetch(running_sites.url(0, f"/manyheaders/{headers}"), max_attempts=1), fetcher)
     assert fetch.state == state, fetch.error
     assert len(str(fetch.headers)) < 300_000

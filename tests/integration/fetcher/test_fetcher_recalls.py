@@ -1,4 +1,4 @@
-"""Recalls reach what a fetcher holds, and one site uses up no more than its share."""
+"""Recalls reach what a fetcher holds, and one site does not use more than its share."""
 
 import threading
 import time
@@ -69,7 +69,7 @@ def counts() -> set[tuple[str, int]]:
 
 
 def test_a_refusal_stops_the_whole_site_and_no_other(running_sites: sites.Sites, fetcher: Fetcher) -> None:
-    """After a 429 nothing more is asked of that site: what waited goes back without an attempt, the site backs off."""
+    """After a 429 that site gets no more requests: waiting fetches go back without an attempt, the site backs off."""
     refusing, other = (site(running_sites, place, "10/s", grace=PATIENT) for place in (0, 1))
     request_fetch(running_sites.url(0, "/status/429"), priority=1)
     request_fetches([running_sites.url(place, f"/ok/{n}") for place in (0, 1) for n in range(8)])
@@ -155,7 +155,7 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
 def test_many_slots_that_are_passed_on_at_once_are_looked_up_by_few_statements(
     fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """Each a call of its own, so that the claimer takes messages in between."""
+    """Each statement is a call of its own, so that the claimer takes messages in between."""
     statements: list[int] = []
 
     def look_up(jobs: list[Job]) -> list[object]:
@@ -194,7 +194,7 @@ def test_several_successors_take_over_at_once(
 def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queue(
     running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """Nothing that was claimed is left behind, though the successor was looked up late."""
+    """Nothing that was claimed is left behind, although the successor was looked up late."""
     asked, answers = threading.Event(), threading.Event()
 
     def late(jobs: list[Job]) -> object:
@@ -258,7 +258,7 @@ def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(
     other_connection: psycopg.Connection[tuple[object, ...]],
     eventually: Eventually,
 ) -> None:
-    """The recall watcher goes on asking, without which the fetcher would start nothing."""
+    """The recall watcher goes on asking; otherwise the fetcher would start nothing."""
     refusing, _other = (site(running_sites, place, "10/s", grace=PATIENT) for place in (0, 1))
     request_fetch(running_sites.url(0, "/status/429"))
     request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(15)])
@@ -275,7 +275,7 @@ def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(
 def test_what_was_recalled_while_a_fetcher_could_not_ask_is_void_however_long_that_was(
     running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """It asks for all that was recalled since it got its last answer: slots that wait for long are void, too."""
+    """It asks for all that was recalled since its last answer: slots that wait for long are void, too."""
     monkeypatch.setattr(recall_watcher, "WINDOW", 0.1)
     name = site(running_sites, 0, "1/s")
     site_settings.set_rate(name, "1/s", grace=timedelta(minutes=1))
@@ -317,7 +317,7 @@ def test_a_request_that_is_given_up_when_the_fetcher_stops_has_used_its_slot(
 
 
 def test_a_run_has_no_more_in_flight_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:
-    """The third request waits until one of two has been answered, though its slot has come."""
+    """The third request waits until one of two has been answered, although its slot has come."""
     site(running_sites, 0, "100/s", max_concurrency=2)
     fetches = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(6)])
     for fetch in fetches:
@@ -331,7 +331,7 @@ def test_a_run_has_no_more_in_flight_than_it_may(running_sites: sites.Sites, fet
 def test_a_site_that_hangs_uses_up_its_share_only(
     running_sites: sites.Sites, fetcher: Fetcher, settings: Settings
 ) -> None:
-    """Of two fifths of what a process may hold a fifth may be unanswered requests to one site; others go on."""
+    """Unanswered requests to one site may be a fifth of two fifths of what a process may hold; others go on."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 50
     for place in (0, 1):
         site(running_sites, place, "100/s", grace=timedelta(seconds=1))  # shorter than the answers take
@@ -348,7 +348,7 @@ def test_a_site_that_hangs_uses_up_its_share_only(
 def test_sites_that_hang_keep_no_message_from_being_taken(
     fetcher: Fetcher, settings: Settings, tmp_path: Path, eventually: Eventually
 ) -> None:
-    """Nine sites take all that they can, and a message for a tenth is taken and fetched while they hang."""
+    """Nine sites take all that they can; a message for a tenth is taken, and its page fetched, while they hang."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 100
     settings.WEIR_FETCH_TIMEOUT = 60.0
     with sites.running(10, tmp_path) as running:
@@ -359,7 +359,7 @@ def test_sites_that_hang_keep_no_message_from_being_taken(
             return Fetch.objects.filter(state=FetchState.RUNNING).count()
 
         def all_others_are_given_back() -> bool:
-            if not hanging():  # nothing was asked yet, or all slots were missed, as other processes had the processors
+            if not hanging():  # nothing was asked yet, or all slots were missed: other processes had the processors
                 fetcher.run_batch(reserve_all())
             return 0 < hanging() == sum(len(paths(running, place)) for place in range(9))
 
@@ -378,7 +378,7 @@ def test_sites_that_hang_keep_no_message_from_being_taken(
 
 
 class Page(BaseHTTPRequestHandler):
-    """A page with validators, which answers 304 where they match."""
+    """A page with validators, which answers 304 if they match."""
 
     def do_GET(self) -> None:
         unchanged = self.headers.get("If-None-Match") == '"v1"' and self.path == "/page"

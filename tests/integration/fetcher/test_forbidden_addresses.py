@@ -1,7 +1,7 @@
 """The fetcher against every published way to make it connect to where it may not: none gets through.
 
-What would notice stands at both ends. This process notes each address that any of its sockets is told to connect to.
-A listener, on every address of this host, notes requests; PORT in the table of forms is its port.
+Both ends are watched. This process records each address that any of its sockets is told to connect to. A listener, on
+every address of this host, records requests; PORT in the table of forms is its port.
 """
 
 import re
@@ -54,7 +54,7 @@ class Asked(BaseHTTPRequestHandler):
 
 
 class Listener(ThreadingHTTPServer):
-    """Listens on every address of this host, and notes the address and the path of each request."""
+    """Listens on every address of this host, and records the address and the path of each request."""
 
     address_family = socket.AF_INET6 if DUAL_STACK else socket.AF_INET
 
@@ -102,7 +102,7 @@ def connected_to(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
-    """Return what the system's resolver, the outermost edge, answers: this host, but for the names put into it."""
+    """Return the answers of the system's resolver, the outermost edge: this host, except for names put into it."""
     known: dict[str, tuple[str, ...]] = {}
 
     def getaddrinfo(host: str, port: int, **_options: Any) -> list[tuple[Any, ...]]:
@@ -131,7 +131,7 @@ def fetch_all(settings: Settings, messages: list[Message], eventually: Eventuall
         return list(asked)
 
     def run_messages(fetcher: Fetcher) -> bool:
-        """Do what is due; tell whether that was all."""
+        """Do what is due; return whether that was all."""
         dispatch()
         while messages:
             task, arguments = messages.pop(0)
@@ -153,7 +153,7 @@ def fetch_all(settings: Settings, messages: list[Message], eventually: Eventuall
 
 @pytest.fixture(params=[False, True], ids=["pages", "robots.txt first"])
 def _robots(request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have robots.txt asked for before a page, and not."""
+    """Ask for robots.txt before a page, or do not."""
     settings.WEIR_OBEY_ROBOTS = request.param
     monkeypatch.setattr(robots_gate, "WAIT", 0.05)
 
@@ -169,7 +169,7 @@ def origin(settings: Settings, fetch_all: FetchAll, tmp_path: Path) -> Iterator[
 def test_what_is_allowed_is_noticed(
     settings: Settings, fetch_all: FetchAll, listener: Listener, connected_to: list[str], names: dict[str, Any]
 ) -> None:
-    """Where this host is allowed, its addresses and its names are connected to, and that is seen at both ends."""
+    """If this host is allowed, its addresses and its names are connected to, and that is seen at both ends."""
     settings.WEIR_FETCH_ALLOW_NETS = ["127.0.0.0/8", "::1/128"]
     names["here.example"] = HERE[-1:]
     hosts = ("127.0.0.1", "127.127.127.127", "localhost", "here.example", *(["[::1]"] if DUAL_STACK else []))
@@ -227,7 +227,7 @@ def test_no_answer_of_a_name_server_gets_through(
 def test_the_port_of_a_public_address_is_checked_where_it_is_connected_to(
     settings: Settings, fetch_all: FetchAll, connected_to: list[str], names: dict[str, Any]
 ) -> None:
-    """Also of a name, whose address was not known when it was asked for. An allowed network may use any port."""
+    """Even for a name, whose address was not known when it was asked for. An allowed network may use any port."""
     settings.WEIR_FETCH_ALLOW_NETS = ["10.0.0.0/8"]
     names["public.example"] = ("93.184.215.14",)
     ended = fetch_all(["http://public.example:6379/", "http://93.184.215.14:25/"])
@@ -241,7 +241,7 @@ def test_the_port_of_a_public_address_is_checked_where_it_is_connected_to(
 def test_a_name_with_one_permitted_address_is_fetched_from_that_one(
     fetch_all: FetchAll, origin: sites.Sites, connected_to: list[str], names: dict[str, Any]
 ) -> None:
-    """The forbidden addresses of a name are not even tried, wherever they stand among its answers."""
+    """The forbidden addresses of a name are not even tried, wherever they are among its answers."""
     names["mixed.example"] = (*HERE, "10.0.0.1", origin.hosts[0], "::ffff:127.0.0.1")
     [fetch] = fetch_all([f"http://mixed.example:{origin.port}/"])
     assert fetch.state == FetchState.DONE
@@ -276,7 +276,7 @@ def test_the_environment_names_no_proxy(
     connected_to: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A proxy would connect to whatever it is asked for, unguarded: those of the environment are not used."""
+    """A proxy would connect to whatever it is asked for, unguarded: proxies of the environment are not used."""
     for variable in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, f"http://127.0.0.1:{listener.server_port}")
     [fetch] = fetch_all([origin.url(0, "/")])
@@ -287,7 +287,7 @@ def test_the_environment_names_no_proxy(
 def test_a_connection_to_a_forbidden_address_is_not_written_to(
     fetch_all: FetchAll, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
+    """Even if every check before the connection failed, the check of its peer remains: nothing is requested."""
 
     async def addresses(_connector: Connector, to: UrlParts) -> list[AddrInfo]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (to.host, to.port))]

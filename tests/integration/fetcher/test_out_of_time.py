@@ -1,4 +1,4 @@
-"""A request that was written out of its time, as the process was stopped, is told; nothing comes close behind it."""
+"""A request that was written out of its time, after the process was stopped, is reported; no start follows too soon."""
 
 import threading
 import time
@@ -23,13 +23,13 @@ from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-SLACK_S = 0.1  # by which a machine may log an arrival late
+SLACK_S = 0.1  # how late a machine may log an arrival
 Stop = Callable[[float], None]
 
 
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
-    """Return a function that has the loop stand still for so long, once, between look at the clock and write."""
+    """Return a function that stops the loop for this time, once, between the look at the clock and the write."""
     real = Channel.send
     stops: list[float] = []
 
@@ -73,7 +73,7 @@ def counted() -> float:
 def test_a_start_out_of_its_time_is_told_everywhere(
     running_sites: sites.Sites, fetcher: Fetcher, told: Told, grace_ms: int, stopped_s: float
 ) -> None:
-    """In the site's row, in the log without the URL, on /metrics; the next start of any holder is an interval later."""
+    """In the site's row, in the log without the URL, on /metrics; any holder's next start is an interval later."""
     name = site(running_sites, "1/7s", timedelta(milliseconds=grace_ms))
     request_fetch(running_sites.url(0, "/ok/secret"))
     assert counted() == 0
@@ -100,7 +100,7 @@ def test_a_start_out_of_its_time_is_told_everywhere(
 def test_what_waits_in_another_run_does_not_start_close_behind(
     running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually, stop: Stop
 ) -> None:
-    """It goes back to the queue without an attempt: in this process at once, whose runs know nothing of each other."""
+    """It goes back to the queue without an attempt: immediately in this process, whose runs do not know each other."""
     site(running_sites, "2/s", timedelta(milliseconds=300))
     slot_ids = []
     for number in range(2):
@@ -108,7 +108,7 @@ def test_what_waits_in_another_run_does_not_start_close_behind(
         slot_ids.append(reserve_all())
     second = threading.Thread(target=fetcher.run_batch, args=(slot_ids[1],))
     second.start()
-    stop(0.85)  # the other slot has come by then
+    stop(0.85)  # by then the other slot has come
     fetcher.run_batch(slot_ids[0])
     second.join(10)
     eventually(lambda: Fetch.objects.filter(state=FetchState.QUEUED, attempts=0).count() == 1, "the second fetch")
@@ -122,7 +122,7 @@ def test_what_waits_in_another_run_does_not_start_close_behind(
 def test_what_another_process_has_reserved_behind_it_is_recalled(
     running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually, stop: Stop
 ) -> None:
-    """It hears so as of any recall, and reserves again."""
+    """The other process learns of it as of any recall, and reserves again."""
     name = site(running_sites, "1/3s")
     request_fetch(running_sites.url(0, "/ok/0"))
     slot_ids = reserve_all()

@@ -1,4 +1,4 @@
-"""What a fetcher itself has run out of is no fault of a site: no attempt is counted, and it goes on by itself."""
+"""It is not a site's fault if the fetcher itself has run out of something: no attempt is counted, and it goes on."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from weir.workers.fetches.models import FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Fetches one URL, another while no descriptor is left, and that again afterwards; tells what became of it each time.
+# Fetches one URL, another while no descriptor is left, and that again afterwards; prints what became of it each time.
 SCRIPT = """
 import json, os, resource, time
 from django.test import override_settings
@@ -59,7 +59,7 @@ def test_a_fetcher_without_descriptors_gives_back_and_goes_on(
     assert told["afterwards"] == [FetchState.DONE, 1, ""]
 
 
-# A process with a network of its own, which has four local ports, asks one address for more at once.
+# A process with a network of its own, which has four local ports, sends one address more requests at the same time.
 NETWORK = """
 import ctypes, os, subprocess, sys
 from pathlib import Path
@@ -102,7 +102,7 @@ print(json.dumps({"ends": ends, "said": said}), flush=True)
 
 
 def test_a_fetcher_without_local_ports_gives_back_and_goes_on(tmp_path: Path, start_python: StartPython) -> None:
-    """More fetches at once from one address than the host has ports: each is done, though it has one attempt only."""
+    """More fetches together from one address than the host has ports: each is done, with its only attempt."""
     output, _ = start_python(PORTS, tmp_path, before=NETWORK).communicate(timeout=60)
     told = json.loads(output)
     if "unavailable" in told:

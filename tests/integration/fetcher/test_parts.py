@@ -1,4 +1,4 @@
-"""A fetcher works as a whole: where one of its parts fails or hangs, the process ends, and says which part it was."""
+"""A fetcher works as a whole: if one of its parts fails or hangs, the process ends, and says which part it was."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_a_part_that_fails_or_hangs_ends_the_process(
 
 
 def test_a_part_whose_log_nobody_reads_ends_the_process(start_python: StartPython) -> None:
-    """Where the log's reader has stopped, and its pipe is full, the last words cannot be written: it ends without."""
+    """If the log's reader has stopped, and its pipe is full, the last line cannot be written: it ends without it."""
     full = "os.set_blocking(2, False)\ntry:\n    while True: os.write(2, b'x' * 65536)\nexcept BlockingIOError: pass\n"
     after = f"import os\nos.dup2(os.pipe()[1], 2)\n{full}os.set_blocking(2, True)\nfetcher._on_loop(out_of_memory)"
     process = run(start_python, after=after)
@@ -82,7 +82,7 @@ def test_a_part_whose_log_nobody_reads_ends_the_process(start_python: StartPytho
 def test_statements_that_end_by_their_time_out_are_no_hanging(
     start_python: StartPython, eventually: Eventually
 ) -> None:
-    """A table may be locked for longer than a statement may take: the claimer's second attempt is another turn."""
+    """A table may be locked for longer than a statement may take: the claimer's second attempt is a new turn."""
     sleep = """
 from django.db import connection
 from weir.workers.fetches.fetcher.claim import reconnecting

@@ -1,4 +1,4 @@
-"""An answer that its fetcher dies of counts against that fetch alone, and ends it, whatever is in flight beside it."""
+"""An answer that kills its fetcher counts against that fetch alone, and ends it, whatever else is in flight."""
 
 import signal
 
@@ -18,8 +18,8 @@ from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# A fetcher that is killed while the writer, or the loop, has the answer to `/poison` in hand, once the answers to all
-# others are waited for.
+# A fetcher that is killed while the writer, or the loop, has the answer to `/poison` in hand, once it waits for the
+# answers to all others.
 SCRIPT = """
 import os, signal, time
 from django.conf import settings
@@ -59,7 +59,7 @@ fetcher.close(3.0)
 
 
 def be_lost() -> None:
-    """Have the time pass until all that is held was lost, and may be tried again."""
+    """Let the time pass until all held fetches are lost, and may be tried again."""
     Fetch.objects.exclude(lease_until=None).update(lease_until=database_now() - HOUR)
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
     sweep()
@@ -73,7 +73,7 @@ def be_lost() -> None:
 def test_what_a_fetcher_dies_of_counts_against_that_fetch_alone(
     dies_in: str, deaths: int, running_sites: sites.Sites, start_python: StartPython, settings: Settings
 ) -> None:
-    """Those beside it are lost as often, at the same moments, and are done when it has ended."""
+    """The others are lost as often, at the same moments, and are done when it has ended."""
     settings.WEIR_DEFAULT_RATE = "200/s"
     settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
     others = request_fetches([running_sites.url(number % 3, "/slow/3000") for number in range(30)])

@@ -26,16 +26,16 @@ from weir.workers.fetches.reports.why import why
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-ASKED_S = 2  # for which each site asks to be left alone
+ASKED_S = 2  # how long each site asks to be left alone
 Headers = Mapping[str, str]
 
 
 def at(form: Callable[[datetime], str]) -> Callable[[datetime], str]:
-    """Return what states the moment of the end, in this form."""
+    """Return a function that states the moment of the end, in this form."""
     return lambda now: form(now.replace(microsecond=0) + timedelta(seconds=ASKED_S))
 
 
-# The first answer of a site: its status, and what states when it may be asked again.
+# The first answer of a site: its status, and the headers that state when it may be asked again.
 FORMS: dict[str, tuple[int, dict[str, str | Callable[[datetime], str]]]] = {
     "seconds": (429, {"Retry-After": "2"}),
     "a decimal": (503, {"Retry-After": "1.5"}),
@@ -52,7 +52,7 @@ FORMS: dict[str, tuple[int, dict[str, str | Callable[[datetime], str]]]] = {
 
 
 class FakeSite:
-    """A site whose first answer is one of these; then it answers pages. It notes when it was asked, and did answer."""
+    """A site whose first answer is one of these; then it answers pages. It records when it was asked and answered."""
 
     def __init__(self, address: str, status: int, headers: Mapping[str, str | Callable[[datetime], str]]) -> None:
         self.asked: defaultdict[str, list[float]] = defaultdict(list)  # by path
@@ -109,12 +109,12 @@ Serving = Callable[..., FakeSite]
 
 
 def blockers(fetch: Fetch) -> dict[str, str]:
-    """Return by its kind what is in the way of the fetch."""
+    """Return what is in the way of the fetch, by its kind."""
     return {blocker.kind: blocker.text for blocker in why(fetch.pk).blockers}
 
 
 def test_a_site_is_asked_again_when_the_time_is_over_that_it_states(serving: Serving, fetcher: Fetcher) -> None:
-    """In whichever form, and by whichever answer: not before, and soon afterwards; nothing is lost by it."""
+    """In any form, and by any answer: not before, and soon afterwards; nothing is lost by it."""
     sites = {form: serving(*first) for form, first in FORMS.items()}
     for site in sites.values():
         site_settings.set_rate(site.name, "3/s", grace=timedelta(seconds=2))
@@ -136,7 +136,7 @@ def test_a_site_is_asked_again_when_the_time_is_over_that_it_states(serving: Ser
 
 
 def test_a_status_refuses_where_the_settings_of_the_site_name_it(serving: Serving, fetcher: Fetcher) -> None:
-    """It backs the site off, also without a time, and the fetch is tried again; elsewhere it is an answer as any."""
+    """It backs the site off, even without a time, and the fetch is tried again; elsewhere it is an ordinary answer."""
     named, other, not_named = serving(404, {}), serving(404, {}), serving(403, {"Retry-After": "60"})
     site_settings.set_rate(named.name, "3/s", grace=timedelta(seconds=2), refusing=[404])
     site_settings.set_rate(other.name, "3/s", grace=timedelta(seconds=2))
@@ -155,7 +155,7 @@ def test_a_status_refuses_where_the_settings_of_the_site_name_it(serving: Servin
 def test_a_quota_that_is_used_up_stops_what_waits_and_costs_a_statement(
     serving: Serving, fetcher: Fetcher, eventually: Eventually
 ) -> None:
-    """What waits for its slot goes back without an attempt. It is logged once, as a rest, with its reason."""
+    """Fetches that wait for their slots go back without an attempt. It is logged once, as a rest, with its reason."""
     site = serving(200, {"RateLimit": "default;r=0;t=60"})
     site_settings.set_rate(site.name, "3/s", grace=timedelta(seconds=2))
     first = request_fetch(site.url("/first"), priority=1)
@@ -190,7 +190,7 @@ def test_a_redirect_is_followed_when_its_time_is_over(serving: Serving, fetcher:
 def test_no_site_closes_itself_for_longer_than_the_longest_retry_after(
     serving: Serving, fetcher: Fetcher, settings: Settings
 ) -> None:
-    """A hostile quota is cut as a Retry-After is."""
+    """A hostile quota is cut like a Retry-After."""
     settings.WEIR_RETRY_AFTER_MAX = 1.0
     site = serving(200, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9" * 60})
     site_settings.set_rate(site.name, "3/s", grace=timedelta(seconds=2))

@@ -37,7 +37,7 @@ SLOTS = {  # used, given back, passed on
 RAN_OUT = "fetcher_has_run_out"
 
 See = Callable[[str], Seen]
-MOST_TRIES = 2  # to make situations: the machine may have stood still in the first one, and its test is run once more
+MOST_TRIES = 2  # to make situations: in the first, the machine may have stood still; then its test is run once more
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def seen(
     django_db_blocker: DjangoDbBlocker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[See]:
-    """Return a function that makes a situation, with those that are made together with it, and tells what it saw."""
+    """Return a function that makes a situation, with those that are made together with it, and returns what it saw."""
     known: dict[str, Seen] = {}
     tries: Counter[object] = Counter()
     with (
@@ -72,7 +72,7 @@ def seen(
     "situation", [pytest.param(situation, id=situation.what) for situation in SITUATIONS if situation.what in ALONE]
 )
 def test_what_becomes_of_the_fetch(situation: Situation, seen: See) -> None:
-    """Its state, its attempts, its slot, what is said, and whether its site is left alone."""
+    """Its state, its attempts, its slot, what is reported, and whether its site is left alone."""
     after = seen(situation.what)
     assert (after.state, after.attempts) == (STATES[situation.becomes], situation.counts), after.error
     assert after.had_slot == (situation.slot is not Slot.NONE)
@@ -84,7 +84,7 @@ def test_what_becomes_of_the_fetch(situation: Situation, seen: See) -> None:
 
 
 def test_every_situation_is_made_once() -> None:
-    """Here, or by another test that exists; and there is no other one."""
+    """Here, or by another test that exists; and no further situation is made."""
     names = [situation.what for situation in SITUATIONS]
     assert len(names) == len(set(names)) > 40
     assert set(ALONE) <= set(names)

@@ -23,7 +23,7 @@ UNANSWERED = "127.1.99.1"  # an address of its own: other tests connect to those
 
 @contextmanager
 def port_that_never_answers() -> Iterator[int]:
-    """Listen on a port, and accept nothing: once its queue is full, the kernel drops whoever else connects."""
+    """Listen on a port, and accept nothing: once its queue is full, the kernel drops further connections."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind((UNANSWERED, 0))

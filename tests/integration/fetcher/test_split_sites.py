@@ -49,7 +49,7 @@ def shop(running_sites: sites.Sites, monkeypatch: pytest.MonkeyPatch) -> sites.S
 
 @contextmanager
 def working(fetcher: Fetcher, messages: list[Message]) -> Iterator[None]:
-    """Dispatch and sweep as beat has it done, more often, and hand each message to the fetcher."""
+    """Dispatch and sweep as for beat's ticks, but more often, and hand each message to the fetcher."""
     stopped = threading.Event()
 
     def beat() -> None:
@@ -98,7 +98,7 @@ def shortest_gap_s(at_ns: list[int], since_ns: int) -> float:
 
 
 def split(change: Callable[[], None]) -> int:
-    """Change what belongs to which site; returns the time from which on the new intervals must hold."""
+    """Change what belongs to which site; returns the time from which the new intervals must hold."""
     began_ns = time.time_ns()
     change()
     return began_ns + round((CONFIRMED_FOR_S + 0.1) * NANOSECONDS)  # the commit is a few milliseconds after the call
@@ -113,7 +113,7 @@ def site_names(host: str) -> set[str]:
 def test_a_host_that_gets_a_rate_of_its_own_is_never_asked_faster(
     shop: sites.Sites, fetcher: Fetcher, messages: list[Message], eventually: Eventually
 ) -> None:
-    """The backlog at the site that covered it follows; what was reserved there is not used; the others go on."""
+    """Its backlog at the site that covered it follows; slots that were reserved there are not used; others go on."""
     site_settings.set_rate(name_of(shop, SHOP), "20/s", covers_subdomains=True)
     ask(shop, A, 100)
     ask(shop, SHOP, 200)
@@ -151,7 +151,7 @@ def test_hosts_that_are_covered_no_more_are_each_asked_at_the_default_rate(
 def test_a_fetch_that_is_committed_after_the_split_follows(
     shop: sites.Sites, fetcher: Fetcher, messages: list[Message], eventually: Eventually, in_threads: InThreads
 ) -> None:
-    """Its site was looked up before. In no slot of the old site is it requested, however late it comes."""
+    """Its site was looked up before. However late it comes, it is not requested in a slot of the old site."""
     site_settings.set_rate(name_of(shop, SHOP), "20/s", covers_subdomains=True)
     with working(fetcher, messages):
         with transaction.atomic():

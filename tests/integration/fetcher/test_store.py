@@ -1,4 +1,4 @@
-"""Outcomes are stored once, by the slot's holder alone, in bulk; one that the database refuses harms no other."""
+"""Outcomes are stored once, by the slot's holder alone, in bulk; one that the database refuses does not harm others."""
 
 import os
 import time
@@ -95,7 +95,7 @@ def test_a_body_of_any_bytes_is_stored(content: bytes) -> None:
 
 
 def test_a_failure_has_no_body() -> None:
-    """What failed says why, and nothing else is kept."""
+    """A failed fetch says why, and nothing else is kept."""
     [job] = running()
     store([failed(job, slot_used=False)])
     fetch = Fetch.objects.get()
@@ -106,7 +106,7 @@ def test_a_failure_has_no_body() -> None:
 
 
 def test_what_came_of_a_broken_answer_is_kept_and_marked() -> None:
-    """A failed fetch has its body, status and headers then, and says why it is not whole; `done` ones may be marked."""
+    """Then a failed fetch has a body, status and headers, and says why it is not whole; `done` ones may be marked."""
     broken, odd, whole = running(3)
     cut = "the compressed body ends too early"
     store(
@@ -126,7 +126,7 @@ def test_what_came_of_a_broken_answer_is_kept_and_marked() -> None:
 
 
 def test_headers_are_stored_the_same_whatever_their_bytes_are() -> None:
-    """Every byte but NUL is a character of Latin-1; the JSON that is sent to PostgreSQL is of no matter."""
+    """Every byte but NUL is a character of Latin-1; how JSON is sent to PostgreSQL does not matter."""
     [job] = running()
     value = bytes(range(1, 256))
     answer = Answer(job=job, status_code=200, headers=((b"X", value),), body=b"", lateness_ms=1.0, elapsed_ms=1.0)
@@ -161,7 +161,7 @@ def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
 
 @pytest.mark.parametrize("event", [Snoozed, partial(Failure, error="no connection"), partial(Disallowed, error="no")])
 def test_a_successor_in_a_slot_that_its_holder_gives_back_is_queued_again(event: Any) -> None:
-    """The fetcher gave the slot back before it heard of the successor: the slot stays empty, the site is active."""
+    """The fetcher gave the slot back before it knew of the successor: the slot stays empty, the site is active."""
     first, chosen = running(2, rate="1/s")
     [successor] = request_fetches([f"https://{SITE}/successor"])
     let_go = judge(event(job=chosen), max_body=1, chance=0.0)
@@ -178,7 +178,7 @@ def test_a_successor_in_a_slot_that_its_holder_gives_back_is_queued_again(event:
 
 
 def test_what_was_given_back_costs_a_slow_site_a_minute() -> None:
-    """A fetcher that was stopped, or fell behind, has asked nothing."""
+    """A fetcher that was stopped, or fell behind, has requested nothing."""
     [job] = running(rate="1/d")
     store([judge(Snoozed(job=job), max_body=1, chance=0.0)])
     assert slots.estimate(SITE) <= slots.RETRY
@@ -186,7 +186,7 @@ def test_what_was_given_back_costs_a_slow_site_a_minute() -> None:
 
 @pytest.mark.parametrize("event", [Snoozed, partial(Failure, error="unexpected")])
 def test_a_slot_in_which_a_request_was_written_is_used(event: Any) -> None:
-    """However it ended: the next one comes an interval later."""
+    """However the request ended, the next one comes an interval later."""
     [job] = running(rate="1/d")
     store([judge(event(job=job, slot_used=True), max_body=1, chance=0.0)])
     assert Slot.objects.get().finished_at is not None
@@ -216,7 +216,7 @@ def test_a_success_after_a_retry_clears_what_was_said_before() -> None:
 
 
 def test_a_redirect_is_queued_at_the_site_of_its_target(messages: list[Message]) -> None:
-    """A new site is created, the hop counts as no attempt, and what was asked for stays to be seen."""
+    """A new site is created, the hop does not count as an attempt, and the requested URL stays visible."""
     [job] = running()
     messages.clear()
     store([queued(job, attempted=False, hop_url="https://new.example/x", hop_host="new.example", status_code=302)])
@@ -264,7 +264,7 @@ def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
 
 @pytest.mark.parametrize("final", [done, failed])
 def test_on_done_is_called_once_the_end_is_stored(final: Any, messages: list[Message]) -> None:
-    """`on_done` is sent with the id when the fetch has ended, and that it was sent is noted."""
+    """`on_done` is sent with the id when the fetch has ended, and the row records that it was sent."""
     first, second = running(2, on_done="shop.tasks.arrived")
     messages.clear()
     store([final(first), queued(second, delay_s=1.0)])
@@ -287,7 +287,7 @@ def test_a_call_that_the_broker_did_not_take_is_not_noted(monkeypatch: pytest.Mo
 
 
 def taken_back() -> Job:
-    """Have a fetch that sweep took back from its holder, and return the holder's job."""
+    """Make a fetch that sweep took back from its holder, and return the holder's job."""
     [job] = running()
     Fetch.objects.update(lease_until=F("lease_until") - timedelta(hours=1))
     assert sweep() == 1
@@ -296,7 +296,7 @@ def taken_back() -> Job:
 
 @pytest.mark.parametrize("late", [done, failed, queued])
 def test_the_late_result_of_a_fetch_that_was_taken_back_changes_nothing(late: Any) -> None:
-    """A fetcher that lost the lease has lost the fetch: nothing of what it stores afterwards is seen."""
+    """A fetcher that lost the lease has lost the fetch: what it stores afterwards has no effect."""
     job = taken_back()
     before = everything()
     store([late(job)])
@@ -306,7 +306,7 @@ def test_the_late_result_of_a_fetch_that_was_taken_back_changes_nothing(late: An
 
 @pytest.mark.parametrize("late", [done, failed, queued])
 def test_a_late_result_does_not_touch_the_new_holders_fetch(late: Any) -> None:
-    """The slot is the fence: the former holder's is not the fetch's any more, though the fetch runs again."""
+    """The slot is the fence: the fetch does not have the former holder's slot any more, although it runs again."""
     job = taken_back()
     Fetch.objects.update(not_before=database_now())
     Site.objects.update(next_start=database_now(), has_backlog=True, due_at=None)
@@ -416,7 +416,7 @@ def test_what_follows_from_a_result_is_never_taken_for_a_result_that_is_refused(
 
 
 def test_a_redirect_to_a_site_that_is_locked_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no wait for a robots.txt, which would be over at once where that is known."""
+    """This is not a wait for a robots.txt, which would be over immediately if that is known."""
 
     def locked(*_args: Any, **_options: Any) -> None:
         raise SitesLocked
@@ -431,7 +431,7 @@ def test_a_redirect_to_a_site_that_is_locked_is_asked_again_later(monkeypatch: p
 
 
 def test_large_bodies_cost_the_fetcher_little() -> None:
-    """Bodies go to the database as they are: as text, which is made under Python's lock, they held up the loop."""
+    """Bodies go to the database as they are: to make text of them, under Python's lock, would hold up the loop."""
     jobs = running(2)
     bodies = [os.urandom(4 * 2**20) for _ in jobs]
     outcomes = [

@@ -1,4 +1,4 @@
-"""Targets at the wire: a site sees what was given, and is not asked the same twice."""
+"""Targets at the wire: a site sees what was given, and is not asked for the same twice."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ SPELLINGS = ("%2A", "%7E", "%40", "%3A", "%27", "%28", "%2C", "%3D", "%24", "%21
 
 
 class Picky(BaseHTTPRequestHandler):
-    """A site that knows the paths of REDIRECTS in one spelling only, and notes what it is asked for."""
+    """A site that knows the paths of REDIRECTS in one spelling only, and records what it is asked for."""
 
     REDIRECTS = {
         "/signed": SIGNED,
@@ -34,7 +34,7 @@ class Picky(BaseHTTPRequestHandler):
     asked: list[str]
 
     def do_GET(self) -> None:
-        target = self.requestline.split(" ")[1]  # `path` is not what came
+        target = self.requestline.split(" ")[1]  # `path` is not what was received
         self.asked.append(target)
         location = self.REDIRECTS.get(target)
         self.send_response(302 if location else 200)

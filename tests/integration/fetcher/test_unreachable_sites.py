@@ -1,4 +1,4 @@
-"""Sites that cannot be reached: their own fault backs them off, and that of our network costs nothing."""
+"""Sites that cannot be reached: their own faults back them off, and faults of our network cost nothing."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ def wait_until_given_back(count: int, eventually: Eventually) -> list[Fetch]:
 def test_an_outage_of_the_resolver_counts_no_attempts_and_slows_intake(
     fetcher: Fetcher, eventually: Eventually, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is said once, however many sites are concerned."""
+    """It is logged once, however many sites are concerned."""
     request_fetches([f"http://site-{number}.example/" for number in range(8)])
     fetch_until(fetcher, lambda: fetcher._session._paused_until > NEVER, "the rest")
     given_back = wait_until_given_back(8, eventually)
@@ -65,7 +65,7 @@ def test_an_outage_of_the_resolver_counts_no_attempts_and_slows_intake(
 def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
     fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing else tells that our name servers are away."""
+    """Nothing else suggests that our name servers cannot be reached."""
     monkeypatch.setattr(reachability, "EVIDENCE_S", 0.1)
     fetch = fetched(request_fetch("http://site.example/", max_attempts=1), fetcher)
     assert fetch.state == FetchState.FAILED
@@ -76,7 +76,7 @@ def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
 def test_a_fetch_that_has_an_answer_or_has_failed_meets_the_next_outage_as_its_first(
     running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually, without_name_servers: BringBack
 ) -> None:
-    """It is spared for an hour again, as an operator may retry it; and nothing of it is remembered."""
+    """It is spared for an hour again, because an operator may retry it; and nothing about it is remembered."""
     names = [f"site-{number}.example" for number in range(4)]
     fetches = request_fetches([f"http://{name}:{running_sites.port}/ok" for name in names], max_attempts=1)
     fetch_until(fetcher, lambda: len(fetcher._session._outages) == 4, "an outage of each")
@@ -100,7 +100,7 @@ DEAD = {
 def test_zones_that_cannot_be_looked_up_are_to_blame_where_others_can(
     names: list[str], running_sites: sites.Sites, fetcher: Fetcher, without_name_servers: BringBack
 ) -> None:
-    """Also where no fetch looks anything else up: the resolver asks again for names that it had found."""
+    """Even if no fetch looks anything else up: the resolver asks again for names that it had found."""
     known = [f"known-{number}.example" for number in range(2)]
     without_name_servers(dict.fromkeys(known, running_sites.hosts[0]))
     port = running_sites.port

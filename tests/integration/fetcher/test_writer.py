@@ -60,7 +60,7 @@ def test_putting_never_waits_for_the_database(
 def test_a_new_site_in_an_open_transaction_holds_up_no_result(
     by: str, other_connection: psycopg.Connection[Any], eventually: Eventually
 ) -> None:
-    """A redirect leads to its host. Where the row itself is in the way, the redirected fetch begins again later."""
+    """A redirect leads to its host. If the row itself is locked, the redirected fetch begins again later."""
     redirected, *others = running(21)
     ready, may_end = threading.Event(), threading.Event()
 
@@ -113,7 +113,7 @@ def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:
 def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
     keep: bool, settings: Settings, messages: list[Message]
 ) -> None:
-    """It fails all the same, and `on_done` is told at the end, when the row has all of it."""
+    """It fails all the same, and `on_done` is called at the end, when the row has all of it."""
     settings.WEIR_FETCH_KEEP_INCOMPLETE = keep
     cut, large, retried, missing = (replace(job, attempts=4) for job in running(4, on_done="shop.tasks.arrived"))
     messages.clear()
@@ -144,7 +144,7 @@ def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
 
 
 def test_postgresql_knows_which_suspect_is_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Committed before it is read, and no more once it is stored: what its fetcher dies of then is another one."""
+    """It is committed before the answer is read, and removed once that is stored: a later death has another cause."""
     jobs = running(4)
     seen: list[list[int]] = []
 
@@ -176,7 +176,7 @@ def test_what_was_taken_back_or_cancelled_is_not_taken_in_hand(taken_back: bool)
 def test_an_event_that_cannot_be_judged_fails_alone(
     error: type[Exception], state: FetchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unexpected error fails one fetch; the writer goes on. Where memory was short, the fetch is tried again."""
+    """An unexpected error fails one fetch; the writer goes on. If memory was short, the fetch is tried again."""
     jobs = running(3)
 
     def broken(event: Any, **options: Any) -> FetchOutcome:

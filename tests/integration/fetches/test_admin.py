@@ -64,7 +64,7 @@ def test_a_fetchs_page_shows_it_but_has_no_form(admin_client: Client) -> None:
 
 
 def test_robots_files_are_listed_and_filtered_by_state(admin_client: Client) -> None:
-    """What is known of each origin is shown, with the reason where it cannot be reached."""
+    """What is known of each origin is shown, with the reason if it cannot be reached."""
     known("https://a.example", state=RobotsState.UNREACHABLE, error="the site answered 503")
     known("https://b.example", rules="User-agent: *\nDisallow: /private\n")
     shown = page(admin_client, f"{ROBOTS}_changelist")

@@ -1,7 +1,7 @@
 """A queued fetch is never overlooked: the two steps of `has_backlog`, in every order in which they can come.
 
-Every statement of Weir goes through `statements.execute`. Here those of the protocol wait for their turn, so that a
-test decides in which order the statements of several threads, each with a connection of its own, are executed.
+Every statement of Weir goes through `statements.execute`. Here, statements of the protocol wait for their turn, so that
+a test decides in which order the statements of several threads, each with a connection of its own, are executed.
 """
 
 import os
@@ -97,7 +97,7 @@ local = threading.local()
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every statement of the protocol wait for its actor's turn."""
+    """Make every statement of the protocol wait for its actor's turn."""
     execute = statements.execute
 
     def in_turn(statement: Statement[Any], *how: Any) -> list[Any]:
@@ -177,7 +177,7 @@ def queued() -> tuple[int, int]:
     ("names", "state"),
     [
         *product(("EO", "LO", "EL"), ("active", "inactive", "due later")),
-        # From an inactive site on is as from an active one on where O comes first.
+        # To begin with an inactive site is the same as to begin with an active one and O.
         *product(("EOo", "EeO"), ("active", "inactive") if "WEIR_FAULTS" in os.environ else ("active",)),
     ],
 )
@@ -226,7 +226,7 @@ def test_a_site_deactivated_by_a_statement_that_began_before_the_commit_is_react
 
 
 def inactive_sites(count: int) -> list[int]:
-    """Have sites with a queued fetch each, which no process has activated; returns their ids."""
+    """Make sites with a queued fetch each, which no process has activated; returns their ids."""
     for number in range(count):
         site_settings.set_rate(f"site-{number}.example", "1/s")
     queue_pages(1)
@@ -235,7 +235,7 @@ def inactive_sites(count: int) -> list[int]:
 
 
 def test_only_a_site_that_was_inactive_wakes_dispatch(messages: list[Message]) -> None:
-    """Activating an active site sends nothing, and one message does for many sites."""
+    """Activating an active site sends nothing, and one message is enough for many sites."""
     ids = inactive_sites(3)
     backlog.activate(ids + ids)
     assert messages == [dispatch_message("site-0.example", "site-1.example", "site-2.example")]
@@ -245,7 +245,7 @@ def test_only_a_site_that_was_inactive_wakes_dispatch(messages: list[Message]) -
 
 
 def test_a_message_does_not_name_sites_without_end(messages: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where very many are activated at once, dispatch looks at all that are due."""
+    """If very many are activated together, dispatch looks at all that are due."""
     monkeypatch.setattr(backlog, "MOST_NAMED", 2)
     inactive_sites(5)
     backlog.activate(Site.objects.filter(name__in=["site-0.example", "site-1.example"]).values_list("pk", flat=True))
@@ -263,7 +263,7 @@ def test_a_site_with_queued_fetches_stays_active() -> None:
 
 
 def test_a_site_whose_fetches_have_all_been_taken_is_deactivated() -> None:
-    """Held and ended fetches are no backlog."""
+    """Held and ended fetches are not a backlog."""
     site_settings.set_rate("site.example", "10/s")
     fetches = [request_fetch(URL) for _ in range(3)]
     dispatch()
@@ -295,7 +295,7 @@ def test_finding_overlooked_sites_goes_round_through_all_of_them(monkeypatch: py
 
 
 def test_looking_for_overlooked_sites_waits_for_nobody(other_connection: psycopg.Connection[Any]) -> None:
-    """Sweep has more to do; who holds a site may hold it for long."""
+    """Sweep has other work; a transaction that holds a site may hold it for long."""
     request_fetch(URL)
     Site.objects.update(has_backlog=False)
     other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")

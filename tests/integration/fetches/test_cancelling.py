@@ -1,4 +1,4 @@
-"""Cancelling: a fetch that has not begun ends at once, and its slot goes to the next fetch of its site."""
+"""Cancelling: a fetch that has not begun ends immediately, and its slot goes to the next fetch of its site."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,7 +25,7 @@ URL = "https://site.example/page"
 
 
 def test_a_queued_fetch_is_cancelled(messages: list[Message]) -> None:
-    """A fetch that no fetcher holds is cancelled at once, and its `on_done` is called."""
+    """A fetch that no fetcher holds is cancelled immediately, and its `on_done` is called."""
     fetch = request_fetch(URL, on_done="shop.tasks.arrived")
     messages.clear()
     assert cancel(fetch.pk)
@@ -57,7 +57,7 @@ def test_a_cancel_that_waits_for_a_reservation_sees_the_slot(
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The slot is committed after the cancel has begun: it is given back, or passed on, as any other."""
+    """The slot is committed after the cancel has begun: it is given back, or passed on, like any other."""
     site_settings.set_rate("site.example", "1/10s")
     _, chosen = (request_fetch(URL, priority=priority) for priority in (2, 1))
     monkeypatch.setattr(own_commits, "refuse_transaction", lambda _what: None)  # so that the commit can be waited for
@@ -94,7 +94,7 @@ def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
 
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["on its way", "held by a fetcher"])
 def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: Settings, is_claimed: bool) -> None:
-    """The best of those that wait takes its place in the run, with its lease; the fetcher learns of it."""
+    """The best waiting fetch takes its place in the run, with its lease; the fetcher learns of it."""
     settings.WEIR_LOOKAHEAD = 2.0
     site_settings.set_rate("site.example", "1/s")
     _, chosen, low, high = (request_fetch(URL, priority=priority) for priority in (3, 2, 0, 1))
@@ -134,7 +134,7 @@ def test_an_ended_or_unknown_fetch_is_not_cancelled() -> None:
 
 
 def test_cancel_refuses_to_run_inside_a_transaction() -> None:
-    """What was cancelled must not come back by a roll-back."""
+    """A cancelled fetch must not come back by a roll-back."""
     fetch = request_fetch(URL)
     with pytest.raises(TransactionManagementError), transaction.atomic():
         cancel(fetch.pk)

@@ -70,7 +70,7 @@ def site() -> Site:
 
 
 def refused_by(write: Any) -> str:
-    """Return the name of the constraint that refuses what is written."""
+    """Return the name of the constraint that refuses the write."""
     with pytest.raises(IntegrityError) as refusal, transaction.atomic():
         write()
     cause = refusal.value.__cause__
@@ -102,7 +102,7 @@ def test_an_impossible_slot_is_refused(constraint: str, fields: dict[str, Any], 
 
 @pytest.mark.parametrize(("constraint", "fields"), FETCHES)
 def test_an_impossible_fetch_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
-    """Each state has what belongs to it: a site, a slot and a lease, a time of its end, a status or a reason."""
+    """Each state has what belongs to it: a site, a slot and a lease, an end time, a status or a reason."""
     whole = {"url": "https://site.example/", "site": site}
     fetch = Fetch.objects.create(**whole)
     assert refused_by(lambda: Fetch.objects.create(**{**whole, **fields})) == constraint
@@ -110,7 +110,7 @@ def test_an_impossible_fetch_is_refused(constraint: str, fields: dict[str, Any],
 
 
 def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
-    """Two unfinished fetches never share a key; one that has ended, or has no key, hinders no other."""
+    """Two unfinished fetches never share a key; one that has ended, or has no key, does not hinder others."""
     whole = {"url": "https://site.example/", "site": site}
     key = {"dedupe_key": UUID(int=1)}
     for fields in (
@@ -127,7 +127,7 @@ def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
 
 @pytest.mark.parametrize(("constraint", "fields"), ROBOTS)
 def test_an_impossible_robots_file_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
-    """What cannot be reached says why, and nothing else does; a delay is longer than none."""
+    """Only a file that cannot be reached has a reason; a delay is longer than 0."""
     whole = {"origin": "https://b.example", "site": site, "state": "rules", "refresh_at": NOW, "expires_at": NOW}
     file = RobotsFile.objects.create(**{**whole, "origin": "https://a.example"})
     assert refused_by(lambda: RobotsFile.objects.create(**{**whole, **fields})) == constraint

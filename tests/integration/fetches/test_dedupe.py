@@ -109,7 +109,7 @@ def test_a_request_for_a_body_does_not_get_a_fetch_that_only_asks_for_changes() 
 
 
 def test_fetches_that_were_asked_for_without_it_are_no_matter() -> None:
-    """They may be many of one URL, before and after."""
+    """There may be many for one URL, before and after."""
     before = request_fetch(URL)
     [fetch] = once(URL)
     after = request_fetch(URL)
@@ -142,7 +142,7 @@ def test_the_new_ones_age_in_the_order_in_which_they_were_asked_for() -> None:
 
 
 def test_workers_hear_of_the_new_ones_only(messages: list[Message]) -> None:
-    """A fetch that is known does not wake its site again."""
+    """A fetch that exists already does not wake its site again."""
     once(URL)
     messages.clear()
     once(URL, "https://site.example/other")
@@ -187,7 +187,7 @@ def test_after_the_end_a_url_is_fetched_anew(end: FetchState) -> None:
 
 
 def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
-    """Cancelling a fetch frees its URL at once."""
+    """Cancelling a fetch frees its URL immediately."""
     [fetch] = once(URL)
     assert cancel(fetch)
     [new] = once(URL)
@@ -198,7 +198,7 @@ def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
 
 
 def test_many_requests_for_one_url_at_once_get_one_fetch(in_threads: InThreads) -> None:
-    """Eight connections ask at the same moment, again and again: one row a URL, which all of them get."""
+    """Eight connections ask at the same moment, again and again: all of them get the one row of each URL."""
     asked = [f"https://site.example/{number}" for number in range(20)]
     told = in_threads(8, lambda _: [once(url)[0] for url in asked])
     assert all(ids == told[0] for ids in told)
@@ -206,8 +206,8 @@ def test_many_requests_for_one_url_at_once_get_one_fetch(in_threads: InThreads) 
 
 
 def test_overlapping_sets_in_any_order_all_get_the_same_fetches(in_threads: InThreads) -> None:
-    """Transactions that ask for the same 300 URLs, each from another one on, end without a deadlock."""
-    site_settings.set_rate("site.example", "1/s")  # a site that is new would be waited for before
+    """Transactions that ask for the same 300 URLs, each beginning with another one, end without a deadlock."""
+    site_settings.set_rate("site.example", "1/s")  # otherwise they would wait for the new site first
     urls = [f"https://site.example/{number}" for number in range(300)]
 
     def ask(number: int) -> dict[str, int]:
@@ -237,7 +237,7 @@ def test_keys_are_taken_in_their_order_whatever_the_order_of_the_urls(
 
 
 def test_a_transaction_finds_what_it_asked_for_itself() -> None:
-    """What is not committed yet is known to its own transaction, and goes with it."""
+    """A transaction knows its own uncommitted fetch, which is rolled back with it."""
     with transaction.atomic():
         assert once(URL) == once(URL)
         transaction.set_rollback(True)
@@ -264,7 +264,7 @@ def test_a_request_behind_an_open_transaction_learns_how_that_ended(
 def test_a_request_while_the_fetch_is_ending_gets_a_new_one(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """A result that is being stored is waited for: it is not known yet whether the fetch goes on."""
+    """The request waits for a result that is being stored: it is not known yet whether the fetch goes on."""
     [fetch] = once(URL)
     other_connection.execute(END, [fetch])
     with ThreadPoolExecutor(1) as pool:
@@ -278,7 +278,7 @@ def test_a_request_while_the_fetch_is_ending_gets_a_new_one(
 def test_a_fetch_that_ends_before_it_is_looked_at_is_asked_for_anew(
     other_connection: psycopg.Connection[Any],
 ) -> None:
-    """The insert met it, the look-up does not find it: both are repeated, and nothing is queued twice."""
+    """The insert met it, but the look-up does not find it: both are repeated, and nothing is queued twice."""
     [ending] = once(URL)
     [going_on] = once("https://site.example/goes-on")
 
@@ -365,7 +365,7 @@ def in_a_connection_of_its_own(call: Callable[[], Any]) -> Any:
 
 
 def before_looks(do: Callable[[int], None]) -> Any:
-    """Have something happen between an insert and the look that follows it, numbered from 0."""
+    """Call `do` between each insert and the look that follows it, numbered from 0."""
     looks = iter(range(1_000))
 
     def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Dispatch reserves at many sites at once: whole runs, in order, within the look-ahead, without waiting for locks."""
+"""Dispatch reserves at many sites together: whole runs, in order, within the look-ahead, without waiting for locks."""
 
 import math
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def test_the_slots_of_one_dispatch_are_one_run() -> None:
 
 
 def test_dispatch_and_reservations_share_the_clock_of_the_site() -> None:
-    """What `throttle` reserved and what dispatch reserves keep the interval between them."""
+    """Reservations by `throttle` and by dispatch keep the interval between them."""
     site_settings.set_rate(SITE, "10/s")
     slots.reserve(SITE)
     request_fetches([URL] * 3)
@@ -185,14 +185,14 @@ def test_a_burst_is_dispatched_at_once() -> None:
 
 
 def end(*fetch_ids: int) -> None:
-    """Have these fetches end."""
+    """End these fetches."""
     Fetch.objects.filter(pk__in=fetch_ids).update(
         state=FetchState.DONE, status_code=200, finished_at=database_now(), lease_until=None
     )
 
 
 def test_runs_together_have_no_more_in_flight_than_the_site_allows() -> None:
-    """A run may have at once what earlier ones leave over; as these end, there is room for more."""
+    """A run may have in flight what earlier runs leave over; as these end, there is room for more."""
     site_settings.set_rate(SITE, "100/s", max_concurrency=3)
     ids = [fetch.pk for fetch in request_fetches([URL] * 500)]
 
@@ -266,7 +266,7 @@ def test_a_late_dispatch_does_not_give_the_room_of_a_site_twice(
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was reserved since it took its snapshot takes up room, though it cannot see those fetches."""
+    """Fetches that were reserved since its snapshot take up room, although it cannot see them."""
     site_settings.set_rate(SITE, "100/s", max_concurrency=1)
     request_fetches([URL] * 2)
     monkeypatch.setattr(dispatching, "LONGEST_RUN", 1)
@@ -315,7 +315,7 @@ def test_a_backed_off_site_is_skipped() -> None:
 
 
 def test_a_back_off_that_ends_within_the_lookahead_delays_the_run() -> None:
-    """What is reserved before its end starts after it."""
+    """Slots that are reserved before its end start after it."""
     site_settings.set_rate(SITE, "10/s")
     request_fetches([URL] * 50)
     site_settings.back_off(SITE, 1)
@@ -351,7 +351,7 @@ def test_more_sites_than_one_statement_takes_are_all_dispatched(monkeypatch: pyt
 
 
 def test_idle_sites_do_not_start_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They start a little after each other, and none waits for more than a few of those before it."""
+    """They start a little after each other, and none waits for more than a few sites before it."""
     monkeypatch.setattr(dispatching, "PHASES", 4)
     request_fetches([f"https://{letter}.example/" for letter in "abcdefgh"])
     before = database_now()
@@ -371,7 +371,7 @@ def test_a_busy_site_does_not_wait_for_idle_ones() -> None:
     reserved_until = database_now() + timedelta(seconds=TRAVEL + 0.05)
     Site.objects.filter(pk=busy.pk).update(next_start=reserved_until)
     dispatch()
-    soonest = max(reserved_until, database_now() + timedelta(seconds=TRAVEL))  # the latter where dispatch was slow
+    soonest = max(reserved_until, database_now() + timedelta(seconds=TRAVEL))  # the latter if dispatch was slow
     assert Slot.objects.get(site=busy).start_time - soonest < timedelta(seconds=0.1)
 
 
@@ -431,7 +431,7 @@ def test_dispatches_at_once_give_every_fetch_one_slot(in_threads: InThreads, mes
 def test_nothing_is_reserved_while_fetchers_are_far_behind(
     valkey: redis.Redis, messages: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where more messages wait than fetchers get through in time, the fetch stays in its queue."""
+    """If more messages wait than fetchers get through in time, the fetch stays in its queue."""
     monkeypatch.setattr(dispatching, "MOST_WAITING", 2)
     monkeypatch.setattr(dispatching, "_overload", dispatching.Overload())
     fetch = request_fetch(URL)
@@ -452,7 +452,7 @@ def test_nothing_is_reserved_while_an_outage_of_the_broker_is_known(monkeypatch:
 
 
 def test_a_broker_that_is_down_leaves_the_fetches_to_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that could not be sent is no error: the lease of its fetches runs out."""
+    """A message that could not be sent is not an error: the lease of its fetches runs out."""
     monkeypatch.setattr(dispatching, "publish", lambda *_arguments: False)
     request_fetch(URL)
     assert dispatch() == 1

@@ -1,4 +1,4 @@
-"""What web code asks for is stored in order and in its transaction, and workers hear of it once, after the commit."""
+"""Requests of web code are stored in order and in its transaction, and workers learn of them once, after the commit."""
 
 import threading
 import time
@@ -99,7 +99,7 @@ def test_a_generator_of_urls_is_taken_once() -> None:
     ],
 )
 def test_what_is_no_url_is_stored_as_a_failure_that_says_why(text: str, reason: str, messages: list[Message]) -> None:
-    """A bad text is accepted, ends at once, and hinders no other."""
+    """A bad text is accepted, ends immediately, and does not hinder others."""
     before, bad, after = request_fetches([URL, text, URL], on_done="shop.tasks.arrived")
     stored = Fetch.objects.get(pk=bad.pk)
     assert (stored.state, stored.site_id, bad.state) == (FetchState.FAILED, None, FetchState.FAILED)
@@ -120,7 +120,7 @@ def test_bad_texts_alone_create_no_site_and_wake_no_worker(messages: list[Messag
 
 @pytest.mark.parametrize("host", ["☃.example", "faß☃.example", "BÜCHER.example", "ΑΣ.example"])
 def test_a_rate_is_set_at_the_site_of_the_host_s_fetches(host: str) -> None:
-    """However the host is written: the command and the URL go by the same name."""
+    """However the host is written: the command and the URL use the same name."""
     call_command("sites", "set", host, "7/s")
     fetch = request_fetch(f"http://{host}/")
     assert [site.pk for site in Site.objects.all()] == [fetch.site_id]
@@ -172,7 +172,7 @@ def test_a_task_and_its_name_are_the_same_on_done(on_done: Any, messages: list[M
 
 
 def test_the_longest_name_is_stored() -> None:
-    """What the column holds is not refused."""
+    """A name that fits the column is not refused."""
     request_fetch(URL, on_done="t" * 200)
     assert Fetch.objects.get().on_done == "t" * 200
 
@@ -181,7 +181,7 @@ def test_the_longest_name_is_stored() -> None:
 
 
 def test_what_rolls_back_was_never_asked_for(messages: list[Message]) -> None:
-    """A transaction that fails leaves no fetch and no message. A new site stays: it was committed at once."""
+    """A transaction that fails leaves no fetch and no message. A new site stays: it was committed immediately."""
 
     @transaction.atomic
     def fail() -> None:
@@ -194,7 +194,7 @@ def test_what_rolls_back_was_never_asked_for(messages: list[Message]) -> None:
 
 
 def test_transactions_that_name_new_hosts_in_any_order_do_not_wait_for_each_other(in_threads: InThreads) -> None:
-    """Each names the host that the other one has named before."""
+    """Each names the host that the other one named first."""
     both = threading.Barrier(2)
 
     def ask(number: int) -> None:
@@ -305,7 +305,7 @@ def test_a_new_site_has_the_default_rate(settings: Settings) -> None:
 
 
 def test_not_before_is_kept() -> None:
-    """A fetch is due at its time and not earlier; without one it is due at once."""
+    """A fetch is due at its time and not earlier; without a time it is due immediately."""
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     later, now = request_fetch(URL, not_before=tomorrow), request_fetch(URL)
     assert Fetch.objects.get(pk=later.pk).not_before == tomorrow

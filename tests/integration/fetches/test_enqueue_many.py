@@ -1,4 +1,4 @@
-"""Very many URLs in one call: memory is bounded, and the rows are as those of few."""
+"""Very many URLs in one call: memory is bounded, and the rows are like those of few URLs."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ NUMBER = 15_000
 
 @pytest.mark.parametrize(("way", "most_b"), [("plain", 1_000), ("dedupe", 2_000)])
 def test_a_url_takes_few_bytes_beside_itself(way: str, most_b: int, start_python: StartPython) -> None:
-    """A row of Django's takes three kilobytes: of very many, none is kept."""
+    """An instance of Django's takes three kilobytes: if there are very many, none is kept."""
     process = start_python(MANY, NUMBER, way, new=True)
     asked, kib, took_s, in_all_kib = json.loads(process.communicate(timeout=240)[0])
     print(f"\n{way}: {kib * 1024 / NUMBER:.0f} B each, {took_s:.1f} s, {in_all_kib / 1024:.0f} MiB in all")
@@ -47,7 +47,7 @@ def test_a_url_takes_few_bytes_beside_itself(way: str, most_b: int, start_python
 
 @pytest.fixture(params=[False, True], ids=["plain", "dedupe"])
 def asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Have three URLs be very many; return the option of a way to ask."""
+    """Make three URLs count as very many; return the option of a way to ask."""
     monkeypatch.setattr(enqueue, "KEPT", 2)
     return {"dedupe": request.param}
 
@@ -56,7 +56,7 @@ URLS = [f"https://{host}.test/{n}" for n, host in enumerate("abcab")]
 
 
 def test_few_and_many_are_of_one_type(asks: dict[str, Any], django_assert_num_queries: Any) -> None:
-    """A caller need not know how many are too many: but of few, no row is read again."""
+    """A caller need not know how many are too many; but if there are few, no row is read again."""
     few, many = request_fetches(URLS[:2], **asks), request_fetches(URLS[2:], **asks)
     assert type(few) is type(many) is RequestedFetches
     for fetches in (few, many):
@@ -70,7 +70,7 @@ def test_few_and_many_are_of_one_type(asks: dict[str, Any], django_assert_num_qu
 
 
 def test_very_many_are_queued_in_their_order_and_told_once(asks: dict[str, Any], messages: list[Message]) -> None:
-    """As few are, in one transaction; rows are read when they are looked at."""
+    """Like few, in one transaction; rows are read when they are looked at."""
     texts = [*URLS, "ftp://no.test/"]
     fetches = request_fetches(texts, on_done="shop.tasks.arrived", **asks)
     assert [fetch.url for fetch in fetches] == texts == list(Fetch.objects.order_by("pk").values_list("url", flat=True))

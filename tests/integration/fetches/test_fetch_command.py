@@ -42,7 +42,7 @@ def urls() -> list[str]:
 
 
 def end(number: int, state: FetchState, **fields: Any) -> None:
-    """Let so many of the waiting fetches end, the oldest first."""
+    """Let `number` of the waiting fetches end, the oldest first."""
     chosen = Fetch.objects.filter(state=FetchState.QUEUED).order_by("pk")[:number]
     Fetch.objects.filter(pk__in=list(chosen.values_list("pk", flat=True))).update(
         state=state, finished_at=Now(), **fields
@@ -57,7 +57,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def between_looks(monkeypatch: pytest.MonkeyPatch, served: None) -> Callable[[Callable[[], None]], None]:  # noqa: ARG001  asked for its effect
-    """Return a function that says what happens whenever the command would wait."""
+    """Return a function that sets what happens whenever the command would wait."""
 
     def happens(do: Callable[[], None]) -> None:
         monkeypatch.setattr(time, "sleep", lambda _seconds: do())
@@ -80,7 +80,7 @@ def test_urls_are_queued_in_order_without_any_worker() -> None:
 
 
 def test_a_url_that_is_unfinished_is_not_queued_again_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--dedupe` names the fetches that there are, each once, in whichever chunk its URL comes."""
+    """`--dedupe` names the existing fetches, each once, in whichever chunk its URL comes."""
     monkeypatch.setattr(command, "CHUNK", 2)
     fetch("http://a.example/1", "http://a.example/2", "--dedupe", "--no-wait")
     numbers = (3, 2, 1, 1, 4, 2)
@@ -94,7 +94,7 @@ def test_a_url_that_is_unfinished_is_not_queued_again_on_request(monkeypatch: py
 
 
 def test_a_file_is_read_line_by_line(tmp_path: Path) -> None:
-    """Blank lines, comments, spaces, a byte order mark and Windows line ends are no part of the URLs."""
+    """Blank lines, comments, spaces, a byte order mark and Windows line ends are not a part of the URLs."""
     file = tmp_path / "urls.txt"
     file.write_bytes(
         b"\xef\xbb\xbfhttp://a.example/1\r\n\n  # a comment\n\t http://a.example/2 \n#http://no.example\nhttp://a.example/3"
@@ -114,7 +114,7 @@ def test_a_line_that_is_no_text_fails_alone(tmp_path: Path) -> None:
 
 
 def test_stdin_is_queued_while_it_is_still_being_written(start_python: StartPython, eventually: Eventually) -> None:
-    """`-` reads stdin in chunks: a chunk is queued before the next is there, so a long file needs no memory."""
+    """`-` reads stdin in chunks: a chunk is queued before the next is read, so a long file needs no memory."""
     script = """
 from django.core.management import call_command
 from weir.workers.fetches.management.commands import fetch
@@ -166,7 +166,7 @@ def test_what_is_refused_at_once_is_told_with_its_reason() -> None:
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:
-    """What the command cannot do is said in one sentence, and nothing is queued."""
+    """One sentence says what the command cannot do, and nothing is queued."""
     with pytest.raises(CommandError) as refusal:
         fetch(*arguments)
     assert sentence in str(refusal.value)
@@ -252,7 +252,7 @@ def test_one_fetch_comes_with_its_id_and_the_next_command(
 
 
 def test_what_was_not_tried_is_not_told_as_unanswered(between_looks: Callable[[Callable[[], None]], None]) -> None:
-    """A text that is no URL, and a site that did not answer, are two things."""
+    """A text that is not a URL, and a site that did not answer, are two things."""
     between_looks(lambda: end(1, FetchState.FAILED, error="no complete answer within 30 s", attempts=5))
     _, output, _ = fetch("ftp://a.example/", "not a URL", "http://a.example/")
     assert output.splitlines()[1].split(maxsplit=2) == ["3", "failed", "not tried x 2, no answer x 1"]
@@ -290,7 +290,7 @@ def test_what_sites_wrote_cannot_steer_the_terminal() -> None:
 
 @pytest.mark.usefixtures("served")
 def test_after_the_timeout_the_fetches_go_on() -> None:
-    """`--timeout` ends the watching with status 124; the fetches stay queued, and that is said."""
+    """`--timeout` ends the watching with status 124; the fetches stay queued, and the command says so."""
     status, _, errors = fetch("http://a.example/", "--timeout", "0.001")
     assert (status, Fetch.objects.get().state) == (command.TIMED_OUT, FetchState.QUEUED)
     assert errors.strip() == "Stopped watching. Still going on: 1 fetch."
@@ -342,7 +342,7 @@ def refused() -> None:
 
 
 def waits_for_robots() -> None:
-    """Let the fetch wait for a robots.txt, which was asked for in vain."""
+    """Let the fetch wait for a robots.txt that was asked for in vain."""
     Fetch.objects.filter(is_robots=False).update(error="waits for http://a.example/robots.txt", due_since=Now())
     url = "http://a.example/robots.txt"
     Fetch.objects.create(
@@ -357,7 +357,7 @@ def waits_for_robots() -> None:
 
 
 def unreachable() -> None:
-    """Let the site be backed off, as nothing connects."""
+    """Let the site be backed off because nothing connects."""
     refused()
     Site.objects.update(backed_off_until=Now() + timedelta(minutes=1), backoff_error="connection refused")
 
@@ -378,7 +378,7 @@ def test_the_watcher_says_why_a_site_waits(
     between_looks: Callable[[Callable[[], None]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Once, after a while without an end: the last error, also that of the robots.txt that is asked for first."""
+    """Once, after a while without an end: the last error, or that of the robots.txt that is asked for first."""
     rounds: Iterator[Callable[[], None]] = iter([happened, nothing, lambda: end(2, FetchState.DONE, status_code=200)])
     monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
     monkeypatch.setattr(heartbeats, "silent_queues", list)
@@ -400,7 +400,7 @@ def test_the_watcher_says_why_a_site_waits(
 
 
 def test_fetches_of_others_are_not_counted() -> None:
-    """Progress is of exactly the fetches asked about, also when others queued theirs in between."""
+    """Progress covers exactly the fetches asked about, even if others queued theirs in between."""
     ours = FetchIds()
     ours.add(fetch.pk for fetch in request_fetches(["http://a.example/1", "http://a.example/2"]))
     request_fetches(["http://a.example/theirs"])
@@ -419,7 +419,7 @@ def test_ids_may_come_twice_and_in_any_order() -> None:
 
 
 def test_what_retention_deleted_is_not_waited_for() -> None:
-    """A fetch that was deleted while it was watched is in no number, so that the watching ends."""
+    """A fetch that was deleted while it was watched is not counted, so that the watching ends."""
     ids = FetchIds()
     ids.add(fetch.pk for fetch in request_fetches(["http://a.example/1", "http://a.example/2"]))
     Fetch.objects.all().delete()

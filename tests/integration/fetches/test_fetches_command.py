@@ -1,4 +1,4 @@
-"""`manage.py fetches`: which fetches it retries and cancels, what it says of them, and how it refuses."""
+"""`manage.py fetches`: which fetches it retries and cancels, what it says about them, and how it refuses."""
 
 import json
 from datetime import timedelta
@@ -27,7 +27,7 @@ def fetches(*arguments: object) -> str:
 
 @pytest.fixture
 def failed() -> list[int]:
-    """Have four failures of two sites, for several reasons, an hour apart; the last was a minute ago."""
+    """Make four failures of two sites, for several reasons, an hour apart; the last was a minute ago."""
     why = [
         ("a.example", 503, "the site answered 503 (attempt 5 of 5)"),
         ("a.example", None, "Connection refused (attempt 5 of 5)"),
@@ -65,7 +65,7 @@ def queued() -> list[int]:
 def test_a_filter_chooses_which_failed_ones_are_retried(
     arguments: list[str], places: list[int], failed: list[int]
 ) -> None:
-    """All that is given must hold; the others stay failed."""
+    """All given filters must hold; the other fetches stay failed."""
     told = fetches("retry", *arguments)
     assert queued() == [failed[place] for place in places]
     number = len(places)
@@ -73,13 +73,13 @@ def test_a_filter_chooses_which_failed_ones_are_retried(
 
 
 def test_ids_choose_which_failed_ones_are_retried(failed: list[int]) -> None:
-    """Those that are named, and no others."""
+    """The named ones, and no others."""
     assert fetches("retry", failed[2], failed[0], failed[2]) == "2 fetches queued again.\n"
     assert queued() == [failed[0], failed[2]]
 
 
 def test_what_is_named_but_has_not_failed_is_said_in_the_end(failed: list[int]) -> None:
-    """The rest is retried; the command fails, because it was not done whole."""
+    """The rest is retried; the command fails, because not everything was done."""
     waiting = request_fetch("http://a.example/").pk
     with pytest.raises(CommandError) as refusal:
         fetches("retry", waiting, failed[0], waiting + 1)
@@ -88,7 +88,7 @@ def test_what_is_named_but_has_not_failed_is_said_in_the_end(failed: list[int]) 
 
 
 def test_what_stays_failed_is_told_with_its_reason() -> None:
-    """What is no URL, and what is unfinished again, is counted apart."""
+    """Texts that are not URLs, and URLs with an unfinished fetch, are counted apart."""
     request_fetches(["nonsense", "ftp://a.example/"])
     first = request_fetch("http://a.example/", dedupe=True)
     Fetch.objects.filter(pk=first.pk).update(state=FetchState.FAILED, error="lost", finished_at=database_now())

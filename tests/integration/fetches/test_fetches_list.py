@@ -43,7 +43,7 @@ def end(fetch_id: int, state: FetchState, minutes_ago: float = 1, **fields: Any)
 
 @pytest.fixture
 def five() -> list[int]:
-    """Have one done and two failed fetches of a.example, a failed one of b.example, and one that waits."""
+    """Make one done and two failed fetches of a.example, a failed one of b.example, and one that waits."""
     hosts = ("a.example", "a.example", "a.example", "b.example", "b.example")
     ids = [fetch.pk for fetch in request_fetches([f"http://{host}/{n}" for n, host in enumerate(hosts)])]
     end(ids[0], FetchState.DONE, 181, status_code=200)
@@ -84,12 +84,12 @@ def test_the_newest_come_first_each_with_its_state_status_url_and_error(five: li
     ],
 )
 def test_a_filter_chooses_which_are_listed(arguments: list[str], places: list[int], five: list[int]) -> None:
-    """All that is given must hold."""
+    """All given filters must hold."""
     assert listed(*arguments) == [five[place] for place in places]
 
 
 def test_ids_and_ranges_of_ids_choose_which_are_listed(five: list[int]) -> None:
-    """In the form in which `fetch --no-wait` told them."""
+    """In the form in which `fetch --no-wait` prints them."""
     assert listed(five[0], f"{five[2]}-{five[3]}", five[0]) == [five[3], five[2], five[0]]
     assert listed(f"{five[0]}-{five[-1]}", "--state", "done") == [five[0]]
 
@@ -105,7 +105,7 @@ def test_what_is_listed_as_failed_is_what_a_retry_queues(five: list[int]) -> Non
 
 
 def test_that_there_are_more_is_said(five: list[int]) -> None:
-    """For people and for machines; and where there are none, that too."""
+    """For people and for machines; and if there are none, that is said, too."""
     first = json.loads(told("--json", "--limit", "4"))
     assert told("--limit", "4").endswith(f"There are more: --limit N shows N. --after {first['next']} goes on.\n")
     assert listed("--limit", "4", "--after", first["next"]) == [five[0]]
@@ -177,7 +177,7 @@ MANY, FEW = 5_000, 10
 
 @pytest.fixture
 def rare() -> list[int]:
-    """Have thousands of fetches that ended long ago, and few others, all older: three times `FEW`, which it returns."""
+    """Make thousands of fetches that ended long ago, and few others, all older: three times `FEW`, which it returns."""
     site_settings.set_rate("a.example", "1/s")
     queue_pages(MANY)
     ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
@@ -192,14 +192,14 @@ def rare() -> list[int]:
 
 
 def test_no_more_are_read_than_are_listed(rare: list[int]) -> None:
-    """Of those that are named, but for the one that says whether there are more."""
+    """Named fetches are, and one more, which tells whether there are more."""
     with CaptureQueriesContext(connection) as ran:
         assert len(listed(f"{rare[0]}-{rare[-1]}")) == LISTED
     assert rows_read_by(ran[-1]["sql"], "weir_fetches_fetch") == LISTED + 1
 
 
 def test_a_long_list_is_read_page_by_page(rare: list[int]) -> None:
-    """As many as are asked for, also where that is more than a page has."""
+    """As many as are asked for, even if that is more than a page has."""
     some = listed("--state", "done", "--site", "a.example", "--limit", "250")
     assert (len(some), len(set(some))) == (250, 250)
     assert set(rare[2 * FEW :]) < set(some)

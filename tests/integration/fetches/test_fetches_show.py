@@ -34,7 +34,7 @@ def told(*arguments: object) -> str:
 
 @pytest.fixture
 def done() -> int:
-    """Have a fetch that was redirected, and ended with a body that is no text."""
+    """Make a fetch that was redirected, and ended with a body that is not text."""
     fetch = request_fetch("http://a.example/", priority=7)
     now = database_now()
     Fetch.objects.filter(pk=fetch.pk).update(
@@ -67,7 +67,7 @@ def test_everything_about_one_fetch_is_shown(done: int) -> None:
 
 
 def test_everything_about_one_fetch_for_machines(done: int) -> None:
-    """One object, with times in ISO format, and null for what there is not."""
+    """One object, with times in ISO format, and null for missing values."""
     of = json.loads(told(done, "--json"))
     assert (of["id"], of["state"], of["status"], of["site"], of["target"]) == (
         done, "done", 200, "a.example", "http://a.example/home",
@@ -88,7 +88,7 @@ def test_why_a_body_is_not_whole_is_shown(done: int) -> None:
 
 
 def test_its_way_is_a_line_in_time_as_far_as_it_is_known() -> None:
-    """What has happened, and what is expected, with the times of the last attempt."""
+    """It shows what has happened, and what is expected, with the times of the last attempt."""
     page = request_fetch("http://a.example/page", on_done="shop.tasks.fetched").pk
     assert [step["what"] for step in json.loads(told(page, "--json"))["way"]] == ["queued", "due", "on_done"]
     dispatch()
@@ -136,7 +136,7 @@ def test_headers_that_others_have_written_are_shown_as_they_are_stored(
 
 
 def test_the_body_is_written_as_it_is_and_nothing_else(done: int) -> None:
-    """So that it can go into a file."""
+    """So that it can be redirected to a file."""
     written = BytesIO()
     output = TextIOWrapper(written, encoding="utf-8")
     call_command("fetches", "show", str(done), "--body", stdout=output)
@@ -145,7 +145,7 @@ def test_the_body_is_written_as_it_is_and_nothing_else(done: int) -> None:
 
 
 def test_what_has_no_body_is_refused_with_the_reason(done: int, settings: Settings) -> None:
-    """It has not come, or is kept elsewhere; and one is not written as JSON."""
+    """The body has not come, or is kept elsewhere; and a body is not written as JSON."""
     settings.WEIR_OBEY_ROBOTS = True
     waiting = request_fetch("http://b.example/").pk
     robots = Fetch.objects.get(is_robots=True).pk

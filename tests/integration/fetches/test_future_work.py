@@ -25,7 +25,7 @@ def in_hours(hours: float) -> datetime:
 
 
 def pass_time(hours: float) -> None:
-    """Have everything that becomes due do so earlier by these hours."""
+    """Make everything that becomes due do so earlier by these hours."""
     for fetch in Fetch.objects.filter(state=FetchState.QUEUED):
         Fetch.objects.filter(pk=fetch.pk).update(not_before=fetch.not_before - hours * HOUR)
     for site in Site.objects.filter(due_at__isnull=False):
@@ -33,7 +33,7 @@ def pass_time(hours: float) -> None:
 
 
 def test_a_site_with_only_future_work_is_inactive_until_the_first_is_due() -> None:
-    """Whatever the priorities: the best of the queue need not be the first that is due."""
+    """Whatever the priorities are: the best of the queue need not be the first that is due."""
     first = in_hours(2)
     for priority, not_before in ((9, in_hours(5)), (5, in_hours(4)), (0, first), (0, in_hours(3)), (-1, in_hours(6))):
         request_fetch(URL, priority=priority, not_before=not_before)
@@ -77,7 +77,7 @@ def test_what_is_due_sooner_is_noted_and_wakes_dispatch_if_it_is_due_now(message
 
 
 def test_what_becomes_due_earlier_than_it_was_noted_is_found_by_sweep() -> None:
-    """As where the process was killed that had it due."""
+    """For example, if the process that made it due was killed."""
     fetch = request_fetch(URL, not_before=in_hours(1))
     Fetch.objects.filter(pk=fetch.pk).update(not_before=database_now())
     assert backlog.find_overlooked() == 1

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def large_backlog(settings: Settings) -> None:
-    """Have 200,000 queued fetches at 1,000 sites, and as many that have ended; dispatch reserves two seconds ahead."""
+    """Make 200,000 queued fetches at 1,000 sites, and as many that have ended; dispatch reserves two seconds ahead."""
     settings.WEIR_LOOKAHEAD = 2.0
     now = database_now()
     Site.objects.bulk_create(

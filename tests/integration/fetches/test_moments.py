@@ -19,7 +19,7 @@ from weir.workers.mail.outbox import send_once
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 URL = "https://site.example/"
-# Where a datetime comes in.
+# The functions that take a datetime from outside.
 DOORS: dict[str, Callable[[datetime], Any]] = {
     "request_fetch": lambda moment: request_fetch(URL, not_before=moment),
     "request_fetches": lambda moment: request_fetches([URL, URL], not_before=moment),
@@ -33,7 +33,7 @@ DOORS: dict[str, Callable[[datetime], Any]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_what_could_not_be_read_again_is_not_stored(door: str) -> None:
-    """A list with such a row in it would fail for everybody, until somebody deletes the row."""
+    """A list with such a row in it would fail for every user, until the row is deleted."""
     for moment, sentence in REFUSED.values():
         with pytest.raises(ValueError, match=sentence):
             DOORS[door](moment)
@@ -41,7 +41,7 @@ def test_what_could_not_be_read_again_is_not_stored(door: str) -> None:
 
 
 def test_what_is_accepted_comes_back() -> None:
-    """From the database as from the call, and in each list."""
+    """From the database, from the call, and in each list."""
     fetches = [request_fetch(URL, not_before=moment) for moment in ACCEPTED]
     assert [fetch.not_before for fetch in fetches] == list(ACCEPTED)
     assert list(Fetch.objects.order_by("pk").values_list("not_before", flat=True)) == list(ACCEPTED)

@@ -22,33 +22,33 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def overload(monkeypatch: pytest.MonkeyPatch) -> Overload:
-    """What the process knows of an overload: nothing yet."""
+    """Return what the process knows of an overload: nothing yet."""
     fresh = Overload()
     monkeypatch.setattr(dispatching, "_overload", fresh)
     return fresh
 
 
 def ask(fetches: int) -> None:
-    """Ask for so many pages at SITES sites, each of which would get sixty slots."""
+    """Ask for this many pages at SITES sites, each of which would get sixty slots."""
     for number in range(SITES):
         site_settings.set_rate(f"site-{number}.example", "20/s")
     request_fetches([f"https://site-{number % SITES}.example/{number}" for number in range(fetches)])
 
 
 def miss(fetches: int) -> None:
-    """Let the slots of so many reserved fetches pass before a fetcher takes them, and those of no others."""
+    """Let the slots of this many reserved fetches pass before a fetcher takes them, and no other slots."""
     Fetch.objects.filter(state=FetchState.RESERVED).update(lease_until=Now() + timedelta(hours=1))
     missed = Fetch.objects.filter(state=FetchState.RESERVED).order_by("pk")[:fetches].values_list("pk", flat=True)
     Fetch.objects.filter(pk__in=list(missed)).update(lease_until=Now())
 
 
 def sites_served() -> set[int]:
-    """Return the sites of which fetches are reserved."""
+    """Return the sites that have reserved fetches."""
     return set(Fetch.objects.filter(state=FetchState.RESERVED).values_list("site_id", flat=True))
 
 
 def give_back() -> None:
-    """Let the fetchers have given back all that they had in hand, and all sites be due."""
+    """Pretend that fetchers have given back all that they had in hand, and that all sites are due."""
     Fetch.objects.filter(state=FetchState.RESERVED).update(state=FetchState.QUEUED, slot_id=None, lease_until=None)
     Site.objects.update(next_start=Now(), has_backlog=True, due_at=None)
 
@@ -65,7 +65,7 @@ def test_nothing_is_reserved_for_fetchers_that_are_behind(messages: list[Message
 
 
 def test_a_message_that_was_lost_holds_up_nobody() -> None:
-    """Up to a hundred fetches whose message went astray are no sign of an overload."""
+    """Up to a hundred fetches whose message was lost are not a sign of an overload."""
     ask(900)
     dispatch()
     miss(100)
@@ -74,7 +74,7 @@ def test_a_message_that_was_lost_holds_up_nobody() -> None:
 
 
 def test_afterwards_the_sites_share_what_fetchers_can_do(overload: Overload) -> None:
-    """What there is room for is shared out to all that are due, however much each could have."""
+    """The room is shared out to all sites that are due, however much each could have."""
     ask(1_800)
     overload.begin()
     assert dispatch() == LEAST_AHEAD
@@ -86,7 +86,7 @@ def test_afterwards_the_sites_share_what_fetchers_can_do(overload: Overload) -> 
 def test_where_the_shares_are_too_small_the_sites_take_turns(
     overload: Overload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each tick goes on at the sites that the tick before did not come to."""
+    """Each tick goes on at the sites that the tick before did not reach."""
     monkeypatch.setattr(dispatching, "LEAST_AHEAD", 10 * FEWEST)
     ask(1_800)
     overload.begin()
@@ -113,13 +113,13 @@ def test_an_overload_is_forgotten(overload: Overload, monkeypatch: pytest.Monkey
 def test_what_is_late_is_compared_with_what_fetchers_do(
     late: int, used_per_s: float, are_behind: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of many fetchers that is killed is no overload."""
+    """If one of many fetchers is killed, that is not an overload."""
     monkeypatch.setattr(dispatching, "used_per_s", lambda: used_per_s)
     assert InHand(late=late, reserved=2_000).are_behind(messages=0) is are_behind
 
 
 def test_what_there_is_room_for_follows_what_fetchers_do(overload: Overload, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A little more than that, less what they have in hand; no limit where there was no overload."""
+    """It is a little more than that, less what they have in hand; there is no limit without an overload."""
     monkeypatch.setattr(dispatching, "used_per_s", lambda: 1_000.0)
     assert overload.room(500, 3.0) == ANY_NUMBER
     overload.begin()
@@ -129,7 +129,7 @@ def test_what_there_is_room_for_follows_what_fetchers_do(overload: Overload, mon
 
 
 def test_what_fetchers_do_is_what_they_send() -> None:
-    """Each request counts, whatever becomes of its fetch; what was cancelled, or used long ago, does not."""
+    """Each request counts, whatever becomes of its fetch; slots that were cancelled, or used long ago, do not."""
     ask(900)
     dispatch()
     used = Slot.objects.order_by("pk").values_list("pk", flat=True)
@@ -142,7 +142,7 @@ def test_what_fetchers_do_is_what_they_send() -> None:
 
 
 def test_sites_with_few_fetches_fill_the_room_together(overload: Overload) -> None:
-    """One page at each of a thousand sites: what each could have does not keep the others out."""
+    """There is one page at each of a thousand sites: what each could have does not keep the others out."""
     request_fetches([f"https://site-{number}.example/" for number in range(1_000)])
     Site.objects.update(burst=100)
     overload.begin()
@@ -150,7 +150,7 @@ def test_sites_with_few_fetches_fill_the_room_together(overload: Overload) -> No
 
 
 def test_lost_messages_of_a_patient_site_keep_nobody_waiting(overload: Overload) -> None:
-    """A start may be a day late there: what is lost is queued again a day later, and is not in hand meanwhile."""
+    """A start may be a day late there: a lost fetch is queued again a day later, and is not in hand meanwhile."""
     site_settings.set_rate("patient.example", "1000/s", grace=timedelta(days=1))
     request_fetches([f"https://patient.example/{number}" for number in range(500)])
     assert dispatch() == 500

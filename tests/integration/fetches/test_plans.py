@@ -1,4 +1,4 @@
-"""The statements that every fetch passes through look rows up by index, also where no statistics were gathered yet.
+"""The statements that every fetch passes through look rows up by index, even if no statistics were gathered yet.
 
 A new installation has none, and the planner's guesses without them once made storing read all slots for each
 outcome: the fetchers crawled until autovacuum had run.
@@ -34,9 +34,9 @@ QUEUED, QUEUED_AT_ONE_SITE = "queued, no statistics", "queued at one site, with 
 
 
 def reserve(*, analyze: bool) -> list[int]:
-    """Have thousands of reserved fetches in tables without statistics; returns the slots of one message.
+    """Make thousands of reserved fetches in tables without statistics; returns the slots of one message.
 
-    With `analyze` the statistics were gathered when all were queued yet.
+    With `analyze` the statistics were gathered while all were still queued.
     """
     with connection.cursor() as cursor:
         for table in ("weir_fetches_fetch", "weir_fetches_fetchbody", "weir_ratelimit_slot", "weir_ratelimit_site"):
@@ -54,7 +54,7 @@ def reserve(*, analyze: bool) -> list[int]:
 
 
 def queue_again(slots: list[int], *, at_one_site: bool) -> None:
-    """Have all fetches but those of the message queued; with `at_one_site` almost all there, and this in statistics."""
+    """Queue all fetches but those of the message; with `at_one_site`, almost all there, as the statistics know."""
     Fetch.objects.exclude(slot_id__in=slots).update(state="queued", slot_id=None, lease_until=None)
     if at_one_site:
         Fetch.objects.exclude(slot_id__in=slots).update(site_id=Site.objects.order_by("pk")[0].pk)
@@ -216,7 +216,7 @@ def test_a_tick_reads_only_the_sites_at_which_something_has_become_due(*, analyz
 
 @pytest.fixture(scope="module")
 def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come first
-    """Have thousands of robots.txt files in a table without statistics; returns some origins, with their sites."""
+    """Make thousands of robots.txt files in a table without statistics; returns some origins, with their sites."""
     sites = list(Site.objects.values_list("pk", flat=True))
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE weir_fetches_robotsfile")
@@ -261,7 +261,7 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
 
 @pytest.mark.django_db
 def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None:
-    few = 10  # that end within a tenth of a second
+    few = 10  # fetches that end within a tenth of a second
     parameters = {
         "origin": list(origins)[:few],
         "site_id": list(origins.values())[:few],

@@ -1,4 +1,4 @@
-"""Dispatch moves a site's clock, too, where another transaction replaced the row after the statement began."""
+"""Dispatch moves a site's clock even if another transaction replaced the row after the statement began."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_row_that_was_replaced_meanwhile_has_its_clock_moved(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """The statement has begun, and waits at the gate, while a reservation is committed: it starts behind that one."""
+    """The statement waits at the gate while a reservation is committed: its starts come behind that reservation."""
     site_settings.set_rate(SITE, "1/s")
-    assert reserve_all() == []  # it knows PostgreSQL's clock then
+    assert reserve_all() == []  # afterwards it knows PostgreSQL's clock
     queue_pages(3)
     reserved_until = other_connection.execute(
         "UPDATE weir_ratelimit_site SET next_start = clock_timestamp() + interval '5 s' RETURNING next_start"

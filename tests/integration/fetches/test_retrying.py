@@ -1,4 +1,4 @@
-"""Failed fetches begin again from their own URLs, as new ones would, and none is in the way of another."""
+"""Failed fetches begin again from their own URLs, as new ones would, and none hinders another."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -52,7 +52,7 @@ ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'r
 
 
 def failed(count: int = 1, **options: Any) -> list[int]:
-    """Have fetches that failed at the last of several hops, with all that this leaves behind."""
+    """Make fetches that failed at the last of several hops, with all that this leaves behind."""
     for site in (SITE, "cdn.example"):
         site_settings.set_rate(site, "1000/s", grace=timedelta(seconds=0.3))  # a claim may come late
     ids = [fetch.pk for fetch in request_fetches([f"{URL}/{number}" for number in range(count)], **options)]
@@ -74,7 +74,7 @@ def states(*ids: int) -> list[str]:
 
 @pytest.fixture
 def _in_batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nothing retried by itself."""
+    """Retry nothing one by one."""
     monkeypatch.delattr(retrying, "_queue_one")
 
 
@@ -105,7 +105,7 @@ def test_a_failed_fetch_begins_again_as_if_it_were_new() -> None:
 
 
 def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) -> None:
-    """The site is woken, the fetch goes its way, and `on_done` is called at the new end too."""
+    """The site is woken, the fetch is made, and `on_done` is called at the new end, too."""
     [fetch] = failed(on_done=ARRIVED)
     deactivate(list(Site.objects.values_list("pk", flat=True)))
     messages.clear()
@@ -120,7 +120,7 @@ def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) 
 
 
 def test_a_call_of_its_first_end_is_not_taken_for_that_of_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retried while `on_done` is being published, it is still to be called at its new end."""
+    """If a fetch is retried while `on_done` is being published, the task is still called at the new end."""
     monkeypatch.setattr(app, "send_task", lambda *_, **__: retry_failed(Fetch.objects.all()))
     fetch = request_fetch(URL, on_done=ARRIVED).pk
     site_settings.set_rate(SITE, "1000/s")
@@ -132,7 +132,7 @@ def test_a_call_of_its_first_end_is_not_taken_for_that_of_the_second(monkeypatch
 
 
 def test_it_begins_at_the_site_that_its_url_has_now() -> None:
-    """A parent that covers the host since then takes it, unless the host has a site of its own."""
+    """A parent site that has covered the host since then takes it, unless the host has a site of its own."""
     site_settings.set_rate("example.com", "1/s", covers_subdomains=True)
     [fetch] = failed()
     Fetch.objects.filter(pk=fetch).update(url="https://www.example.com/page")
@@ -146,7 +146,7 @@ def test_it_begins_at_the_site_that_its_url_has_now() -> None:
 
 
 def test_only_what_failed_is_retried() -> None:
-    """What waits, is in flight, is done or was cancelled stays as it is, chosen or not."""
+    """Fetches that wait, are in flight, done or cancelled stay as they are, chosen or not."""
     [gone_wrong] = failed()
     queued, cancelled, held = (request_fetch(f"{URL}/{name}").pk for name in ("queued", "cancelled", "held"))
     assert cancel(cancelled)
@@ -160,7 +160,7 @@ def test_only_what_failed_is_retried() -> None:
 
 
 def test_a_choice_is_any_queryset() -> None:
-    """Those outside it are left alone."""
+    """Fetches outside it are left alone."""
     first, second, third = failed(3)
     assert retry_failed(Fetch.objects.failed().filter(pk__in=[first, third])) == Retried(queued=2)
     assert states(first, second, third) == [FetchState.QUEUED, FetchState.FAILED, FetchState.QUEUED]
@@ -175,7 +175,7 @@ def test_the_oldest_are_retried_up_to_a_limit() -> None:
 
 @pytest.mark.parametrize("text", ["nonsense", "https://site.example/\0", "https://site.example/" + "x" * 20_000])
 def test_what_never_was_a_url_stays_failed(text: str) -> None:
-    """What cannot be fetched is counted apart, also where its stored text would pass; the others are retried."""
+    """Texts that cannot be fetched are counted apart, even if the stored text would pass; others are retried."""
     bad = request_fetch(text)
     [good] = failed()
     error = bad.error
@@ -200,7 +200,7 @@ def test_a_robots_txt_is_left_alone() -> None:
 
 
 def test_the_robots_txt_of_its_origin_is_asked_for_as_that_of_a_new_one(settings: Settings) -> None:
-    """It goes first, so that the retried fetch need not wait for it with a slot in hand."""
+    """The robots.txt goes first, so that the retried fetch need not wait for it with a slot in hand."""
     failed()
     settings.WEIR_OBEY_ROBOTS = True
     retry_failed(Fetch.objects.all())
@@ -217,7 +217,7 @@ def test_what_is_no_url_any_more_stays_failed() -> None:
 
 @pytest.mark.usefixtures("_in_batches_only")
 def test_many_are_retried_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many they are, each is retried once."""
+    """However many there are, each is retried once."""
     ids = failed(250)
     monkeypatch.setattr(retrying, "BATCH", 100)
     assert retry_failed(Fetch.objects.all()) == Retried(queued=250)
@@ -225,7 +225,7 @@ def test_many_are_retried_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_inside_a_transaction_it_refuses_to_run() -> None:
-    """What begins again is committed at once; also where there is nothing to retry, the mistake shows."""
+    """A retry is committed immediately; the mistake is reported even if there is nothing to retry."""
     refusal = pytest.raises(
         TransactionManagementError, match=r"^retry_failed_fetches must commit by itself: call it outside"
     )
@@ -234,7 +234,7 @@ def test_inside_a_transaction_it_refuses_to_run() -> None:
 
 
 def test_a_batch_is_looked_up_by_index() -> None:
-    """Without statistics too, no table is read from end to end."""
+    """Even without statistics, no table is read from end to end."""
     ids = failed(100, dedupe=True)
     site = Site.objects.get(name=SITE).pk
     with connection.cursor() as cursor:
@@ -298,7 +298,7 @@ def test_a_transaction_that_asks_for_the_same_url_is_waited_for(
 def test_it_holds_no_key_for_which_others_have_to_wait_long(
     other_connection: psycopg.Connection[Any], eventually: Eventually
 ) -> None:
-    """Waiting for one key, it lets go of the others: a transaction that holds that key and asks for another gets it."""
+    """While it waits for one key, it holds no others: a transaction that holds that key can get another one."""
     ids = failed(2, dedupe=True)
     other_connection.execute(ASK_AGAIN, [ids[1]])
 

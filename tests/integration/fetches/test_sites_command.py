@@ -38,7 +38,7 @@ def listed(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_the_list_shows_rate_limits_and_backlog_by_name() -> None:
-    """Each site has a line with its rate, limits, backlog and state; they stand in the order of their names."""
+    """Each site has a line with its rate, limits, backlog and state; the lines are in the order of the names."""
     site_settings.set_rate("b.example", "1/10s", burst=3, max_concurrency=2)
     site_settings.set_rate("a.example", "100/h")
     request_fetches([f"http://b.example/{number}" for number in range(1_234)])
@@ -81,7 +81,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
 
 
 def test_a_crawl_delay_shows_in_the_rate_until_robots_txt_is_obeyed_no_more() -> None:
-    """The rate that holds is shown with its reason; `--no-obey-robots` brings the set one back, and wakes dispatch."""
+    """The effective rate is shown with its reason; `--no-obey-robots` restores the set one, and wakes dispatch."""
     site_settings.set_rate("a.example", "1/s")
     site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=10))
     assert "6/m (robots.txt)" in sites()
@@ -93,7 +93,7 @@ def test_a_crawl_delay_shows_in_the_rate_until_robots_txt_is_obeyed_no_more() ->
 
 
 def test_statuses_that_refuse_are_set_shown_and_taken_back() -> None:
-    """Beside those that always do."""
+    """In addition to those that always refuse."""
     told = sites("set", "a.example", "1/s", "--refusing", "999,403")
     assert told == "a.example: 1/s, refuses by 403, 429, 503, 999, running.\n"
     assert listed()[0]["refusing"] == [403, 429, 503, 999]
@@ -102,7 +102,7 @@ def test_statuses_that_refuse_are_set_shown_and_taken_back() -> None:
 
 
 def test_what_a_site_answered_that_is_left_alone_is_shown() -> None:
-    """A refusal, and a quota that is used up, which is no refusal."""
+    """A refusal, and a quota that is used up, which is not a refusal."""
     site_settings.set_rate("a.example", "1/s")
     site_settings.back_off("a.example", 60, reason="it answered 403 with Retry-After: 60")
     assert (listed()[0]["state"], listed()[0]["refusals"]) == ("backed off", 1)
@@ -128,7 +128,7 @@ def test_reserved_for_is_counted_by_the_databases_clock(monkeypatch: pytest.Monk
 
 
 def test_a_pause_shows_before_a_back_off_and_both_show_their_end() -> None:
-    """A paused site says until when, one that only backed off for how long."""
+    """A paused site shows until when, a site that only backed off for how long."""
     for name in ("backed-off.example", "both.example", "forever.example"):
         site_settings.set_rate(name, "1/s")
     site_settings.back_off("backed-off.example", 200)
@@ -154,7 +154,7 @@ def test_a_pause_that_is_over_is_not_shown() -> None:
 
 
 def test_the_busiest_are_kept_and_the_rest_is_counted() -> None:
-    """With more sites than the limit, those with the largest backlog are shown, and how many are not."""
+    """With more sites than the limit, those with the largest backlog are shown, and the number of the others."""
     for number, name in enumerate(("a.example", "b.example", "c.example")):
         site_settings.set_rate(name, "1/s")
         request_fetches([f"http://{name}/{page}" for page in range(number)])
@@ -179,7 +179,7 @@ def test_a_hundred_thousand_sites_are_listed_at_once() -> None:
 
 
 def test_the_list_can_be_searched_and_has_the_sites_of_one_state() -> None:
-    """By how names begin or end; where nothing is found, that is said."""
+    """By the beginning or the end of names; if nothing is found, that is said."""
     for name in ("api.a.example", "api.b.test", "www.a.example"):
         site_settings.set_rate(name, "1/s")
     site_settings.pause("api.b.test")
@@ -191,13 +191,13 @@ def test_the_list_can_be_searched_and_has_the_sites_of_one_state() -> None:
 
 
 def test_an_empty_list_says_how_sites_come_to_be() -> None:
-    """Where there is no site, the command says so instead of showing an empty table."""
+    """If there is no site, the command says so instead of showing an empty table."""
     assert sites().startswith("No sites yet")
     assert json.loads(sites("list", "--json")) == {"sites": [], "total": 0}
 
 
 def test_names_are_shown_literally_and_cannot_steer_the_terminal() -> None:
-    """An IPv6 host is no markup, and a control character in a name does not reach the terminal."""
+    """An IPv6 host is not markup, and a control character in a name does not reach the terminal."""
     site_settings.set_rate("[fd00::1]:8080", "1/s")
     Site.objects.create(name="a\x1b[31mb", interval=timedelta(seconds=1))
     table = sites()
@@ -215,7 +215,7 @@ def test_set_creates_a_site_and_changes_only_what_is_given() -> None:
 
 
 def test_set_without_a_rate_changes_one_setting() -> None:
-    """The rate of a site that exists need not be said again."""
+    """The rate of a site that exists need not be given again."""
     site_settings.set_rate("a.example", "1/10s", burst=5)
     assert sites("set", "a.example", "--max-concurrency", "2") == (
         "a.example: 1/10s, burst 5, at most 2 at once, running.\n"
@@ -223,7 +223,7 @@ def test_set_without_a_rate_changes_one_setting() -> None:
 
 
 def test_what_was_set_can_be_taken_back() -> None:
-    """A limit of concurrency is lifted; the grace and what is said of robots.txt go back to their defaults."""
+    """A limit of concurrency is lifted; the grace and the setting for robots.txt go back to their defaults."""
     told = sites("set", "a.example", "1/s", "--max-concurrency", "2", "--grace", "50ms", "--no-obey-robots")
     assert told == "a.example: 1/s, at most 2 at once, grace 0.05 s, does not obey robots.txt, running.\n"
     assert Site.objects.get().grace == timedelta(milliseconds=50)
@@ -295,7 +295,7 @@ def test_a_site_is_shown_on_one_screen(settings: Settings) -> None:
 
 
 def test_what_is_not_known_of_a_site_is_said() -> None:
-    """Not left out: a new user sees that there is nothing."""
+    """It is not left out: a new user sees that there is nothing."""
     site_settings.set_rate("a.example", "1/s")
     told = sites("show", "a.example")
     assert "not known; it is asked for before the first fetch that has to obey it" in told
@@ -303,7 +303,7 @@ def test_what_is_not_known_of_a_site_is_said() -> None:
 
 
 def test_starts_out_of_time_are_said_of_a_site_that_had_some() -> None:
-    """How many, and when the last was; in the list only for machines."""
+    """How many there were, and when the last one was; in the list only for machines."""
     site_settings.set_rate("a.example", "1/s")
     assert "out of time" not in sites("show", "a.example")
     at = datetime(2026, 11, 26, 8, 30, tzinfo=UTC)
@@ -328,7 +328,7 @@ def test_a_change_for_machines_says_what_holds_now(action: str) -> None:
 
 @pytest.mark.parametrize("written", ["1/2s", "60/m", "1/60s", "3/min", " 1 / 2 S "])
 def test_a_rate_comes_back_as_it_was_written(written: str) -> None:
-    """In every command, though others are the same interval."""
+    """In every command, although other spellings mean the same interval."""
     spelled = "".join(written.split()).lower()
     assert sites("set", "a.example", written) == f"a.example: {spelled}, running.\n"
     assert sites("set", "a.example", "--burst", "2").startswith(f"a.example: {spelled}, ")
@@ -339,7 +339,7 @@ def test_a_rate_comes_back_as_it_was_written(written: str) -> None:
 
 
 def test_a_site_of_a_fetch_has_the_default_rate_as_that_is_written(settings: Settings) -> None:
-    """Also where the forecast speaks of a site that is not there yet."""
+    """Even if the forecast is about a site that does not exist yet."""
     settings.WEIR_DEFAULT_RATE = "2/20s"
     assert sites("forecast", "a.example").startswith("a.example: 2/20s, no site yet")
     request_fetch("http://a.example/")
@@ -347,7 +347,7 @@ def test_a_site_of_a_fetch_has_the_default_rate_as_that_is_written(settings: Set
 
 
 def test_a_rate_that_was_not_written_is_spelled() -> None:
-    """An interval that somebody set in the row, or that robots.txt asks for."""
+    """An interval that was set directly in the row, or that robots.txt asks for."""
     site_settings.set_rate("a.example", "1/2s")
     Site.objects.update(interval=timedelta(seconds=3))
     assert listed()[0]["rate"] == "20/m"
@@ -363,7 +363,7 @@ def test_an_unknown_name_is_refused_with_where_the_others_stand(action: str) -> 
 
 
 def test_several_sites_are_deleted_and_the_others_are_said_in_the_end() -> None:
-    """Each by itself."""
+    """Each is deleted by itself."""
     for name in ("a.example", "b.example", "c.example"):
         site_settings.set_rate(name, "1000/s")
     site_settings.pause("b.example")
@@ -377,7 +377,7 @@ def test_several_sites_are_deleted_and_the_others_are_said_in_the_end() -> None:
 
 
 def test_a_pause_takes_seconds() -> None:
-    """A number without a unit, as settings do."""
+    """A number without a unit means seconds, as in settings."""
     site_settings.set_rate("a.example", "1/s")
     sites("pause", "a.example", "--for", "600")
     assert 590 < slots.estimate("a.example") <= 600
@@ -387,7 +387,7 @@ def test_a_pause_takes_seconds() -> None:
 
 
 def test_a_forecast_is_two_sentences() -> None:
-    """What holds and how much is queued; then when a new request would start, and when the backlog clears."""
+    """The rate and the queue; then when a new request would start, and when the backlog clears."""
     site_settings.set_rate("a.example", "1/10s")
     request_fetches([f"http://a.example/{number}" for number in range(1_204)])
     told = sites("forecast", "a.example")
@@ -396,7 +396,7 @@ def test_a_forecast_is_two_sentences() -> None:
 
 
 def test_a_forecast_counts_more_requests() -> None:
-    """`--add` says how long they would take; what is farther away has a date."""
+    """With `--add`, it says how long they would take; a time that is farther away has a date."""
     site_settings.set_rate("a.example", "1/h")
     told = sites("forecast", "A.Example", "--add", "100")
     assert told.startswith("a.example: 1/h, 0 queued. A new request would start in 0.1s (at ")
@@ -447,7 +447,7 @@ def test_a_forecast_names_the_site_and_whether_it_exists(settings: Settings) -> 
 
 
 def test_a_forecast_for_machines_has_all_fields() -> None:
-    """`--json` prints one object, in units named by the fields; what never comes is null."""
+    """`--json` prints one object, in units named by the fields; a time that never comes is null."""
     site_settings.set_rate("a.example", "1/10s")
     request_fetch("http://a.example/")
     told = json.loads(sites("forecast", "a.example", "--add", "2", "--json"))
@@ -491,7 +491,7 @@ def test_a_forecast_says_when_robots_txt_is_in_the_way(settings: Settings) -> No
 
 
 def test_a_forecast_for_ages_has_no_date() -> None:
-    """What no calendar holds is told in days."""
+    """A time beyond the calendar is given in days."""
     site_settings.set_rate("a.example", "1/366d")
     assert sites("forecast", "a.example", "--add", "1000000").endswith("would be cleared in 365999636d 21h.\n")
 
@@ -529,7 +529,7 @@ def test_a_forecast_for_ages_has_no_date() -> None:
     ],
 )
 def test_bad_input_is_refused_in_a_sentence_and_changes_nothing(arguments: list[str], sentence: str) -> None:
-    """What cannot be done ends as a CommandError with the library's own words; no site appears."""
+    """Bad input ends as a CommandError with the library's own words; no site is created."""
     with pytest.raises(CommandError) as refusal:
         sites(*arguments)
     assert sentence in str(refusal.value)

@@ -1,4 +1,4 @@
-"""Each way that a slot can go ends in the fate that its holder would name: by the functions that take it there."""
+"""Everything that can happen to a slot ends in the fate that its holder would name: by the functions that do it."""
 
 import math
 from collections.abc import Callable
@@ -27,27 +27,27 @@ LONG = timedelta(seconds=30)
 
 
 def reserved(pages: int = 1) -> None:
-    """Have a slot reserved for each page, in a run that lasts for half a minute more."""
+    """Reserve a slot for each page, in a run that lasts for half a minute more."""
     site_settings.set_rate(SITE, "10/s", grace=LONG)
     queue_pages(pages)
     reserve_all()
 
 
 def begin_later() -> None:
-    """Have all slots begin ten seconds later."""
+    """Make all slots begin ten seconds later."""
     later = timedelta(seconds=10)
     Slot.objects.update(start_time=F("start_time") + later, use_until=F("use_until") + later)
 
 
 def begin_earlier() -> None:
-    """Have the runs of all slots be over, and all leases."""
+    """End the runs of all slots, and all leases."""
     earlier = timedelta(minutes=2)
     Slot.objects.update(start_time=F("start_time") - earlier, use_until=F("use_until") - earlier)
     Fetch.objects.filter(lease_until__isnull=False).update(lease_until=Now() - timedelta(seconds=1))
 
 
 def claimed(pages: int = 1) -> list[Job]:
-    """Have a fetcher hold a fetch for each slot."""
+    """Let a fetcher hold a fetch for each slot."""
     reserved(pages)
     return claim()
 
@@ -58,7 +58,7 @@ def claim() -> list[Job]:
 
 
 def end(event: Event) -> None:
-    """Store the event in which an attempt ended."""
+    """Store the event with which an attempt ended."""
     store([judge(event, max_body=100, chance=0.5)])
 
 
@@ -149,7 +149,7 @@ def cancelled_in_hand() -> None:
     [job] = claimed()
     begin_later()
     assert cancel(job.fetch_id)
-    end(Snoozed(job=job))  # which is stored for nobody
+    end(Snoozed(job=job))  # it is not stored for any fetch
     begin_earlier()
 
 
@@ -231,7 +231,7 @@ WAYS: dict[Callable[[], None], list[str]] = {
     run_over: ["missed"],
     message_late: ["missed"],
     message_lost: ["missed"],
-    fetcher_lost: ["used"],  # nobody knows; the rate must count it
+    fetcher_lost: ["used"],  # it is not known whether it was; the rate must count it
     nothing_yet: ["reserved"],
     cancelled_in_the_queue: ["given back"],
     cancelled_with_successor: ["used"],
@@ -267,7 +267,7 @@ def test_each_way_has_its_fate(way: Callable[[], None]) -> None:
 
 
 def test_each_fate_is_reached() -> None:
-    """The ways above end in all fates that there are."""
+    """The ways above end in all existing fates."""
     assert {fate for fates in WAYS.values() for fate in fates} == {
         "reserved", "used", "given back", "missed", "void", "unreported"
     }  # fmt: skip

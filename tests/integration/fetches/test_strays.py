@@ -1,4 +1,4 @@
-"""Fetches follow their hosts to other sites: all that are queued, and what comes too late, before it is requested."""
+"""Fetches follow their hosts to other sites: all queued ones, and those that come too late, before their request."""
 
 from datetime import timedelta
 from typing import Any
@@ -50,7 +50,7 @@ def slots_sent(messages: list[Message]) -> set[int]:
 
 
 def test_a_backlog_follows_in_its_order_in_short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Priorities, ages, what is not due yet: every fetch of the host, and none of another."""
+    """Priorities, ages, fetches that are not due yet: every fetch of the host, and none of another."""
     monkeypatch.setattr(strays, "BATCH", 3)
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
     for priority in (3, 0, 32_766, -32_768, 0):
@@ -70,7 +70,7 @@ def test_a_backlog_follows_in_its_order_in_short_batches(monkeypatch: pytest.Mon
 
 
 def test_sweep_has_them_follow_also_from_a_site_that_is_paused() -> None:
-    """A pause of the old site is none of theirs."""
+    """A pause of the old site does not concern them."""
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
     fetch = request_fetch(f"http://{A}/")
     site_settings.pause(SHOP)
@@ -82,7 +82,7 @@ def test_sweep_has_them_follow_also_from_a_site_that_is_paused() -> None:
 
 
 def test_a_site_is_seen_to_again_until_nothing_is_held_from_before_the_split(messages: list[Message]) -> None:
-    """What a fetcher held comes back to the old site's queue, and is found there."""
+    """A fetch that a fetcher held comes back to the old site's queue, and is found there."""
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
     fetch = request_fetch(f"http://{A}/")
     assert dispatch() == 1
@@ -97,7 +97,7 @@ def test_a_site_is_seen_to_again_until_nothing_is_held_from_before_the_split(mes
 
 
 def test_a_stray_that_is_reserved_is_taken_out_before_a_fetcher_hears_of_it(messages: list[Message]) -> None:
-    """Whatever queued it after the split: web code that was slow, a retry, a redirect, a robots.txt."""
+    """Whatever queued it after the split: slow web code, a retry, a redirect, a robots.txt."""
     split()
     late = stray()
     own = request_fetch(f"https://{SHOP}/")
@@ -112,7 +112,7 @@ def test_a_stray_that_is_reserved_is_taken_out_before_a_fetcher_hears_of_it(mess
 
 
 def test_a_stray_whose_host_has_no_site_gets_one(settings: object) -> None:
-    """The site that covered it does so no more."""
+    """The site that covered it does not do so any more."""
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
     late = request_fetch(f"https://{A}/")
     site_settings.set_rate(SHOP, covers_subdomains=False)
@@ -137,7 +137,7 @@ def test_a_stray_succeeds_nobody(messages: list[Message]) -> None:
 
 
 def test_somebody_elses_row_holds_up_sweep_for_a_moment_only(other_connection: psycopg.Connection[Any]) -> None:
-    """The other steps are taken, and the strays follow when the way is free."""
+    """The other steps are taken, and the strays follow when the lock is released."""
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
     late = request_fetch(f"https://{A}/")
     site_settings.set_rate(SHOP, covers_subdomains=False)
@@ -156,7 +156,7 @@ def test_somebody_elses_row_holds_up_sweep_for_a_moment_only(other_connection: p
 
 
 def test_what_robots_txt_files_say_follows_with_the_crawl_delays() -> None:
-    """The new site keeps its host's, the old one its own."""
+    """The new site keeps its host's Crawl-delay, the old one its own."""
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True, obeys_robots=True)
     for host, seconds in ((A, 20), (SHOP, 5)):
         RobotsFile.objects.create(
@@ -176,7 +176,7 @@ def test_what_robots_txt_files_say_follows_with_the_crawl_delays() -> None:
 
 
 def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
-    """Whichever place it begins at."""
+    """Wherever in the queue it begins."""
     site_settings.set_rate(SHOP, "10/s")
     request_fetches([f"http://{SHOP}/{n}" for n in range(3_000)])
     last = Fetch.objects.order_by("not_before", "pk")[2_000]
@@ -188,7 +188,7 @@ def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
 def test_strays_that_wait_for_a_site_hold_up_no_other_site(
     messages: list[Message], monkeypatch: pytest.MonkeyPatch, other_connection: psycopg.Connection[Any]
 ) -> None:
-    """Their slots are lost for this time; dispatch goes on, and sends what is not theirs."""
+    """Their slots are lost this time; dispatch goes on, and sends other fetches."""
     monkeypatch.setattr(dispatching, "SITES_A_STATEMENT", 1)
     site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
     late = request_fetch(f"https://{A}/")
@@ -209,7 +209,7 @@ def test_strays_that_wait_for_a_site_hold_up_no_other_site(
 def test_a_split_site_that_is_locked_does_not_hold_up_sweep(
     other_connection: psycopg.Connection[Any],
 ) -> None:
-    """Somebody's transaction holds its row: that it was seen to is noted by a later sweep."""
+    """A transaction holds its row: a later sweep records that its strays have followed."""
     split()
     Site.objects.update(recalled_at=Now() - timedelta(seconds=1))
     other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])

@@ -1,4 +1,4 @@
-"""What several tests of notifications need: reconciliation that waits for nothing."""
+"""What several tests of notifications need: reconciliation without pauses."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from weir.notifications.reconciliation import changed, drift
 
 @pytest.fixture
 def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have reconciliation look again and again without a pause."""
+    """Make reconciliation look again and again without a pause."""
     monkeypatch.setattr(drift, "APART_S", 0.0)
 
 
 @pytest.fixture
 def reconcile_at_once(looks_at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001  for its effect
-    """Have passes look at changes of any age, without a pause."""
+    """Make passes look at changes of any age, without a pause."""
     monkeypatch.setattr(changed, "SETTLED_S", 0.0)

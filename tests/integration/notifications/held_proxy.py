@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-SMALL = 4_096  # bytes that the proxy's side of a connection takes while nobody reads them
+SMALL = 4_096  # bytes that the proxy's side of a connection takes while they are not read
 
 
 class HeldProxy:
-    """Hands on what comes in by TCP to a Unix socket, and back; while it `holds`, nothing goes to the socket.
+    """Forwards bytes from TCP to a Unix socket, and back; while it `holds`, nothing goes to the socket.
 
-    A held chunk was read: the sender's kernel is rid of it. One that does not `read` leaves the bytes in the network.
+    A held chunk was read, so the sender's kernel does not have it any more. A proxy that does not `read` leaves the
+    bytes in the network.
     """
 
     def __init__(self, path: str, *, reads: bool) -> None:

@@ -33,7 +33,7 @@ def keys_of_neighbours() -> list[Keys]:
 
 @contextmanager
 def being(neighbour: Keys) -> Iterator[None]:
-    """Have this process use the keys of this installation."""
+    """Make this process use the keys of this installation."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counters, "keys", lambda: neighbour)
         yield

@@ -29,7 +29,7 @@ class Way:
 
     name: str
     go: Callable[[Rows], Any]
-    numbers: dict[int, int] = field(default_factory=dict)  # that are not as before
+    numbers: dict[int, int] = field(default_factory=dict)  # those that have changed
 
 
 def new(user_id: Any = 1, **values: Any) -> Notification:

@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own, which starts with what cannot be changed while it runs."""
+"""A PostgreSQL of a test's own, started with options that cannot be changed while it runs."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ LOCALE = "en_US.UTF-8"  # in which a < B
 
 @dataclass(frozen=True, kw_only=True)
 class OwnPostgres:
-    """A server that runs."""
+    """A running server."""
 
     home: Path
     sockets: Path
 
     def create_database(self, name: str, options: str = "") -> dict[str, str]:
-        """Create a database; return the variables by which a process of the test finds it, beside the tests' Redis."""
+        """Create a database; return the variables by which a process of the test finds it, and the tests' Redis."""
         with psycopg.connect(host=str(self.sockets), user=embedded.DATABASE_USER, autocommit=True) as server:
             server.execute(f"CREATE DATABASE {name} {options}".encode())
         return {"WEIR_TEST_DATABASE": name, "WEIR_HOME": str(self.home), "REDIS_URL": settings.REDIS_URL}
@@ -35,7 +35,7 @@ class OwnPostgres:
 
 @contextmanager
 def own_postgres(home: Path, *, locales: Path | None = None, **options: str) -> Iterator[OwnPostgres]:
-    """Run a server in this home, with these options of its own and the locales of this folder."""
+    """Run a server in this home, with these options, and with the locales of this folder."""
     usual = postgres._settings
     home.mkdir()
     with pytest.MonkeyPatch.context() as patched:
@@ -49,7 +49,7 @@ def own_postgres(home: Path, *, locales: Path | None = None, **options: str) -> 
 
 @contextmanager
 def english() -> Iterator[Path]:
-    """Yield a folder with the locale, which PostgreSQL's user can reach. Skips the test where none can be made."""
+    """Yield a folder with the locale, which PostgreSQL's user can read. Skips the test if none can be made."""
     folder = Path(tempfile.mkdtemp(prefix="weir-locales-"))
     try:
         folder.chmod(0o755)

@@ -49,7 +49,7 @@ settings.AUTH_USER_MODEL = "people.Person"
 
 
 def people(folder: Path, key: str) -> str:
-    """Write the app to the folder; return what a process does before Django is set up, so that it has these users."""
+    """Write the app to the folder; return the code that a process runs before Django is set up to have these users."""
     package = folder / "people"
     (package / "migrations").mkdir(parents=True)
     (package / "migrations" / "__init__.py").touch()

@@ -27,7 +27,7 @@ UNREAD_BY_KIND = """
 
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have more than two notifications be marked as read by a read mark."""
+    """Make a read mark do the work for more than two notifications."""
     monkeypatch.setattr(inbox.writing, "MOST_MARKED", 2)
 
 
@@ -43,7 +43,7 @@ def rows(user: int) -> dict[str, int]:
 
 
 def test_each_kind_has_its_number() -> None:
-    """Kinds of which nothing is unread are left out, and so are other users'."""
+    """Kinds without unread notifications are left out, and so are other users' notifications."""
     ids = told(1, "news", "sale", "news", "order.shipped")
     told(2, "news", "greeting")
     assert inbox.unread_by_kind(1) == {"news": 2, "sale": 1, "order.shipped": 1} == rows(1)
@@ -56,7 +56,7 @@ def test_each_kind_has_its_number() -> None:
 
 @pytest.mark.usefixtures("few_are_many")
 def test_what_a_read_mark_covers_is_read() -> None:
-    """What came since, and what was marked as unread again, is not; nothing changes when the rows follow."""
+    """Later notifications, and those marked as unread again, are not; nothing changes when the rows are settled."""
     ids = told(1, "news", "sale", "news", "sale", "sale")
     inbox.mark_all_read(1)
     assert ReadMark.objects.exists()
@@ -71,7 +71,7 @@ def test_what_a_read_mark_covers_is_read() -> None:
 
 @pytest.mark.usefixtures("few_are_many")
 def test_what_commits_after_a_read_mark_stays_unread(other_connection: psycopg.Connection[Any]) -> None:
-    """What others wrote while its transaction was open had committed before the mark, and is read."""
+    """Rows that others committed before the mark, while its transaction was open, are read."""
     other_connection.execute(
         "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) "
         "VALUES (1, 'late', 'Hello', '', '')"
@@ -85,7 +85,7 @@ def test_what_commits_after_a_read_mark_stays_unread(other_connection: psycopg.C
 
 @pytest.mark.usefixtures("few_are_many")
 def test_a_transaction_sees_what_it_has_changed() -> None:
-    """Its own read mark, and what it wrote before and after that; nothing of it when it was rolled back."""
+    """It sees its own read mark, and what it wrote before and after that; after a rollback, nothing of it is left."""
     told(1, "news", "sale")
     with transaction.atomic():
         ids = told(1, "news", "sale")
@@ -104,7 +104,7 @@ def test_of_too_many_those_count_that_became_unread_last(
     monkeypatch: pytest.MonkeyPatch,
     few_are_many: None,  # noqa: ARG001  for its effect
 ) -> None:
-    """Also beside a read mark: an old one that was marked as unread again is among the last."""
+    """Also with a read mark: an old notification that was marked as unread again is among the last."""
     monkeypatch.setattr(inbox.reading, "MOST_COUNTED", 3)
     ids = told(1, "a", "b", "c", "d", "e")
     assert inbox.unread_by_kind(1) == {"c": 1, "d": 1, "e": 1}
@@ -120,7 +120,7 @@ def test_of_too_many_those_count_that_became_unread_last(
 
 
 def test_ten_thousand_are_counted() -> None:
-    """The newest; the sum says that there are as many or more."""
+    """The newest are; the sum says that there are as many or more."""
     told(1, "old")
     Notification.objects.bulk_create(Notification(user_id=1, kind="ab"[n % 2], title="Hello") for n in range(10_000))
     assert inbox.unread_by_kind(1) == {"a": 5_000, "b": 5_000}

@@ -17,7 +17,7 @@ pytestmark = MARKS
 
 @pytest.fixture(autouse=True)
 def capped(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a cap of 3, and batches of 2."""
+    """Set a cap of 3, and batches of 2."""
     settings.WEIR_UNREAD_CAP = 3
     monkeypatch.setattr(cap, "BATCH", 2)
 
@@ -35,7 +35,7 @@ def noted() -> set[int]:
 
 
 def test_the_oldest_unread_go_and_the_number_with_them() -> None:
-    """Read ones stay, and so do users at the cap; it happens soon after the flush, and once."""
+    """Read ones stay, and so do those of users at the cap; it happens soon after the flush, and once."""
     mine, other = tell(1, 9), tell(2, 3)
     inbox.mark_read(1, mine[:2])
     assert cap.trim() == 0
@@ -52,7 +52,7 @@ def test_the_oldest_unread_go_and_the_number_with_them() -> None:
 
 
 def test_as_many_as_were_deleted_may_come_before_the_next_flush() -> None:
-    """Their deltas come to nothing, so that flush writes no number: the note is still there."""
+    """The deltas add up to 0, so the flush writes no number: the note is still there."""
     tell(1, 5)
     flush.flush_sealed()
     assert cap.trim() == 2
@@ -93,13 +93,13 @@ def test_rows_that_others_hold_are_left_to_the_next_run(other_connection: psycop
 
 
 def test_a_note_that_comes_meanwhile_stays(in_threads: InThreads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flush waits for no trimming, and what it notes is looked at by the next run."""
+    """A flush does not wait for trimming, and the next run looks at what it notes."""
     tell(1, 4)
     flush.flush_sealed()
     record = changes.record
 
     def meanwhile(change: Mapping[int, int], **options: Any) -> None:
-        """Tell more and flush it, after the statement that finds that the user fits, and before its commit."""
+        """Notify once more and flush, after the statement has found that the user fits, and before its commit."""
         record(change, **options)
         if not any(change.values()):
             in_threads(1, lambda _: (tell(1, 2), flush.flush_sealed()))
@@ -134,7 +134,7 @@ def test_without_a_cap_nothing_is_noted_and_notes_are_forgotten(settings: Any) -
 
 
 def test_what_is_read_by_a_mark_is_not_beyond_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rows have no read_at for some seconds more, and stay."""
+    """Covered rows have no read_at for some seconds, and stay."""
     monkeypatch.setattr(inbox.writing, "MOST_MARKED", 2)
     tell(1, 5)
     inbox.mark_all_read(1)

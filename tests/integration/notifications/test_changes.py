@@ -83,13 +83,13 @@ def test_a_transaction_is_one_call_with_one_net_delta_a_user(sent: Sent) -> None
 
 
 def test_changes_outside_a_transaction_are_a_call_each(sent: Sent) -> None:
-    """Where each statement commits by itself, each is sent at once."""
+    """If each statement commits by itself, each change is sent immediately."""
     tell(1, 2)
     assert sent == [{1: 1}, {2: 1}]
 
 
 def test_what_comes_to_nothing_is_not_sent(sent: Sent) -> None:
-    """Told and read in one transaction, or read twice: Redis is not called."""
+    """Notified and read in one transaction, or read twice: Redis is not called."""
     with transaction.atomic():
         tell(1)
         inbox.mark_all_read(1)
@@ -102,7 +102,7 @@ def test_what_comes_to_nothing_is_not_sent(sent: Sent) -> None:
 
 
 def test_rolled_back_savepoints_take_their_changes_along(sent: Sent) -> None:
-    """Wherever they stand, first, last, nested or around, what survives is sent in one call."""
+    """Wherever the savepoints are, first, last, nested or around, the surviving changes are sent in one call."""
     with transaction.atomic():
         tell_in_vain(1)
         with transaction.atomic():
@@ -120,7 +120,7 @@ def test_rolled_back_savepoints_take_their_changes_along(sent: Sent) -> None:
 
 
 def test_nothing_is_sent_where_the_outermost_block_rolls_back(sent: Sent) -> None:
-    """Whatever was released inside it, and nothing is left over for the next transaction."""
+    """This holds whatever was released inside it, and nothing is left over for the next transaction."""
     with rolled_back():
         with transaction.atomic():
             tell(1)
@@ -133,7 +133,7 @@ def test_nothing_is_sent_where_the_outermost_block_rolls_back(sent: Sent) -> Non
 
 
 def test_a_block_without_a_savepoint_rolls_all_back(sent: Sent) -> None:
-    """`atomic(savepoint=False)` that fails takes the whole transaction along."""
+    """If `atomic(savepoint=False)` fails, the whole transaction is rolled back."""
     with transaction.atomic():
         tell(1)
         with transaction.atomic(savepoint=False):
@@ -144,7 +144,7 @@ def test_a_block_without_a_savepoint_rolls_all_back(sent: Sent) -> None:
 
 
 def test_other_hooks_run_in_their_order_and_may_change_numbers_themselves(sent: Sent) -> None:
-    """Hooks of the application's own come before and after, robust or not; what they tell is sent, too."""
+    """The application's own hooks run before and after, robust or not; changes that they make are sent, too."""
     order: list[str] = []
 
     def fail() -> None:
@@ -177,7 +177,7 @@ def test_a_request_in_a_transaction_is_one_call(
 
 
 def test_a_transaction_sees_the_number_with_its_own_changes(sent: Sent, in_threads: InThreads) -> None:
-    """Those of kept savepoints, and not of those that were rolled back, whatever is flushed; others see none of it."""
+    """Those of kept savepoints, not of rolled-back ones, whatever is flushed; other transactions see none of it."""
     tell(1)
     with transaction.atomic():
         tell(1, 2)
@@ -211,7 +211,7 @@ def test_a_transaction_whose_rows_are_counted_sees_its_own_changes_once(tmp_path
 def test_the_documented_view_shows_the_new_number_in_a_transaction(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ATOMIC_REQUESTS a view that marks rows as read, and then asks how many are left, is told that."""
+    """With ATOMIC_REQUESTS, a view that marks rows as read, and then asks how many are left, gets the new number."""
     settings.ROOT_URLCONF, settings.MIDDLEWARE = __name__, []
     monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
     tell(1, 1, 1)
@@ -264,7 +264,7 @@ def doubted() -> set[int]:
 
 
 def run_two_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have one pass see Redis again, and one look into the doubts."""
+    """Run a pass that sees Redis again, and one that looks into the doubts."""
     monkeypatch.setattr(drift, "APART_S", 0.0)
     for _ in range(2):
         assert reconcile.run_pass()
@@ -274,7 +274,7 @@ def run_two_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missed_delta_raises_nothing_and_its_users_are_in_doubt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where Redis does not answer, the rows are written, the numbers are right at once, and the users become doubts."""
+    """If Redis does not answer, rows are written, numbers are right immediately, and the users become doubts."""
     some: Any = (3, "3", "4")
     with redis_out_of_reach(tmp_path):
         tell(1)
@@ -288,7 +288,7 @@ def test_a_missed_delta_raises_nothing_and_its_users_are_in_doubt(
 
 
 def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redis may or may not have done it; the number is right at once, and a pass finds nothing to repair."""
+    """Redis may or may not have added it; the number is right immediately, and a pass finds nothing to repair."""
     add = counters.add
 
     def added_without_an_answer(deltas: Mapping[int, int]) -> None:
@@ -308,9 +308,9 @@ def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: 
 
 @pytest.mark.parametrize(("seconds", "doubts"), [(0.0, set()), (1.4, set()), (1.6, {1, 2})])
 def test_a_delta_that_comes_late_is_in_doubt(seconds: float, doubts: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass may have taken it for lost and repaired the number, so another one must look.
+    """A pass may have considered it lost and repaired the number, so another pass must look.
 
-    It counts from the COMMIT, also where another hook commits a transaction of its own meanwhile.
+    The time counts from the COMMIT, even if another hook commits a transaction of its own meanwhile.
     """
     now = 100.0
 
@@ -330,7 +330,7 @@ def test_a_delta_that_comes_late_is_in_doubt(seconds: float, doubts: set[int], m
 
 
 def test_a_transaction_that_takes_long_after_a_change_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody sees the row before the COMMIT, as in a request that goes on to work; the COMMIT itself counts."""
+    """No other transaction sees the row before the COMMIT, as in a request that goes on; the COMMIT itself counts."""
     now, committing_takes = 100.0, 0.0
     monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: now))
     commit = connection.connection.commit
@@ -354,7 +354,7 @@ def test_a_transaction_that_takes_long_after_a_change_is_not_late(monkeypatch: p
 
 @pytest.mark.parametrize("way", ["save", "mark_read"])
 def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The statement commits by itself, so it counts from when it was sent: the process may stop right after it."""
+    """The statement commits by itself, so time counts from its sending: the process may stop right after it."""
     row = inbox.notify(1, "news", "Hello")
     clock: Any = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
     for module in (changes, inbox.writing, models):
@@ -378,7 +378,7 @@ def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, mon
 
 
 def test_what_was_undone_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is in doubt where nothing was sent."""
+    """No user becomes a doubt if nothing was sent."""
     monkeypatch.setattr(changes, "LATE_S", -1.0)
     with transaction.atomic():
         tell_in_vain(1)
@@ -388,7 +388,7 @@ def test_what_was_undone_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_doubt_that_cannot_be_noted_raises_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was committed stays so, and the caller goes on; reconciliation finds the user by the row."""
+    """What was committed stays, and the caller goes on; reconciliation finds the user by the row."""
 
     def away(*_arguments: object) -> None:
         raise OperationalError("the server closed the connection")
@@ -402,7 +402,7 @@ def test_a_doubt_that_cannot_be_noted_raises_nothing(tmp_path: Path, monkeypatch
 
 
 def test_an_outage_is_logged_once_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Missed deltas and counted numbers are each said once a minute, not once a call."""
+    """Missed deltas and counted numbers are each logged once a minute, not once a call."""
     now = 1_000.0
     monkeypatch.setattr(outages, "time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setattr(outages, "_quiet_until", {})
@@ -419,7 +419,7 @@ def test_an_outage_is_logged_once_a_minute(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_redis_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that finds it silent leaves it alone for a second: no call waits for one time-out after the other."""
+    """A process that gets no answer does not ask for a second: no call waits for one time-out after the other."""
     now = 1_000.0
     monkeypatch.setattr(places, "ANSWER_TIMEOUT_S", 0.05)
     monkeypatch.setattr(calls, "time", SimpleNamespace(monotonic=lambda: now))

@@ -1,4 +1,4 @@
-"""Text keys in a database that does not sort by bytes: pages leave out nobody, and locks have one order."""
+"""Text keys in a database that does not sort by bytes: pages leave out no user, and locks have one order."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Notifications with a dedupe key: one for each user, whoever calls how often, and counted once."""
+"""Notifications with a dedupe key: one for each user, however often code calls, and counted once."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,7 +33,7 @@ def create(user_id: int, dedupe_key: str | None = KEY) -> Notification:
 
 
 def test_a_second_call_with_the_key_returns_the_first_row() -> None:
-    """Also when it was read since; another user's, another key and none are other notifications."""
+    """Even if it was read since; with another user, another key or no key it is another notification."""
     first = tell(body="first")
     assert (first.dedupe_key, first.body) == (KEY, "first")
     assert tell(body="second") == first
@@ -58,7 +58,7 @@ def test_a_deleted_row_ends_its_key() -> None:
 
 
 def test_many_are_told_but_for_those_who_have_the_key() -> None:
-    """How many were written is returned, and only these are counted."""
+    """The number of written ones is returned, and only these are counted."""
     tell(2)
     assert tell_many(3, 1, 2, 3) == 2
     assert tell_many(1, 2, 3) == 0
@@ -99,7 +99,7 @@ def test_of_two_at_once_one_writes(
 def test_two_that_tell_many_at_once_do_not_deadlock(
     in_threads: InThreads, waiters: WaitersOf, eventually: Eventually, other_connection: Any
 ) -> None:
-    """Whatever the order in which the users are named."""
+    """This holds for any order in which the users are named."""
     other_connection.execute(
         "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, dedupe_key) "
         "VALUES (3, '', '', '', '', %s)",
@@ -140,7 +140,7 @@ def test_the_orm_refuses_a_second_row_with_the_key(change: Tell) -> None:
 
 
 def test_a_refused_row_takes_with_it_what_its_savepoint_counted() -> None:
-    """What the caller's transaction did before and afterwards stays, and is counted."""
+    """Changes that the caller's transaction made before and afterwards stay, and are counted."""
     first = create(1)
     with transaction.atomic():
         create(2)
@@ -155,7 +155,7 @@ def test_a_refused_row_takes_with_it_what_its_savepoint_counted() -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "\0", 7])
 def test_a_key_that_is_none_is_refused(key: Any) -> None:
-    """In a sentence; one of 255 characters is taken."""
+    """A sentence says why; a key of 255 characters is accepted."""
     for told in (lambda: tell(dedupe_key=key), lambda: inbox.notify_many([1], "news", "Hello", dedupe_key=key)):
         with pytest.raises(ValueError, match=r"^dedupe_key must be text of 1 to 255 characters, but is "):
             told()
@@ -164,7 +164,7 @@ def test_a_key_that_is_none_is_refused(key: Any) -> None:
 
 
 def test_without_a_key_a_notification_is_one_statement() -> None:
-    """Only a key costs a second one."""
+    """Only a key costs a second statement."""
     with CaptureQueriesContext(connection) as queries:
         tell(dedupe_key=None)
     assert len(queries) == 1

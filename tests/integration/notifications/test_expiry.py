@@ -24,7 +24,7 @@ def tell(user_id: int, seconds: float | None) -> Notification:
 
 
 def test_what_has_expired_is_deleted_and_no_longer_counted() -> None:
-    """Unread ones change the number, read ones do not; others stay. A time that is past is written, too."""
+    """Unread ones change the number, read ones do not; others stay. A past time may be written, too."""
     read, *_ = tell(1, -1), tell(1, -1), tell(1, 60), tell(1, None), tell(2, -1)
     inbox.mark_read(1, [read.pk])
     inbox.notify_many([2, 3], "sale", "Today only", expires_at=in_s(-1))
@@ -38,7 +38,7 @@ def test_what_has_expired_is_deleted_and_no_longer_counted() -> None:
 
 
 def test_many_go_in_batches_and_a_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a run has no time for is left to the next; the numbers are right in between."""
+    """Rows for which a run has no time are left to the next; the numbers are right in between."""
     monkeypatch.setattr(expiry, "BATCH", 2)
     inbox.notify_many(range(1, 6), "sale", "Today only", expires_at=in_s(-1))
     assert expiry.delete_expired(within_s=0.0) == 2
@@ -49,7 +49,7 @@ def test_many_go_in_batches_and_a_run_ends(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_rows_that_others_hold_are_left_to_the_next_run(other_connection: psycopg.Connection[Any]) -> None:
-    """A row that is just being changed holds up none of the others; one that was given more time stays."""
+    """A row that is just being changed does not hold up the others; one that was given more time stays."""
     held, _ = tell(1, -1), tell(1, -1)
     other_connection.execute("SELECT FROM weir_notifications_notification WHERE id = %s FOR UPDATE", [held.pk])
     assert expiry.delete_expired() == 1
@@ -61,7 +61,7 @@ def test_rows_that_others_hold_are_left_to_the_next_run(other_connection: psycop
 
 
 def test_what_a_read_mark_covers_expires_as_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not in the number that is shown, and still in the one that is stored."""
+    """It is not in the shown number, but still in the stored one."""
     monkeypatch.setattr(inbox.writing, "MOST_MARKED", 1)
     covered = [tell(1, 60), tell(1, 60), tell(1, None)]
     flush.flush_sealed()

@@ -36,7 +36,7 @@ def stored() -> dict[int, int]:
 
 
 def test_flushers_at_once_bring_every_delta_once(in_threads: InThreads) -> None:
-    """However many flush while others add, the numbers stored in the end are all that was added."""
+    """However many flush while others add, the stored numbers are in the end the sum of all that was added."""
 
     def add_or_flush(number: int) -> Counter[int]:
         added = Counter[int]()
@@ -56,7 +56,7 @@ def test_flushers_at_once_bring_every_delta_once(in_threads: InThreads) -> None:
 
 @pytest.mark.parametrize("step", ["read", "apply", "drop"])
 def test_a_flusher_that_stops_is_overtaken_and_does_no_harm(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before whichever step it stops: others flush on meanwhile, and what it does in the end changes nothing."""
+    """Before whichever step it stops, others go on flushing meanwhile, and what it does in the end changes nothing."""
     module, name = (flush, "_apply") if step == "apply" else (counters, step)
     call = getattr(module, name)
 
@@ -132,7 +132,7 @@ def test_epochs_are_not_refused_while_one_is_being_applied(
 
 
 def test_applying_an_epoch_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was too large for the limit of statements would never be flushed; others keep theirs."""
+    """An epoch too large for the time limit could never be flushed; other statements keep the limit."""
     limits: list[str] = []
     execute = statements.execute
 
@@ -161,7 +161,7 @@ def test_a_flusher_with_an_epoch_that_was_dropped_writes_nothing() -> None:
 
 
 def test_what_a_killed_flusher_sealed_comes_first() -> None:
-    """It was closed before the open epoch was, so that one call brings both, in their order."""
+    """It was closed before the open epoch, so one call brings both, in their order."""
     counters.add({1: 1})
     sealed = counters.seal()
     assert sealed
@@ -200,7 +200,7 @@ def test_no_epoch_is_applied_after_a_later_one(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_user_whose_deltas_came_to_nothing_is_not_written() -> None:
-    """Told and read within an epoch costs PostgreSQL no row."""
+    """A user who is notified and reads within an epoch costs PostgreSQL no row."""
     counters.add({1: 1, 2: 1})
     counters.add({1: -1})
     assert flush_sealed() == FlushReport(epochs=1, users=1)
@@ -212,7 +212,7 @@ def test_a_user_whose_deltas_came_to_nothing_is_not_written() -> None:
 
 
 def test_an_epoch_may_have_more_users_than_a_page(valkey: redis.Redis) -> None:
-    """Whatever their ids and deltas are: 12,000 users, of which Redis returns 5,000 at a time."""
+    """Whatever their ids and deltas are: there are 12,000 users, and Redis returns 5,000 at a time."""
     deltas = {user_id: user_id % 7 - 3 for user_id in [*range(1, 12_000), 2**62, -5]}
     counters.add(deltas)
     report = flush_sealed()
@@ -236,7 +236,7 @@ def test_flushing_what_is_empty_writes_nothing(valkey: redis.Redis) -> None:
 
 
 def test_a_flush_without_redis_says_so_and_loses_nothing(tmp_path: Path) -> None:
-    """It raises RedisUnreachable; what waits is brought by a later one."""
+    """It raises RedisUnreachable; a later flush brings the waiting deltas."""
     inbox.notify(1, "news", "Hello")
     with redis_out_of_reach(tmp_path), pytest.raises(counters.RedisUnreachable, match=r"No such file"):
         flush_sealed()
@@ -245,7 +245,7 @@ def test_a_flush_without_redis_says_so_and_loses_nothing(tmp_path: Path) -> None
 
 
 def test_a_flush_that_postgresql_refuses_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The epoch stays sealed until one is committed, and then it is the first."""
+    """The epoch stays sealed until a flush commits, and then it is the first."""
 
     def refused(*_arguments: Any) -> None:
         raise OperationalError("the server is shutting down")
@@ -266,7 +266,7 @@ def test_a_flush_that_postgresql_refuses_loses_nothing(monkeypatch: pytest.Monke
 
 @pytest.fixture
 def _old_and_young(settings: Settings) -> None:
-    """Have rows of user 1: five read long ago, one read just now, one unread for long."""
+    """Make rows of user 1: five read long ago, one read just now, one unread for long."""
     settings.WEIR_NOTIFICATION_RETENTION = 60.0
     Notification.objects.bulk_create(
         Notification(user_id=1, kind=kind, read_at=read_at)

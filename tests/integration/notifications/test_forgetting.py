@@ -32,13 +32,13 @@ def _trusted_redis() -> None:
 
 
 def finished() -> int:
-    """Let what the schedule does happen: flushes, and the next run."""
+    """Do what the schedule does: flushes, and the next run."""
     flush.flush_sealed()
     return forgetting.finish()
 
 
 def finish_all(users: int) -> None:
-    """Run until so many users are forgotten: a transaction of any database of the cluster holds up the notes."""
+    """Run until this many users are forgotten: a transaction of any database of the cluster delays the notes."""
     done, give_up_at = 0, time.monotonic() + 30
     while done < users:
         assert time.monotonic() < give_up_at, f"only {done} users are forgotten"
@@ -48,7 +48,7 @@ def finish_all(users: int) -> None:
 
 @contextmanager
 def being_told(user: int) -> Iterator[None]:
-    """Have a transaction that has notified the user stay open meanwhile, and commit then."""
+    """Keep a transaction that has notified the user open during the block, and commit it then."""
     told, commits = Event(), Event()
 
     def tell() -> None:
@@ -71,7 +71,7 @@ def being_told(user: int) -> Iterator[None]:
 
 
 def left_of(user: int, valkey: redis.Redis) -> set[str]:
-    """Return what there is of a user."""
+    """Return what is left of a user."""
     tables = (Notification, UnreadCount, Doubt, ReadMark, ForgottenUser)
     left = {table.__name__ for table in tables if table.objects.filter(user_id=user).exists()}
     deltas = [key for key in valkey.keys("*") if valkey.type(key) == b"zset"]
@@ -79,7 +79,7 @@ def left_of(user: int, valkey: redis.Redis) -> set[str]:
 
 
 def test_a_deleted_user_leaves_nothing(valkey: redis.Redis) -> None:
-    """By whatever way of the ORM; others keep what they have."""
+    """However the ORM deletes the user; others keep what they have."""
     users = User.objects.bulk_create(User(username=name) for name in "abc")
     inbox.notify_many([user.pk for user in users], "news", "Hello")
     flush.flush_sealed()
@@ -136,7 +136,7 @@ print(json.dumps(left))
 
 
 def test_a_user_is_forgotten_by_whatever_model_is_deleted(start_python: StartPython) -> None:
-    """A proxy of the user model, or one that inherits from it; a user who stays keeps what there is."""
+    """A proxy of the user model, or a model that inherits from it; users who stay keep what they have."""
     process = start_python(OTHER_MODELS)
     said = process.communicate(timeout=60)[0]
     assert process.returncode == 0
@@ -144,7 +144,7 @@ def test_a_user_is_forgotten_by_whatever_model_is_deleted(start_python: StartPyt
 
 
 def test_rows_of_other_models_are_still_deleted_unread() -> None:
-    """Listening to users' deletion has Django load the rows of no other model."""
+    """Listening for the deletion of users does not make Django load the rows of other models."""
     Session.objects.create(session_key="a", expire_date=timezone.now())
     with CaptureQueriesContext(connection) as queries:
         Session.objects.all().delete()
@@ -152,7 +152,7 @@ def test_rows_of_other_models_are_still_deleted_unread() -> None:
 
 
 def test_a_user_who_is_not_deleted_after_all_keeps_everything() -> None:
-    """It is part of the transaction."""
+    """Forgetting is a part of the transaction."""
     user = User.objects.create(username="a")
     inbox.notify(user.pk, "news", "Hello")
     with transaction.atomic():
@@ -181,7 +181,7 @@ def test_many_notifications_go_bit_by_bit(monkeypatch: pytest.MonkeyPatch, valke
 def test_a_deletion_of_many_reads_each_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, valkey: redis.Redis
 ) -> None:
-    """With a foreign key all go in one transaction, whose batches do not go through those before them."""
+    """With a foreign key all are deleted in one transaction; its batches do not pass the rows of earlier batches."""
     settings.WEIR_USER_FOREIGN_KEY = True
     monkeypatch.setattr(forgetting, "BATCH", 100)
     inbox.notify_many([7, 8], "news", "Hello")
@@ -219,7 +219,7 @@ def test_a_number_that_a_live_epoch_is_in_stays_until_that_is_dropped(valkey: re
 
 
 def test_a_lost_delta_delays_it_until_reconciliation_has_looked(valkey: redis.Redis) -> None:
-    """The number is not 0 then, and is repaired first."""
+    """Then the number is not 0, and is repaired first."""
     inbox.notify(7, "news", "Hello")
     flush.flush_sealed()
     with lost():
@@ -231,7 +231,7 @@ def test_a_lost_delta_delays_it_until_reconciliation_has_looked(valkey: redis.Re
 
 
 def test_what_an_open_transaction_has_written_goes_when_it_has_ended(valkey: redis.Redis) -> None:
-    """Whoever deletes the user does not see it, nor do runs before its commit: these leave the user noted."""
+    """The deleting transaction does not see it, nor do runs before its commit: these leave the user noted."""
     with being_told(7):
         forgetting.forget_user(7)
         assert finished() == 0
@@ -252,7 +252,7 @@ def test_what_is_written_before_the_deletion_commits_goes(valkey: redis.Redis) -
 
 
 def test_a_user_who_comes_back_is_left_alone(tmp_path: Path) -> None:
-    """The notifications from before go, also while Redis is out of reach; those that follow are the new user's."""
+    """Earlier notifications are deleted, even while Redis cannot be reached; later ones belong to the new user."""
     inbox.notify_many([7, 8], "news", "to the old user")
     forgetting.forget_user(7)
     inbox.notify(7, "news", "to the old user, who was deleted")
@@ -270,7 +270,7 @@ def test_a_user_who_comes_back_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_user_who_comes_back_may_be_deleted_again(tmp_path: Path, valkey: redis.Redis) -> None:
-    """What was written since goes, too, and what is being written."""
+    """Rows that were written since are deleted, too, and so are those being written."""
     forgetting.forget_user(7)
     with redis_out_of_reach(tmp_path), pytest.raises(counters.RedisUnreachable):
         forgetting.finish()
@@ -297,7 +297,7 @@ def test_a_notification_of_before_goes_whatever_is_done_to_it(
 
 
 def test_ids_of_another_clusters_transactions_hold_up_nothing(tmp_path: Path) -> None:
-    """pg_restore brought the note; here transactions may be counted to there in years."""
+    """pg_restore brought the note; it may take years until transaction ids are that high here."""
     forgetting.forget_user(7)
     with redis_out_of_reach(tmp_path), pytest.raises(counters.RedisUnreachable):
         forgetting.finish()
@@ -306,7 +306,7 @@ def test_ids_of_another_clusters_transactions_hold_up_nothing(tmp_path: Path) ->
 
 
 def test_users_who_have_to_wait_hold_up_nobody(monkeypatch: pytest.MonkeyPatch, valkey: redis.Redis) -> None:
-    """However many they are: a run looks at all."""
+    """However many there are, a run looks at all."""
     monkeypatch.setattr(forgetting, "USERS_AT_ONCE", 2)
     inbox.notify_many(range(1, 6), "news", "Hello")
     flush.flush_sealed()
@@ -322,7 +322,7 @@ def test_users_who_have_to_wait_hold_up_nobody(monkeypatch: pytest.MonkeyPatch, 
 def test_read_marks_and_forgotten_users_wait_for_each_other_no_longer_than_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each has work for more than a run, and gets on with it in each run."""
+    """Each has work for more than a run, and makes progress in each run."""
     monkeypatch.setattr(tasks, "SETTLING_S", 0.4)
     monkeypatch.setattr(tasks, "FORGETTING_S", 0.2)
     monkeypatch.setattr(forgetting, "BATCH", 1)
@@ -339,6 +339,6 @@ def test_read_marks_and_forgotten_users_wait_for_each_other_no_longer_than_a_run
 
 
 def test_what_is_no_users_key_is_refused() -> None:
-    """Before anything is written."""
+    """It is refused before anything is written."""
     with pytest.raises(ValueError, match="whole number, but is 'seven'"):
         forgetting.forget_user("seven")

@@ -1,4 +1,4 @@
-"""A Redis without memory for more (`noeviction`): what docs/operations.md says of it."""
+"""A Redis without free memory (`noeviction`): what docs/operations.md says about it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Valkey]:
-    """A trusted Redis with deltas, which is full then."""
+    """Yield a trusted Redis with deltas that is full by then."""
     with valkeys(tmp_path / "valkeys") as started:
         server = started.start("--maxmemory-policy", "noeviction")
         with redis_at(f"redis://{server.place}/0"):
@@ -56,7 +56,7 @@ def test_changes_become_doubts_and_what_is_there_is_flushed(server: Valkey) -> N
 
 
 def test_a_mark_that_it_has_no_room_for_is_no_outage(server: Valkey) -> None:
-    """Each process asks once a second for the mark of PostgreSQL's history: nothing else must fail by that."""
+    """Each process asks once a second for the mark of PostgreSQL's history: that must not make anything else fail."""
     assert witness.remember(7) == 0
     assert flush.flush_sealed().users == 2
     server.client.config_set("maxmemory", 0)
@@ -66,7 +66,7 @@ def test_a_mark_that_it_has_no_room_for_is_no_outage(server: Valkey) -> None:
 
 
 def test_one_that_lost_its_memory_is_reconciled_while_it_is_full(server: Valkey) -> None:
-    """The few bytes of an epoch are taken."""
+    """There is room for the few bytes of an epoch."""
     server.client.flushall()
     flush.flush_sealed()
     assert inbox.unread_counts([1, 2]) == unread_rows(1, 2)

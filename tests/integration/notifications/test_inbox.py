@@ -52,7 +52,7 @@ def test_a_flush_changes_no_number() -> None:
 
 
 def test_a_rolled_back_savepoint_is_not_counted() -> None:
-    """What is rolled back takes its change along; what is around it counts, once."""
+    """The change of rows that are rolled back is dropped; changes around them count, once."""
     with transaction.atomic():
         inbox.notify(1, "news", "stays")
         with pytest.raises(LookupError):
@@ -67,7 +67,7 @@ def test_a_rolled_back_savepoint_is_not_counted() -> None:
 
 
 def test_a_hundred_thousand_users_are_told_in_one_call() -> None:
-    """Each once, in a few statements; all their numbers follow."""
+    """Each is notified once, in a few statements; all their numbers follow."""
     users = range(1, 100_001)
     assert inbox.notify_many((*users, *users), "news", "Hello", body="text", url="/news") == 100_000
     assert set(inbox.unread_counts(users).values()) == {1}
@@ -77,7 +77,7 @@ def test_a_hundred_thousand_users_are_told_in_one_call() -> None:
 
 
 def test_all_are_told_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be written for one user is written for none, however many statements it takes."""
+    """If one user's row cannot be written, none is, however many statements it takes."""
     monkeypatch.setattr(inbox.writing, "AT_ONCE", 2)
     monkeypatch.setattr(user_keys, "MOST_INTEGER", 2**64)  # so that PostgreSQL is the one to refuse
     with pytest.raises(DataError):
@@ -143,7 +143,7 @@ def test_what_comes_while_all_is_marked_stays_unread(
     eventually: Eventually,
     other_connection: psycopg.Connection[Any],
 ) -> None:
-    """The user has not seen it: what is marked are the rows that were there when the call began."""
+    """The user has not seen it: only rows that existed when the call began are marked."""
     inbox.notify_many([1], "news", "seen")
     other_connection.execute("SELECT FROM weir_notifications_notification FOR UPDATE")
 
@@ -164,7 +164,7 @@ def test_what_comes_while_all_is_marked_stays_unread(
 
 
 def test_numbers_of_many_users_cost_one_call_and_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 5,000 users, asked for twice or not, told anything or not; twice as much for one more."""
+    """For 5,000 users, named twice or not, notified or not; twice as much for one more."""
     inbox.notify_many(range(1, 3_001), "news", "Hello")
     calls: list[str] = []
     peek, execute = counters.peek, statements.execute
@@ -221,7 +221,7 @@ def test_without_redis_rows_are_counted_to_a_limit(tmp_path: Path, monkeypatch: 
 
 
 def test_a_user_who_has_more_than_is_counted_is_shown_the_number_that_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rows are counted and reach the limit, that is the least; stored number and deltas know better."""
+    """If counted rows reach the limit, the limit is a lower bound; stored number and deltas are more exact."""
     monkeypatch.setattr(inbox.reading, "MOST_COUNTED", 3)
     for _ in range(4):
         inbox.notify_many([1, 2, 3], "news", "Hello")
@@ -234,7 +234,7 @@ def test_a_user_who_has_more_than_is_counted_is_shown_the_number_that_was_kept(m
 
 
 def test_a_number_is_never_below_zero() -> None:
-    """What is read can be counted before it is counted as new; no user is shown that."""
+    """A notification can be counted as read before it is counted as new; no user is shown that."""
     counters.add({1: -2})
     assert inbox.unread_count(1) == 0
     flush.flush_sealed()
@@ -267,7 +267,7 @@ def test_in_an_event_loop_a_call_is_refused_and_in_its_thread_it_works(call: Cal
 
     async def in_thread() -> None:
         await sync_to_async(call)()
-        await sync_to_async(connections.close_all)()  # those of that thread
+        await sync_to_async(connections.close_all)()  # the connections of that thread
 
     told = inbox.notify(1, "news", "Hello")
     asyncio.run(refused())
@@ -282,7 +282,7 @@ def test_in_an_event_loop_a_call_is_refused_and_in_its_thread_it_works(call: Cal
 
 @pytest.fixture
 def ids() -> list[int]:
-    """Have 10 notifications, the newest first, of which each second one is read; others have theirs between."""
+    """Make 10 notifications, every second one read, with other users' in between; return ids, the newest first."""
     told = [inbox.notify(1 + number % 3 // 2, "news", str(number)).pk for number in range(15)][::-1]
     own = list(Notification.objects.filter(user_id=1).order_by("-pk").values_list("pk", flat=True))
     inbox.mark_read(1, own[1::2])
@@ -309,12 +309,12 @@ def test_pages_follow_each_other_whatever_comes_in_between(ids: list[int]) -> No
 
 
 def test_pages_of_what_is_unread_leave_out_the_rest(ids: list[int]) -> None:
-    """They are as full as others."""
+    """They are as full as other pages."""
     assert pages(3, unread_only=True) == [ids[0:6:2], ids[6::2]]
 
 
 def test_a_page_is_a_query_without_an_offset(ids: list[int]) -> None:
-    """However far back it is, it begins at a key, also that of unread ones alone."""
+    """However far back it is, it begins at a key; so does a page of unread ones alone."""
     with CaptureQueriesContext(
         connection,
     ) as queries:
@@ -326,6 +326,6 @@ def test_a_page_is_a_query_without_an_offset(ids: list[int]) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_page_of_nothing_is_refused(limit: int) -> None:
-    """A limit below 1 is a mistake, and told as one."""
+    """A limit below 1 is a mistake, and is reported as one."""
     with pytest.raises(ValueError, match=rf"^limit must be at least 1, but is {limit}\.$"):
         inbox.page(1, limit=limit)

@@ -36,7 +36,7 @@ def proxy(request: pytest.FixtureRequest) -> Iterator[HeldProxy]:
 
 
 def past_its_deadline(valkey: redis.Redis, eventually: Eventually) -> None:
-    """Wait until what was sent before is past its deadline by Redis' clock."""
+    """Wait until calls that were sent before are past their deadline by Redis' clock."""
     since = now_us(valkey)
     eventually(
         lambda: now_us(valkey) > since + (places.ANSWER_TIMEOUT_S + calls.SLACK_S) * 1_000_000, "the deadline to pass"
@@ -52,7 +52,7 @@ def now_us(valkey: redis.Redis) -> int:
 def test_a_delta_that_the_network_held_is_not_counted_twice(
     proxy: HeldProxy, valkey: redis.Redis, eventually: Eventually
 ) -> None:
-    """Its user became a doubt, and a pass repaired the number before the network let go of it."""
+    """Its user became a doubt, and a pass repaired the number before the network delivered it."""
     proxy.hold()
     inbox.notify(1, "news", "is held")
     assert set(Doubt.objects.values_list("pk", flat=True)) == {1}
@@ -71,7 +71,7 @@ def test_a_delta_that_the_network_held_is_not_counted_twice(
 def test_what_the_kernel_has_not_sent_is_dropped_with_the_connection(
     proxy: HeldProxy, valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """No deadline is needed for that."""
+    """This needs no deadline."""
     monkeypatch.setattr(calls, "SLACK_S", 60.0)
     proxy.hold()
     with pytest.raises(counters.RedisUnreachable):
@@ -85,7 +85,7 @@ def test_what_the_kernel_has_not_sent_is_dropped_with_the_connection(
 def test_a_delta_that_a_stopped_server_finds_when_it_goes_on_is_not_counted(
     own_broker: redis.Redis, eventually: Eventually
 ) -> None:
-    """It lay in the server's own socket all the time."""
+    """The delta was in the server's own socket all the time."""
     server = int(own_broker.info("server")["process_id"])
     with redis_at("unix://" + str(own_broker.connection_pool.connection_kwargs["path"])):
         counters.add({1: 1})
@@ -104,7 +104,7 @@ def test_a_delta_that_a_stopped_server_finds_when_it_goes_on_is_not_counted(
 def test_a_delta_that_arrives_twice_is_counted_once(
     valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """Over whatever connection the copy comes. When it would be too late, nobody remembers the first."""
+    """Whatever connection brings the copy. Once a copy would be too late, Redis does not remember the first call."""
     sent: list[tuple[Any, ...]] = []
     run = RedisLink.run
 
@@ -141,7 +141,7 @@ def test_a_clock_of_redis_that_is_set_back_has_no_delta_taken_for_a_copy() -> No
 
 @pytest.mark.parametrize(("step_s", "added"), [(-3.0, False), (-0.1, True), (3.0, True)])
 def test_a_clock_of_redis_that_is_set_costs_a_delta_at_most(step_s: float, added: bool) -> None:
-    """Set forward, Redis refuses what it takes for late, and tells its time; the next delta is taken."""
+    """Set forward, Redis refuses what seems late, and returns its time; the next delta is accepted."""
     counters.add({1: 1})
     [link] = calls._idle
     link.ahead_s += step_s  # as if Redis' clock had been set the other way
@@ -155,7 +155,7 @@ def test_a_clock_of_redis_that_is_set_costs_a_delta_at_most(step_s: float, added
 
 
 def test_the_clock_is_asked_for_again_when_its_time_is_not_known_any_more(valkey: redis.Redis) -> None:
-    """Clocks part; so a process that has sent nothing for a while asks first."""
+    """Clocks drift apart, so a process that has sent nothing for a while asks first."""
     counters.add({1: 1})
     [link] = calls._idle
     link.ahead_s, link.known_until = -1_000.0, time.monotonic() - 1

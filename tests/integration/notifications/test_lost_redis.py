@@ -20,19 +20,19 @@ FAR = 7 * 10**15  # microseconds: in the year 2191
 
 
 def snapshot(valkey: redis.Redis) -> Snapshot:
-    """Return what Redis would have written to its disk now."""
+    """Return what Redis would write to its disk now."""
     return {key: valkey.dump(key) for key in valkey.keys("{weir:*")}  # type: ignore[misc]  # bytes, as asked for
 
 
 def restore(valkey: redis.Redis, taken: Snapshot) -> None:
-    """Have Redis be as it was when the snapshot was taken."""
+    """Restore Redis to what it was when the snapshot was taken."""
     valkey.flushdb()
     for key, value in taken.items():
         valkey.restore(key, 0, value)
 
 
 def restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the server answer as one that was started again."""
+    """Make the server answer like one that was started again."""
     run = counters.server_run("") + "x"
     monkeypatch.setattr(counters, "server_run", lambda _known: run)
 
@@ -42,7 +42,7 @@ def shown() -> dict[int, int]:
 
 
 def go_on() -> None:
-    """Have numbers change that no snapshot knows of."""
+    """Change numbers after all snapshots."""
     inbox.mark_all_read(1)
     inbox.notify_many([2, 3], "news", "Hello")
     Notification.objects.filter(user_id=2).update(user_id=4)
@@ -91,7 +91,7 @@ def test_a_redis_that_forgot_is_trusted_after_a_whole_scan_only(
 
 
 def test_a_redis_that_forgot_is_scanned_in_a_hurry(valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One pass goes through all users then, where it takes a slice otherwise."""
+    """Then one pass goes through all users; otherwise it takes a slice."""
     inbox.notify_many(range(1, 8), "news", "lost")
     monkeypatch.setattr(page, "USERS", 2)
     monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
@@ -106,7 +106,7 @@ def test_a_redis_that_forgot_is_scanned_in_a_hurry(valkey: redis.Redis, monkeypa
 def test_a_redis_that_forgets_while_a_pass_runs_is_not_trusted(
     overtaken: bool, valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What this pass saw was another Redis; the next one sees it, also where that has begun already."""
+    """This pass saw another Redis; the next pass notices it, even if it has begun already."""
     pages = full_scan.pages
     inbox.notify_many([2, 3], "news", "Hello")
     flush.flush_sealed()
@@ -137,7 +137,7 @@ def test_a_redis_that_forgets_while_a_pass_runs_is_not_trusted(
 def test_a_flusher_that_held_what_redis_forgot_is_refused_once_that_is_repaired(
     repair: Callable[[], Any], valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was stopped before it could apply; what it holds is repaired as lost, and must not be added again."""
+    """It was stopped before it could apply its deltas; they are repaired as lost, and must not be added again."""
     apply = flush._apply
 
     def stopped(epoch: int) -> Any:
@@ -196,7 +196,7 @@ def test_a_redis_that_came_back_older_than_the_last_flush_is_recognised_by_reade
 def test_a_redis_that_came_back_older_within_an_epoch_is_recognised_by_its_start(
     valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was flushed since then, so only that the server started tells; rows are counted from that pass on."""
+    """Nothing was flushed since then, so only the server's start shows it; rows are counted from that pass on."""
     inbox.notify_many([1, 2], "news", "Hello")
     taken = snapshot(valkey)
     go_on()
@@ -216,7 +216,7 @@ def test_a_redis_that_came_back_older_within_an_epoch_is_recognised_by_its_start
 def test_a_server_that_started_again_gets_another_incarnation(
     valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once; what it holds may be older than it was, so it is dropped, and the numbers are repaired from the rows."""
+    """It gets one, once; its contents may be old, so they are dropped, and numbers are repaired from the rows."""
     inbox.notify_many([1, 2], "news", "Hello")
     before = valkey.get(keys().incarnation)
     reconciled()
@@ -233,7 +233,7 @@ def test_a_server_that_started_again_gets_another_incarnation(
 
 
 def test_a_start_that_is_seen_while_another_pass_runs_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pass that sees it first may not have the lease: the one that has it ends, and the next one knows it."""
+    """The pass that sees it first may not have the lease: after the pass that has it, the next one still knows."""
     inbox.notify(1, "news", "Hello")
     pages = full_scan.pages
 
@@ -298,7 +298,7 @@ def epoch(valkey: redis.Redis) -> int:
 
 
 def test_epochs_only_grow(valkey: redis.Redis) -> None:
-    """Also over a lost memory with epochs that were never flushed, and one where PostgreSQL flushed none at all."""
+    """Even if Redis loses its memory with epochs that were never flushed, or before PostgreSQL has flushed any."""
     seen = [epoch(valkey)]
     for number in range(6):
         inbox.notify(1, "news", "Hello")

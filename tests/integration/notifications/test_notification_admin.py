@@ -1,4 +1,4 @@
-"""The operators' admin of notifications: what is edited there is counted, and what counts it cannot be edited."""
+"""The operators' admin of notifications: edits there are counted, and the counters' own tables cannot be edited."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ NOTIFICATION = "admin:weir_notifications_notification"
 
 @pytest.fixture
 def told(valkey: redis.Redis) -> Notification:  # noqa: ARG001  first of all, it empties Redis
-    """Have one unread notification of user 1 and one of user 2; returns the first."""
+    """Make one unread notification of user 1 and one of user 2; returns the first."""
     first = inbox.notify(1, "order.shipped", "Your order is on its way", body="Thank you.", url="/orders/1")
     inbox.notify(2, "news", "Hello")
     return first
@@ -50,7 +50,7 @@ def test_notifications_are_listed_found_by_user_and_filtered(admin_client: Clien
 
 
 def test_what_is_added_is_counted(admin_client: Client, told: Notification) -> None:
-    """The page for it is empty, and the user has one more."""
+    """The form begins empty, and the user has one more."""
     assert "DatabaseDefault" not in page(admin_client, f"{NOTIFICATION}_add")
     post(admin_client, "add", **form_of(told, user_id=3))
     assert inbox.unread_counts([1, 2, 3]) == {1: 1, 2: 1, 3: 1}
@@ -73,7 +73,7 @@ def test_what_is_changed_is_counted(admin_client: Client, told: Notification) ->
 
 
 def test_what_is_deleted_is_counted(admin_client: Client, told: Notification) -> None:
-    """One by its page, and those that are chosen in the list."""
+    """One by its page, and several that are chosen in the list."""
     post(admin_client, "delete", told.pk, post="yes")
     assert inbox.unread_counts([1, 2]) == {1: 0, 2: 1}
     inbox.notify_many([1, 2, 3], "news", "Hello")
@@ -92,7 +92,7 @@ def test_deleting_many_asks_first(admin_client: Client, told: Notification) -> N
 
 @pytest.mark.usefixtures("told")
 def test_a_page_deletes_no_more_than_it_can_list(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django loads and lists all: of very many, the command is named instead."""
+    """Django loads and lists all; if there are very many, the command is named instead."""
     monkeypatch.setattr(table_admin, "MOST_DELETED", 5)
     inbox.notify_many(range(4), "news", "Hello")
     url = reverse(f"{NOTIFICATION}_changelist")
@@ -116,7 +116,7 @@ def test_a_page_deletes_no_more_than_it_can_list(admin_client: Client, monkeypat
     "model", [UnreadCount, FlushedEpoch, Doubt, Reconciliation], ids=lambda model: model._meta.model_name
 )
 def test_what_flushes_and_passes_write_is_shown_and_never_edited(admin_client: Client, model: Any) -> None:
-    """A list and a page without a form; one that is posted all the same is refused."""
+    """A list and a page without a form; a form that is posted all the same is refused."""
     flush.flush_sealed()
     Doubt.objects.create(user_id=1, noted_at=Reconciliation.objects.get().scan_began_at)
     name, row = f"admin:weir_notifications_{model._meta.model_name}", model.objects.first()

@@ -24,7 +24,7 @@ def output_of(command: str, *arguments: str) -> list[str]:
 
 @pytest.fixture
 def wrong(valkey: redis.Redis) -> dict[int, int]:  # noqa: ARG001  first of all, it empties Redis
-    """Have two numbers be wrong of five; returns by how much the rows differ."""
+    """Make two of five numbers wrong; returns by how much the rows differ."""
     inbox.notify_many(range(1, 6), "news", "Hello")
     flush.flush_sealed()
     counters.add({2: 1_000, 4: -3})
@@ -35,7 +35,7 @@ def wrong(valkey: redis.Redis) -> dict[int, int]:  # noqa: ARG001  first of all,
 
 
 def test_flush_unread_says_how_many_numbers_it_wrote() -> None:
-    """What waited in Redis is in PostgreSQL afterwards."""
+    """Deltas that waited in Redis are in PostgreSQL afterwards."""
     inbox.notify_many(range(1_234), "news", "Hello")
     assert output_of("flush_unread") == ["1,234 unread numbers written."]
     assert UnreadCount.objects.count() == 1_234
@@ -98,7 +98,7 @@ print("shown:", shown)
 def test_reconcile_unread_shows_its_progress_in_a_terminal_only(
     start_python: StartPython, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A bar on stderr where that is a terminal, and nothing at all otherwise."""
+    """A bar on stderr if that is a terminal, and otherwise nothing at all."""
     *_, last, shown = start_python(IN_A_TERMINAL).communicate()[0].splitlines()
     assert last == "2 unread numbers repaired."
     assert "Users" in shown
@@ -137,7 +137,7 @@ def test_reconcile_users_takes_slice_after_slice(
 
 
 def test_a_report_names_the_first_users_only_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One statement may make a million numbers wrong: whoever wants to know each gets them one by one."""
+    """One statement may make a million numbers wrong: a caller that wants to know each gets them one by one."""
     assert reconcile.run_pass()
     monkeypatch.setattr(changed, "SETTLED_S", 0.0)
     monkeypatch.setattr(repairs, "MOST", 2)

@@ -40,12 +40,12 @@ pytestmark = MARKS
 
 @pytest.fixture
 def rows(valkey: redis.Redis) -> Rows:  # noqa: ARG001  first of all, it empties Redis
-    """Have notifications of which a half is flushed: a, b, c, d of user 1, e, f, g of user 2; d and g are read."""
+    """Make notifications, half of them flushed: a, b, c, d of user 1, e, f, g of user 2; d and g are read."""
     return made_anew()
 
 
 def made_anew() -> Rows:
-    """Delete all rows, and make those again; the numbers, too, are as before."""
+    """Delete all rows, and make them again; the numbers, too, are as before."""
     objects.all().delete()
     made = objects.bulk_create(new(1 + (title > "d"), title=title) for title in "abcdefg")
     flush.flush_sealed()
@@ -65,9 +65,9 @@ class Undone(Exception):
 
 @pytest.mark.parametrize("in_a_transaction", [True, False], ids=["in a transaction", "by itself"])
 def test_a_change_counts_at_once_for_its_transaction_and_at_its_commit_for_all(*, in_a_transaction: bool) -> None:
-    """Inside the transaction the numbers are those of its rows; others have them right after the commit.
+    """Inside the transaction the numbers are those of its rows; others see them right after the commit.
 
-    Where every statement commits by itself, that is as soon as the call returns. The next way begins with a flush.
+    If every statement commits by itself, that is as soon as the call returns. The next way begins with a flush.
     """
     for way in WAYS:
         with case(way.name):
@@ -83,7 +83,7 @@ def test_a_change_counts_at_once_for_its_transaction_and_at_its_commit_for_all(*
 
 @pytest.mark.usefixtures("rows")
 def test_a_change_that_is_rolled_back_never_counts() -> None:
-    """Whatever the way, nothing is left of it, neither in the rows nor in the numbers."""
+    """In whatever way it was made, nothing is left of it, neither in the rows nor in the numbers."""
 
     @transaction.atomic
     def undone(way: Way) -> None:
@@ -99,7 +99,7 @@ def test_a_change_that_is_rolled_back_never_counts() -> None:
 
 @pytest.mark.usefixtures("rows")
 def test_a_row_that_counts_differently_says_when_it_changed() -> None:
-    """Whatever the way, changed_at is its time, so that reconciliation looks at users whose delta got lost."""
+    """In whatever way it changed, changed_at is the time, so that reconciliation looks at users with lost deltas."""
 
     @transaction.atomic
     def undone(way: Way) -> None:
@@ -118,7 +118,7 @@ def test_a_row_that_counts_differently_says_when_it_changed() -> None:
 
 
 def test_what_others_did_meanwhile_is_not_counted_twice(rows: Rows) -> None:
-    """Two instances of one row: each save counts by what the row was, not by what its instance knew."""
+    """There are two instances of one row: each save counts by what the row was, not by what its instance knew."""
     stale = objects.get(pk=rows.a.pk)
     save(rows.a, read_at=THEN)
     save(changed(stale, title="still unread"), "title")
@@ -226,7 +226,7 @@ def test_a_row_that_comes_meanwhile_is_left_alone(
 
 
 def test_many_rows_are_changed_as_they_were_chosen() -> None:
-    """More than fit a list of ids, chosen by what other rows are: a change of some does not change the choice."""
+    """More than fit a list of ids, chosen by what other rows are: changing some does not change the choice."""
     inbox.notify_many(range(1, 5_001), "news", "Hello")
     Notification.objects.update(user_id=1)
     objects.bulk_create(new(2) for _ in range(6_000))
@@ -248,7 +248,7 @@ def statements_of(change: Callable[[], object]) -> int:
 
 
 def test_many_rows_are_changed_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each in one transaction, with the totals that Django returns; those whose choice depends on others, at once."""
+    """Each in one transaction, with the totals that Django returns; together if the choice depends on other rows."""
     monkeypatch.setattr(querysets, "CHUNK", 4)
     objects.bulk_create(new(1 + n % 3, title=str(n)) for n in range(10))
     users = objects.values("user_id").annotate(n=Count("pk")).filter(n__gt=3).values("user_id")
@@ -301,7 +301,7 @@ def test_a_chunk_that_fails_takes_the_others_along(monkeypatch: pytest.MonkeyPat
 def test_a_change_of_other_fields_costs_nothing_more(
     change: Callable[[Notification], Any], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """Where neither user_id nor read_at is written there is one query, and no lock."""
+    """If neither user_id nor read_at is written, there is one query, and no lock."""
     row = objects.create(user_id=1, kind="news")
     with django_assert_num_queries(1):
         change(row)
@@ -319,7 +319,7 @@ def test_inserts_that_postgresql_does_not_report_are_refused(option: str) -> Non
 
 @pytest.mark.parametrize("user", [7.0, 7.9, "7 ", "7.0"])
 def test_a_key_that_no_user_has_writes_nothing(user: Any) -> None:
-    """Django would take some of these for a whole number, and write the row before it could not be counted."""
+    """Django would accept some of these as a whole number, and write a row that cannot be counted then."""
     for write in (
         new(user_id=user).save,
         lambda: objects.create(user_id=user),
@@ -359,7 +359,7 @@ def test_a_queryset_forgets_its_rows_when_it_changes_them(rows: Rows) -> None:
 
 
 def test_mistakes_are_told_as_django_tells_them() -> None:
-    """A slice and an unknown field are refused with Django's words, also where there are no rows."""
+    """A slice and an unknown field are refused with Django's words, even if there are no rows."""
     with pytest.raises(TypeError, match="Cannot update a query once a slice has been taken"):
         objects.all()[:1].update(read_at=THEN)
     with pytest.raises(TypeError, match="Cannot use 'limit' or 'offset' with delete"):
@@ -369,7 +369,7 @@ def test_mistakes_are_told_as_django_tells_them() -> None:
 
 
 def test_a_receiver_that_raises_does_not_hide_what_was_written() -> None:
-    """Outside a transaction the row stays, so its user's number has changed when the error comes out."""
+    """Outside a transaction the row stays, so its user's number has changed when the error is raised."""
 
     def fail(**_signal: Any) -> None:
         raise Undone

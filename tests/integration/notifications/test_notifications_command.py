@@ -1,4 +1,4 @@
-"""`manage.py notifications`: what is meant goes, page by page, and unread numbers are those of the rows."""
+"""`manage.py notifications`: the meant rows are deleted page by page, and unread numbers are those of the rows."""
 
 import json
 import threading
@@ -63,7 +63,7 @@ def seven(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, valke
     ],
 )
 def test_what_is_meant_goes_and_is_counted(seven: list[Notification], arguments: list[str], left: list[int]) -> None:
-    """As many as a dry run says; the audit trail has it."""
+    """As many as a dry run says; the audit trail has an entry."""
     number = len(seven) - len(left)
     assert json.loads(told("delete", *arguments, "--dry-run", "--json")) == {"would_delete": number}
     assert Notification.objects.count() == len(seven)
@@ -115,7 +115,7 @@ def test_what_is_not_said_clearly_is_refused(arguments: list[str]) -> None:
 
 
 def test_list_shows_the_newest(seven: list[Notification]) -> None:
-    """Those that delete would take, without their texts."""
+    """Those that delete would remove, without their texts."""
     found: list[dict[str, Any]] = json.loads(told("list", "--kind", "news", "--limit", "3", "--json"))
     assert [row["id"] for row in found] == [seven[place].pk for place in (6, 5, 4)]
     assert "order" in told()
@@ -156,7 +156,7 @@ def test_numbers_are_right_while_others_write(in_threads: InThreads, monkeypatch
 
 
 def test_a_table_that_forbids_it_is_named(valkey: object) -> None:  # noqa: ARG001  first of all, it empties Redis
-    """One of a project's own, which refers to a notification."""
+    """A project's own table, which refers to a notification."""
     row = inbox.notify(7, "news", "Hello")
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE kept (notification bigint REFERENCES weir_notifications_notification)")

@@ -1,4 +1,4 @@
-"""Transactions that are prepared, and committed later by whoever: PREPARE TRANSACTION, COMMIT PREPARED."""
+"""Transactions that are prepared, and committed later by any session: PREPARE TRANSACTION, COMMIT PREPARED."""
 
 import json
 from collections.abc import Iterator
@@ -97,14 +97,14 @@ def server(tmp_path: Path) -> Iterator[OwnPostgres]:
 def test_a_prepared_transaction(server: OwnPostgres, start_python: StartPython) -> None:
     """It counts as open: numbers follow its commit, read marks do not cover it, forgetting waits for it.
 
-    Doctor and metrics tell of it, as it keeps dead rows.
+    Doctor and metrics report it, because it keeps dead rows.
     """
     process = start_python(EXERCISE, environment=server.create_database("prepared"))
     said = process.communicate(timeout=120)[0]
     assert process.returncode == 0
     assert json.loads(said.splitlines()[-1]) == {
         "told to operators": True,
-        "sent too early": 1,  # Django takes PREPARE for the end
+        "sent too early": 1,  # Django treats PREPARE as the end
         "exact while prepared": True,
         "forgotten while prepared": 0,
         "exact for those who read": True,

@@ -32,7 +32,7 @@ def told(user: int, times: int) -> list[int]:
 
 
 def settled() -> None:
-    """Have the rows say what the marks say; the numbers then are those of the rows, from the counters."""
+    """Settle the marks; then the numbers are those of the rows, from the counters."""
     read_marks.settle()
     assert not ReadMark.objects.exists()
     reconciled()
@@ -49,7 +49,7 @@ def test_few_are_changed_one_by_one() -> None:
 
 
 def test_many_are_read_at_once() -> None:
-    """In the number, in pages and in querysets; another user's, and later ones, stay unread."""
+    """They are so in the number, in pages and in querysets; other users' and later ones stay unread."""
     ids = told(1, 5)
     told(2, 3)
     assert inbox.mark_all_read(1) == 5
@@ -69,7 +69,7 @@ def test_many_are_read_at_once() -> None:
 
 
 def test_what_commits_later_stays_unread() -> None:
-    """Also where its id is lower: it was written, and not yet committed, when all was marked as read."""
+    """Even if its id is lower: it was written, but not yet committed, when all was marked as read."""
     old = told(1, 3)
 
     def tell(written: threading.Event, go_on: threading.Event) -> None:
@@ -120,7 +120,7 @@ def test_what_is_covered_is_not_read_once_more() -> None:
 
 
 def test_a_second_mark_covers_what_the_first_did() -> None:
-    """With what came in between."""
+    """And the notifications that came in between."""
     told(1, 4)
     inbox.mark_all_read(1)
     told(1, 4)
@@ -134,7 +134,7 @@ def test_a_second_mark_covers_what_the_first_did() -> None:
 
 
 def test_what_the_own_transaction_wrote_before_is_read_and_what_it_writes_later_is_not() -> None:
-    """Neither a rolled-back mark nor its rows count."""
+    """A rolled-back mark does not count, nor do its rows."""
     told(1, 3)
     with transaction.atomic():
         told(1, 2)
@@ -153,7 +153,7 @@ def test_what_the_own_transaction_wrote_before_is_read_and_what_it_writes_later_
 
 
 def test_a_later_transaction_that_ends_first_does_not_make_the_own_one_seen(in_threads: InThreads) -> None:
-    """PostgreSQL's snapshots list only other transactions as not ended: the mark names its own."""
+    """PostgreSQL's snapshots list only other transactions as not ended: a mark names its own transaction."""
     ids = told(1, 3)
     with transaction.atomic():
         told(1, 1)
@@ -166,7 +166,7 @@ def test_a_later_transaction_that_ends_first_does_not_make_the_own_one_seen(in_t
 
 
 def test_rows_of_another_cluster_are_read_too() -> None:
-    """They bring higher numbers of transactions than this one has reached, and an old mark that covers by them."""
+    """They have higher transaction ids than this cluster has reached, and an old mark that covers by them."""
     told(1, 5)
     sql("UPDATE weir_notifications_notification SET changed_xid = '900000000000'")
     assert inbox.mark_all_read(1) == 5
@@ -185,7 +185,7 @@ def test_rows_of_another_cluster_are_read_too() -> None:
 
 
 def test_a_mark_of_another_cluster_hides_nothing_from_marking_all() -> None:
-    """Neither from one statement for few nor from a mark for many."""
+    """Neither from the one statement that marks few nor from a mark for many."""
     told(1, 5)
     for number in (1, 4):
         inbox.mark_all_read(1)
@@ -215,7 +215,7 @@ def test_a_copy_is_adopted_with_nothing_left_of_the_other_cluster() -> None:
 
 
 def test_a_copy_is_adopted_while_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many marks there are, some without rows, and however many notifications."""
+    """However many marks there are, some without rows, and however many notifications there are."""
     monkeypatch.setattr(read_marks, "MARKS_AT_ONCE", 2)
     monkeypatch.setattr(read_marks, "BATCH", 2)
     for user in range(1, 6):
@@ -241,7 +241,7 @@ def test_what_a_copy_has_written_itself_is_left_alone() -> None:
 
 
 def test_a_page_of_unread_ones_is_right_where_the_mark_goes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is settled before the page is read."""
+    """The mark is settled before the page is read."""
     told(1, 5)
     inbox.mark_all_read(1)
     new = told(1, 2)
@@ -261,7 +261,7 @@ def test_a_page_of_unread_ones_is_right_where_the_mark_goes_meanwhile(monkeypatc
 def test_a_page_of_unread_ones_has_none_that_was_read_meanwhile(
     marked: bool, change: Callable[[int], int], statement: int
 ) -> None:
-    """By a mark or one by one, before a later statement than its first: those that are left come instead."""
+    """Read by a mark or one by one, after the page's first statement: those that are still unread come instead."""
     ids = told(1, 7)
     if marked:
         inbox.mark_all_read(1)
@@ -284,7 +284,7 @@ def newest(user: int, number: int) -> list[int]:
 
 
 def test_saving_a_covered_row_leaves_it_read_and_setting_read_at_decides_anew() -> None:
-    """What an application does by the ORM counts as ever."""
+    """Changes by an application's use of the ORM count as always."""
     ids = told(1, 4)
     inbox.mark_all_read(1)
     row = objects.get(pk=ids[0])
@@ -302,7 +302,7 @@ def test_saving_a_covered_row_leaves_it_read_and_setting_read_at_decides_anew() 
 
 @pytest.mark.parametrize("fields", [None, ["read_at"], ["changed_xid", "read_at"]])
 def test_an_instance_that_was_loaded_before_does_not_take_back_what_is_unread(fields: list[str] | None) -> None:
-    """It has the transaction's id from before the mark: saving it writes no such id."""
+    """It has the transaction id from before the mark: saving it does not write that id."""
     ids = told(1, 5)
     row = objects.get(pk=ids[0])
     inbox.mark_all_read(1)
@@ -337,7 +337,7 @@ def by_computing(row: Notification) -> None:
     "move", [by_update, by_bulk_update, by_save, lambda row: by_save(row, ["user_id"]), by_computing]
 )
 def test_a_covered_row_that_gets_another_owner_stays_read(move: Callable[[Notification], None]) -> None:
-    """As readers saw it, whatever moves it; one that is not covered stays unread."""
+    """As readers saw it, however it is moved; a row that is not covered stays unread."""
     told(1, 4)
     inbox.mark_all_read(1)
     told(1, 1)
@@ -350,7 +350,7 @@ def test_a_covered_row_that_gets_another_owner_stays_read(move: Callable[[Notifi
 
 
 def test_a_lost_delta_of_settling_is_repaired() -> None:
-    """Where the process dies between COMMIT and sending, the user is a doubt once the mark is gone."""
+    """If the process dies between COMMIT and sending, the user is a doubt once the mark is gone."""
     told(1, 4)
     flush.flush_sealed()
     inbox.mark_all_read(1)
@@ -363,7 +363,7 @@ def test_a_lost_delta_of_settling_is_repaired() -> None:
 
 
 def test_a_row_that_is_locked_is_settled_later() -> None:
-    """Settling waits for nobody, and the mark stays until all rows say what it says."""
+    """Settling does not wait for locks, and the mark stays until all its rows have their `read_at`."""
     ids = told(1, 4)
     inbox.mark_all_read(1)
     locked, go_on = threading.Event(), threading.Event()

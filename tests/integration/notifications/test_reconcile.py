@@ -1,4 +1,4 @@
-"""A pass finds every number that is wrong, of any cause, and repairs it once; deltas on their way are left alone."""
+"""A pass finds every number that is wrong, for any reason, and repairs it once; deltas on their way are left alone."""
 
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -54,7 +54,7 @@ objects = Notification.objects
 def test_a_lost_delta_is_found_by_what_changed(
     change: Callable[[list[Notification]], Any], drifts: dict[int, int], flushed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows say when they changed; once that is settled a pass counts their users' rows."""
+    """The rows say when they changed; once a change is old enough, a pass counts its user's rows."""
     no_scan(monkeypatch)
     rows = [inbox.notify(1, "news", "Hello"), inbox.notify(2, "news", "Hello"), inbox.notify(1, "news", "Hello")]
     inbox.mark_read(1, [rows[2].pk])
@@ -132,14 +132,14 @@ def test_the_full_scan_finds_what_leaves_no_trace(
 @pytest.mark.usefixtures("valkey")
 @pytest.mark.parametrize("loses_memory", [False, True])
 def test_what_an_outage_has_missed_is_no_alarm(loses_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The users were doubts, or Redis was not trusted: their rows were counted, and nobody saw a wrong number."""
+    """The users were doubts, or Redis was not trusted: their rows were counted, and no user saw a wrong number."""
     inbox.notify_many([1], "news", "before")
     flush.flush_sealed()
     with monkeypatch.context() as outage:
         outage.setattr(counters, "add", lambda _change: refuse())
         inbox.notify_many([1, 2], "news", "Redis refuses writes")
     if loses_memory:
-        Doubt.objects.all().delete()  # of what has gone with it, nobody has noted any
+        Doubt.objects.all().delete()  # no process has noted doubts about what was lost
         reconcile.distrust()
     assert inbox.unread_counts([1, 2]) == {1: 2, 2: 1}
     with capture_logs() as entries:
@@ -156,13 +156,13 @@ def refuse() -> NoReturn:
 
 
 def between_looks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
-    """Have these happen one after the other, each between two looks of a pass."""
+    """Call these one after the other, each between two looks of a pass."""
     pauses = iter(steps)
     monkeypatch.setattr(drift, "_wait_until_apart", lambda _looked_at: next(pauses, lambda: None)())
 
 
 def test_the_full_scan_finds_what_a_delta_hides_that_is_flushed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The delta was live when rows and stored numbers were compared, and is not when Redis is asked."""
+    """The delta was live when rows and stored numbers were compared, but not when Redis is asked."""
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
     hide_behind_a_live_delta(None)
@@ -203,7 +203,7 @@ def test_a_delta_that_is_on_its_way_is_not_repaired(looks: int, monkeypatch: pyt
 
 
 def test_looks_are_a_second_apart_and_reach_beyond_a_late_delta(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A delta so late that a pass may have repaired it is noted as a doubt: a pass looks for twice as long as that."""
+    """A delta so late that a pass may have repaired it makes its user a doubt: a pass looks for twice as long."""
     monkeypatch.undo()
     pauses: list[float] = []
     monkeypatch.setattr(drift, "time", SimpleNamespace(sleep=pauses.append, monotonic=lambda: 0.0))
@@ -214,7 +214,7 @@ def test_looks_are_a_second_apart_and_reach_beyond_a_late_delta(monkeypatch: pyt
 
 
 def test_a_drift_that_changes_while_it_is_looked_at_is_left_to_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which part of it stays cannot be decided, so the user becomes a doubt, and is looked at again."""
+    """It cannot be decided which part of it stays, so the user becomes a doubt, and is looked at again."""
     no_scan(monkeypatch)
     make_wrong(1)
     between_looks(monkeypatch, lambda: make_wrong(1))
@@ -226,7 +226,7 @@ def test_a_drift_that_changes_while_it_is_looked_at_is_left_to_the_next_pass(mon
 
 
 def test_deltas_on_their_way_that_look_like_a_drift_together_are_not_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each look another one is missing, always of the same size: rows moved, so that is a doubt, and rows count."""
+    """At each look another delta of the same size is missing: rows moved, so the user is a doubt, and rows count."""
 
     def arrive_and_begin_another() -> None:
         counters.add({1: 1})
@@ -267,7 +267,7 @@ def elsewhere(call: Callable[[], Any]) -> None:
 
 
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have user 1 be notified at each peek, so that no look can tell anything about this user."""
+    """Notify user 1 at each peek, so that no look can tell anything about this user."""
     peek = counters.peek
 
     def peeked(users: Collection[int]) -> counters.Peek:
@@ -278,7 +278,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_user_whose_deltas_never_rest_is_no_doubt_but_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look would see two moments: where no difference was seen nothing is wrong, and nothing is known to be right."""
+    """A look would see two moments: if no difference was seen, nothing is wrong, and nothing is known to be right."""
     inbox.notify_many([1, 2], "news", "Hello")
     with monkeypatch.context() as patched:
         restless(patched)
@@ -295,7 +295,7 @@ def test_a_user_whose_deltas_never_rest_is_no_doubt_but_stays_one(monkeypatch: p
 def test_a_user_whose_deltas_never_rest_is_a_doubt_where_redis_lost_deltas(
     valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Redis is trusted after this scan: it must not be so for a number that could not be looked at."""
+    """Redis is trusted after this scan: it must not be trusted for a number that could not be looked at."""
     inbox.notify_many([1, 2], "news", "Hello")
     valkey.flushdb()
     with monkeypatch.context() as patched:
@@ -308,7 +308,7 @@ def test_a_user_whose_deltas_never_rest_is_a_doubt_where_redis_lost_deltas(
 
 
 def test_a_user_who_is_notified_while_rows_are_counted_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long that takes: what is compared is of the moment before, and a doubt ends."""
+    """However long that takes: all that is compared is of an earlier moment, and a doubt ends."""
     inbox.notify_many([1, 2], "news", "Hello")
     sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now())")
     execute = statements.execute
@@ -330,7 +330,7 @@ def test_a_user_who_is_notified_while_rows_are_counted_is_judged(monkeypatch: py
 
 
 def test_a_drift_whose_user_begins_to_move_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It differed at the first look, and from then on looks the same as deltas on their way."""
+    """It differed at the first look, and from then on it looks the same as deltas on their way."""
     make_wrong(1)
     with monkeypatch.context() as patched:
         between_looks(patched, lambda: restless(patched))
@@ -358,7 +358,7 @@ def test_a_redis_that_forgets_between_two_looks_ends_the_pass(
 
 
 def test_one_pass_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass that begins while another runs has nothing to do; one that begins afterwards has."""
+    """A pass that begins while another runs does nothing; one that begins afterwards works."""
     make_wrong(1)
     others: list[reconcile.PassReport | None] = []
     between_looks(monkeypatch, lambda: others.append(reconcile.run_pass()))
@@ -391,7 +391,7 @@ def test_a_pass_that_outlives_its_lease_repairs_nothing_twice(monkeypatch: pytes
 
 
 def test_a_pass_renews_its_lease_before_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So however long it goes on, no other begins."""
+    """So however long it goes on, no other pass begins."""
     make_wrong(1)
     seen = []
 
@@ -429,7 +429,7 @@ def test_a_pass_that_lost_its_lease_stops_and_changes_nothing_more(looks: int, m
 
 
 def test_two_repairs_of_the_same_drift_count_once() -> None:
-    """Whether or not the user has a stored number, and also if a flush writes it in between."""
+    """Whether or not the user has a stored number, and even if a flush writes it in between."""
     inbox.notify(2, "news", "Hello")
     flush.flush_sealed()
     make_wrong(1, 2, 3)
@@ -445,7 +445,7 @@ def test_two_repairs_of_the_same_drift_count_once() -> None:
 
 
 def test_doubts_end_where_a_pass_has_looked_unless_noted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A delta that gets lost while a pass looks is not forgotten with the doubt that the pass looked into."""
+    """A delta that gets lost while a pass looks is not forgotten when the doubt ends that the pass looked into."""
     no_scan(monkeypatch)
     sql("INSERT INTO weir_notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
     make_wrong(1)

@@ -17,7 +17,7 @@ objects = Notification.objects
 
 
 def insert_many(user_id: int, *, changes: int = 10) -> None:
-    """Have so many rows of a user by one statement, which nobody counts."""
+    """Insert this many rows of a user by one statement, which is not counted."""
     sql(
         "INSERT INTO weir_notifications_notification (user_id, kind, title, body, url) "
         f"SELECT {user_id}, '', '', '', '' FROM generate_series(1, {changes})"
@@ -42,7 +42,7 @@ def test_a_pass_scans_for_longer_while_changes_are_left(monkeypatch: pytest.Monk
 
 
 def test_changes_from_before_a_whole_full_scan_are_looked_at_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source of changes goes on behind them, so that later changes do not wait for each of a huge statement."""
+    """The source of changes goes on after them, so later changes do not wait for each change of a huge statement."""
     reconciled()
     insert_many(1, changes=1_000)
     with monkeypatch.context() as patched:
@@ -57,7 +57,7 @@ def test_changes_from_before_a_whole_full_scan_are_looked_at_with_it(monkeypatch
 
 
 def test_changes_behind_a_full_scan_are_left_to_the_source_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What happens to a user whom the scan has passed already is younger than its beginning."""
+    """Changes of a user whom the scan has passed already are younger than its beginning."""
     inbox.notify_many([1, 2, 3], "news", "Hello")
     flush.flush_sealed()
     reconciled()

@@ -30,7 +30,7 @@ objects = Notification.objects
 
 
 def slow_scan(monkeypatch: pytest.MonkeyPatch, *, users: int, rows: int = 500_000) -> None:
-    """Have each pass scan only one slice."""
+    """Make each pass scan only one slice."""
     monkeypatch.setattr(page, "USERS", users)
     monkeypatch.setattr(page, "ROWS", rows)
     monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
@@ -57,7 +57,7 @@ def test_the_full_scan_goes_on_where_it_stopped_and_begins_anew_at_its_end(monke
 @pytest.mark.parametrize("users", [1, 2, 3, 100])
 @pytest.mark.parametrize("rows", [1, 3, 4, 100])
 def test_slices_go_through_all_users_once(users: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those without a number, those without rows, and those who have more rows than a slice."""
+    """Including those without a number, those without rows, and those who have more rows than a slice."""
     inbox.notify_many([-3, 1, 4, 4, 6, 9], "news", "Hello")
     flush.flush_sealed()
     objects.filter(user_id=6).delete()
@@ -93,7 +93,7 @@ def test_many_changes_are_taken_in_pages(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_more_changes_than_a_pass_has_time_for_are_left_to_the_next(
     by_one_statement: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next pass goes on behind the last change, also where all of them have the time of one statement."""
+    """The next pass goes on after the last change, even if all of them have the time of one statement."""
     no_scan(monkeypatch)
     reconciled()
     monkeypatch.setattr(page, "USERS", 2)
@@ -111,7 +111,7 @@ def test_more_changes_than_a_pass_has_time_for_are_left_to_the_next(
 
 
 def test_what_changes_while_a_pass_runs_is_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users who are notified all the time do not keep a pass from its end."""
+    """Users who are notified all the time do not keep a pass from ending."""
     no_scan(monkeypatch)
     reconciled()
     inbox.notify(1, "news", "Hello")
@@ -142,7 +142,7 @@ def test_doubts_that_a_pass_has_no_time_for_are_left_to_the_next(monkeypatch: py
 
 
 def test_users_with_many_unread_rows_are_pages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their stored numbers: what a page counts is bounded, of doubts and of changes."""
+    """By their stored numbers: this bounds what a page counts, for doubts and for changes."""
     for _ in range(4):
         inbox.notify_many([1, 2, 3], "news", "Hello")
     inbox.notify_many([4, 5], "news", "Hello")
@@ -181,7 +181,7 @@ def test_what_is_judged_is_not_looked_at_again_after_a_pass_that_fails(monkeypat
 
 
 def test_those_who_differ_are_judged_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three more looks serve the users of many pages; not more users at once than memory should hold."""
+    """Three more looks serve the users of many pages together, but not more users than memory should hold."""
     reconciled()
     pauses: list[float] = []
     monkeypatch.setattr(drift, "_wait_until_apart", pauses.append)
@@ -200,7 +200,7 @@ def test_those_who_differ_are_judged_together(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_pass_that_fails_is_done_again_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it looked at without an answer is looked at again; it gives its lease back."""
+    """Users whom it could not judge are looked at again; it gives its lease back."""
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
     sql("UPDATE weir_notifications_unreadcount SET unread_count = 5 WHERE user_id = 2")

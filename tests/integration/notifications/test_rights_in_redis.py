@@ -30,7 +30,7 @@ def rights(kind: str) -> str:
 
 
 def set_user(server: Valkey, rights: str) -> str:
-    """Make the user of the documentation; return the URL for it."""
+    """Create the user of the documentation; return a URL with it."""
     server.client.execute_command(*rights.split())
     name, password = rights.split()[2], rights.partition(">")[2].split()[0]
     return f"redis://{name}:{password}@{server.place}/0"
@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[Valkey]:
 
 @pytest.mark.parametrize("kind", WITH)
 def test_a_user_with_the_stated_rights_can_do_everything(server: Valkey, kind: str, settings: Settings) -> None:
-    """Add, peek, seal, read, drop, a flush, a pass; also with scripts that the server has forgotten."""
+    """Add, peek, seal, read, drop, a flush, a pass; even if the server has forgotten the scripts."""
     if kind == "with a prefix":
         settings.WEIR_REDIS_PREFIX = "weir2"
     with redis_at(set_user(server, rights(kind))):
@@ -66,7 +66,7 @@ def test_a_user_with_the_stated_rights_can_do_everything(server: Valkey, kind: s
 
 
 def test_a_right_that_is_missing_is_told_and_loses_nothing(server: Valkey) -> None:
-    """A key that may not be read is no key that somebody else has overwritten."""
+    """A key that may not be read is not treated as a key that another program has overwritten."""
     url = set_user(server, rights("counters only"))
     with redis_at(url):
         reconciled()
@@ -82,7 +82,7 @@ def test_a_right_that_is_missing_is_told_and_loses_nothing(server: Valkey) -> No
 
 
 def test_the_stated_rights_leave_the_server_alone(server: Valkey) -> None:
-    """None lets an application stop the server, nor read other keys than its own."""
+    """None of them lets an application stop the server, or read other keys than its own."""
     if server.is_redis_6:
         pytest.skip("Redis 6.2 has no ACL DRYRUN")
     for kind in WITH:

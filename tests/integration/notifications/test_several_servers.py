@@ -35,7 +35,7 @@ def servers(tmp_path: Path) -> Iterator[Valkeys]:
 
 @contextmanager
 def changes() -> Iterator[None]:
-    """Have another thread change numbers all the time."""
+    """Let another thread change numbers all the time."""
     stop = threading.Event()
 
     def change() -> None:
@@ -56,7 +56,7 @@ def changes() -> Iterator[None]:
 
 
 def answers() -> bool:
-    """Tell whether this process finds its Redis."""
+    """Return whether this process finds its Redis."""
     calls.forget()
     with suppress(counters.RedisUnreachable):
         return bool(counters.peek(USERS).incarnation)
@@ -64,7 +64,7 @@ def answers() -> bool:
 
 
 def right() -> bool:
-    """Run a pass, and tell whether all numbers are right without counting rows."""
+    """Run a pass, and return whether all numbers are right without counting rows."""
     calls.forget()
     if not reconciled().trusted or Doubt.objects.exists():
         return False
@@ -73,7 +73,7 @@ def right() -> bool:
 
 
 def exact() -> bool:
-    """Tell whether all numbers are right by deltas and what was flushed, before and after a flush."""
+    """Return whether all numbers are right by deltas and stored numbers, before and after a flush."""
     before = drift.look(USERS)
     flush.flush_sealed()
     after = drift.look(USERS)
@@ -135,7 +135,7 @@ def test_sentinels_that_speak_tls(servers: Valkeys, tmp_path: Path, eventually: 
     """They and the primary must prove who they are; none is asked without TLS."""
     with fronts(tmp_path) as tls:
         primary = servers.start()
-        of_primary = tls.start(primary.port)  # which Sentinels watch there without TLS
+        of_primary = tls.start(primary.port)  # Sentinels watch it there without TLS
         watching = sentinels(servers, of_primary)
         places = ",".join(f"127.0.0.1:{tls.start(sentinel.port, only_tls=True)}" for sentinel in watching)
         for sentinel in watching:
@@ -186,14 +186,14 @@ def has(node: Valkey, slot: int) -> bool:
 
 
 def kept(node: Valkey) -> set[str]:
-    """Return the keys of a node, without those that are there at times: of calls, of PostgreSQL, and for polls."""
+    """Return the keys of a node, without those that exist only at times: of calls, of PostgreSQL, and for polls."""
     ours = keys.keys()
     found = set(node.client.scan_iter()) - {ours.calls, ours.mark, ours.watch}
     return {name for name in found if not name.startswith(ours.past)}
 
 
 def test_a_cluster_has_all_of_it_on_one_node(cluster: list[Valkey]) -> None:
-    """Whichever node the URL begins with."""
+    """This holds whichever node the URL begins with."""
     for first in range(3):
         places = [node.place for node in cluster[first:] + cluster[:first]]
         with redis_at(f"redis+cluster://{','.join(places)}"):
@@ -235,7 +235,7 @@ def kill(node: Valkey, *others: Valkey) -> None:
 
 
 class Resharding:
-    """A slot that moves to another node key by key, as `--cluster reshard` moves it, and clients are redirected."""
+    """A slot that moves to another node key by key, as with `--cluster reshard`, while clients are redirected."""
 
     def __init__(self, nodes: list[Valkey]) -> None:
         self.source, self.target, self._third = holders(nodes)
@@ -253,13 +253,13 @@ class Resharding:
         return len(moving)
 
     def end(self) -> None:
-        """Have the slot belong to the other node."""
+        """Assign the slot to the other node."""
         for node in (self.target, self.source, self._third):
             node.client.execute_command("CLUSTER SETSLOT", self.slot, "NODE", self._to)
 
 
 def test_a_node_that_has_given_away_all_keys_of_a_slot_asks_to_ask_the_other(cluster: list[Valkey]) -> None:
-    """The change is added there, though the slot does not belong to it yet."""
+    """The change is added there, although the slot does not belong to that node yet."""
     with redis_at(f"redis+cluster://{cluster[0].place}"):
         do_everything()
         inbox.notify(1, "news", "before")
@@ -295,7 +295,7 @@ def test_a_slot_that_moves_key_by_key_while_numbers_change(cluster: list[Valkey]
 
 
 def test_a_node_that_does_not_answer_is_passed_by(cluster: list[Valkey]) -> None:
-    """As long as another one of the URL does, and the one with our keys."""
+    """As long as another node of the URL answers, and the one with our keys."""
     holder, other, third = holders(cluster)
     kill(third, holder, other)
     with redis_at(f"redis+cluster://{third.place},{other.place}"):
@@ -306,7 +306,7 @@ def test_a_node_that_does_not_answer_is_passed_by(cluster: list[Valkey]) -> None
 
 
 def judged() -> list[tuple[str, str]]:
-    """Return what doctor says of Redis: levels, and sentences."""
+    """Return what doctor says about Redis: levels, and sentences."""
     checks = [check for check in redis_server.checks() if redis_server.SERVER in (*check.needs, check.provides)]
     verdicts = [check.ask() for check in checks]
     return [(verdict.level, verdict.sentence) for verdict in verdicts if isinstance(verdict, Verdict)]
@@ -329,7 +329,7 @@ def test_doctor_judges_the_node_with_our_keys(first: str, cluster: list[Valkey])
 
 
 def test_doctor_says_that_the_node_with_our_keys_is_down(cluster: list[Valkey]) -> None:
-    """Though others answer."""
+    """Even if others answer."""
     holder, other, third = holders(cluster)
     kill(holder, other, third)
     with redis_at(f"redis+cluster://{other.place}"), pytest.raises(counters.RedisUnreachable):

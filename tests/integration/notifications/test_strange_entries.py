@@ -1,4 +1,4 @@
-"""What a stranger's hand wrote into Weir's keys in Redis: flushes, reads and passes go on, and say so."""
+"""Another program has written into Weir's keys in Redis: flushes, reads and passes go on, and report it."""
 
 from collections.abc import Callable
 from threading import Event
@@ -50,7 +50,7 @@ def doubted() -> set[int]:
 @pytest.mark.parametrize("member", MEMBERS, ids=ascii)
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "open"])
 def test_a_member_that_is_no_users_key_is_left_out(sealed: bool, member: str | bytes, valkey: redis.Redis) -> None:
-    """All others' deltas are flushed, and it goes with the epoch."""
+    """The deltas of all users are flushed, and the strange entry is dropped with the epoch."""
     inbox.notify_many([1, 2, 7], "news", "Hello")
     valkey.zincrby(keys().open, 1, member)
     if sealed:
@@ -71,7 +71,7 @@ def test_a_member_that_is_no_users_key_is_left_out(sealed: bool, member: str | b
 
 @pytest.mark.parametrize("score", SCORES)
 def test_a_user_whose_delta_was_spoilt_becomes_a_doubt(score: str, valkey: redis.Redis) -> None:
-    """Nobody can tell what was added, so the user's rows are counted until a pass has looked at them."""
+    """What was added is not known, so the user's rows are counted until a pass has looked at them."""
     inbox.notify_many([1, 2], "news", "Hello")
     valkey.zadd(keys().open, {"1": score})
     inbox.notify(1, "news", "Hello")
@@ -90,7 +90,7 @@ def test_a_user_whose_delta_was_spoilt_becomes_a_doubt(score: str, valkey: redis
 
 @pytest.mark.parametrize("score", SCORES)
 def test_a_pass_looks_at_a_user_whose_delta_was_spoilt(score: str, valkey: redis.Redis) -> None:
-    """Before a flush has met it, which then adds nothing."""
+    """Before a flush has met it; that flush then adds nothing."""
     inbox.notify_many([1, 2], "news", "Hello")
     valkey.zadd(keys().open, {"1": score})
     assert reconciled().repaired.first == {1: 1}
@@ -101,7 +101,7 @@ def test_a_pass_looks_at_a_user_whose_delta_was_spoilt(score: str, valkey: redis
 
 
 def test_of_many_strange_entries_the_first_few_are_said(valkey: redis.Redis) -> None:
-    """However many there are: one line an epoch."""
+    """However many there are, one line is logged for an epoch."""
     inbox.notify_many(range(1, 11), "news", "Hello")
     valkey.zadd(keys().open, {f"strange {number}": 1 for number in range(12_000)})
     with capture_logs() as entries:
@@ -112,7 +112,7 @@ def test_of_many_strange_entries_the_first_few_are_said(valkey: redis.Redis) -> 
 
 
 def test_a_doubt_is_noted_in_the_transaction_that_flushes(valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed before its commit, neither is there; otherwise nobody would know of a number that is too low."""
+    """If it is killed before its commit, neither is there; otherwise a number that is too low would stay unnoticed."""
     execute, written = statements.execute, set[str]()
 
     def killed(statement: Statement[Any], *how: Any) -> Any:
@@ -166,7 +166,7 @@ def test_two_that_apply_a_spoilt_epoch_at_once_do_not_wait_for_each_other(
 
 
 def overwrite(valkey: redis.Redis, key: str, value: str | bytes | None) -> None:
-    """Write a text, a list where it is None."""
+    """Write a text to the key, or a list if `value` is None."""
     if value is None:
         valkey.delete(key)
         valkey.rpush(key, "1")
@@ -195,8 +195,8 @@ def test_a_key_that_was_overwritten_is_as_lost(
 ) -> None:
     """Rows are counted until a full scan has compared all users, and the log names the key.
 
-    Or the keys that contradict it, where it might have been another time's. A flush and a pass mend all of them by the
-    same call.
+    Or it names the keys that contradict it, if its value could be that of another time. A flush and a pass repair all
+    of them by the same call.
     """
     for number, (name, value) in enumerate(overwritten):
         with case(f"{name} {value!r:.30}"):
@@ -222,10 +222,10 @@ def overwrite_and_mend(
     key = getattr(keys(), name)
     overwrite(valkey, key, value)
     inbox.notify(users[1], "news", "Hello")
-    calls.forget()  # the outage: Redis refuses to add to what is no sorted set
+    calls.forget()  # the outage: Redis refuses to add to a key that is not a sorted set
     rows = dict(zip(users, [2, 3], strict=True))
     shown = inbox.unread_counts(users)
-    assert shown == rows or (name, value) == ("sealed", None)  # which nobody sees before it is mended
+    assert shown == rows or (name, value) == ("sealed", None)  # no reader sees that before it is repaired
     calls.forget()
     with capture_logs() as entries:
         mend()
@@ -248,7 +248,7 @@ def overwrite_and_mend(
 def test_a_flush_ends_where_the_number_of_its_epoch_is_overwritten(
     value: str, valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A number that is written in another way than Redis writes it cannot be dropped: the next flush mends it."""
+    """A number that is written in another way than Redis writes it cannot be dropped: the next flush repairs it."""
     apply = flush._apply
     applied: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Several databases on one Redis: each has keys of its own, also where one is a copy of the other."""
+"""Several databases on one Redis: each has keys of its own, even if one is a copy of the other."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ USERS = range(5)
 
 @contextmanager
 def on_database(name: str) -> Iterator[None]:
-    """Have this process work on another database of the same server."""
+    """Make this process work on another database of the same server."""
     before = connection.settings_dict["NAME"]
     for place in (name, before):
         connection.close()
@@ -65,7 +65,7 @@ def copy() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _names_of_databases(valkey: redis.Redis) -> Iterator[None]:  # noqa: ARG001  comes first, as it asks
-    """Have this process know of none before and after, as the copies are all of one name."""
+    """Make this process forget all names before and after, because all copies have the same name."""
     keys.forget()
     yield
     keys.forget()
@@ -95,7 +95,7 @@ def test_a_copy_of_a_database_and_its_original_take_nothing_from_each_other(copy
 
 @needs_own_sessions
 def test_a_copy_counts_rows_until_it_trusts_keys_of_its_own(copy: str) -> None:
-    """The original's incarnation, which the copy trusts by its rows, is not that of the copy's keys."""
+    """The original's incarnation, which the copy's rows trust, is not that of the copy's keys."""
     assert reconciled().trusted
     with on_database(copy):
         inbox.notify(1, "news", "Hello")
@@ -116,7 +116,7 @@ def test_another_prefix_has_other_keys(settings: Settings, valkey: redis.Redis) 
 
 
 def test_all_keys_are_of_one_slot(valkey: redis.Redis) -> None:
-    """As a cluster wants it."""
+    """A cluster requires that."""
     inbox.notify(1, "news", "Hello")
     flush.flush_sealed()
     inbox.notify(1, "news", "Hello")
@@ -128,7 +128,7 @@ def test_all_keys_are_of_one_slot(valkey: redis.Redis) -> None:
 
 
 def test_the_name_is_asked_for_once_and_by_an_ordinary_role(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also a table without its row, which Django's own flush between tests empties, has a name."""
+    """Even without the table's row, which Django's own flush between tests deletes, there is a name."""
     asked: list[str] = []
     execute = statements.execute
 

@@ -73,7 +73,7 @@ class UnreadNumbers(RuleBasedStateMachine):
         self.kinds: dict[int, str] = {}  # of rows
         self.keys: dict[int, str] = {}  # dedupe keys of rows
         self.expired: set[int] = set()
-        self.is_well = True  # no delta was ever lost: each flush knows who is above the cap
+        self.is_well = True  # no delta was ever lost: each flush knows which users are above the cap
         self.wrong: set[int] = set()  # users whose delta died with its process: they wait for a pass
 
     def ids(self, user: int, *, unread: bool) -> list[int]:
@@ -89,7 +89,7 @@ class UnreadNumbers(RuleBasedStateMachine):
         return chance.sample(ids, chance.randint(0, len(ids)))
 
     def note(self, told: dict[int, int], kind: str) -> None:
-        """Have the model know of these new rows, which are unread: their users by their ids."""
+        """Tell the model of these new rows, which are unread: their users by their ids."""
         self.rows.update({pk: (user, True) for pk, user in told.items()})
         self.kinds.update(dict.fromkeys(told, kind))
 
@@ -127,7 +127,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule(user=users)
     def notify_what_has_expired(self, user: int) -> None:
-        """It is there, and counts where it is unread, until the task has run."""
+        """It is there, and counts if it is unread, until the task has run."""
         for is_read in (False, True):
             row = inbox.notify(user, "sale", "Hello", expires_at=timezone.now() - timedelta(seconds=1))
             self.note({row.pk: user}, "sale")
@@ -144,10 +144,10 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule(user=users)
     def notify_more_than_fits_and_trim(self, user: int) -> None:
-        """The oldest unread rows of noted users go; where no delta was ever lost, nobody is above the cap then."""
+        """The oldest unread rows of noted users go; then, if no delta was ever lost, no user is above the cap."""
         for _ in range(CAP + 1):
             self.notify(user)
-        read_marks.settle()  # of a user who has a mark, nothing goes
+        read_marks.settle()  # nothing is deleted of a user who has a mark
         flush.flush_sealed()
         noted = set(Excess.objects.values_list("user_id", flat=True))
         beyond = [pk for user in noted for pk in sorted(self.ids(user, unread=True))[:-CAP]]
@@ -169,7 +169,7 @@ class UnreadNumbers(RuleBasedStateMachine):
     @rule(user=users)
     def mark_all_read(self, user: int) -> None:
         changed = self.ids(user, unread=True)
-        marked = inbox.mark_all_read(user)  # of many, the number that was shown
+        marked = inbox.mark_all_read(user)  # if there are many, the number that was shown
         assert marked == len(changed) or (user in self.wrong and len(changed) > MOST_MARKED)
         self.rows.update(dict.fromkeys(changed, (user, False)))
 
@@ -184,7 +184,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule()
     def finish_forgetting(self) -> None:
-        """What a user was told until the first run is forgotten with what was left; what came later stays."""
+        """Notifications until the first run are forgotten with what was left; later ones stay."""
         notes = {note.pk: note for note in ForgottenUser.objects.all()}
         old = [
             row.pk
@@ -244,7 +244,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule(user=users)
     def miss_add(self, user: int) -> None:
-        """Redis is out of reach, which is known: readers count."""
+        """Redis cannot be reached, and the process knows it: readers count."""
         self.is_well = False
         with unreachable():
             self.notify(user)
@@ -288,14 +288,14 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(["hello", "", "007", b"\xff"]), delta=st.integers(-3, 3))
     def a_stranger_adds(self, member: str | bytes, delta: int) -> None:
-        """What is no user's key changes nothing."""
+        """A member that is not a user's key changes nothing."""
         before = counters.peek(USERS), inbox.unread_counts(USERS)
         self.valkey.zincrby(names().open, delta, member)
         assert (counters.peek(USERS), inbox.unread_counts(USERS)) == before
 
     @rule(user=users, score=st.sampled_from(["0.5", "inf", "-inf", "1e300"]))
     def a_stranger_spoils_a_delta(self, user: int, score: str) -> None:
-        """Nobody knows before the flush: the user is a doubt then."""
+        """It is not noticed before the flush, which makes the user a doubt."""
         self.valkey.zadd(names().open, {str(user): score})
         inbox.unread_counts(USERS)
         flush.flush_sealed()
@@ -303,7 +303,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(Keys._fields), text=st.sampled_from(["", "x", "-1", "007", b"\xff", "9" * 18]))
     def a_stranger_overwrites_a_key(self, name: str, text: str | bytes) -> None:
-        """As lost from then on, before the flush that sees it, too."""
+        """It counts as lost from then on, even before the flush that sees it."""
         self.valkey.set(getattr(names(), name), text)
         self.numbers_are_right()
         calls.forget()  # the outage
@@ -316,7 +316,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @rule(snapshot=consumes(snapshots))
     def restart_from_snapshot(self, snapshot: dict[bytes, bytes]) -> None:
-        """As the next pass would see it: the server's run is another one."""
+        """As the next pass would see it: the server's run has changed."""
         self.is_well = False
         self.valkey.flushdb()
         for key, value in snapshot.items():
@@ -343,7 +343,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
     @invariant()
     def numbers_by_kind_are_those_of_the_rows(self) -> None:
-        """Whatever was lost, as nothing but rows is counted."""
+        """Whatever was lost, because only rows are counted."""
         for user in USERS:
             unread = Counter(self.kinds[pk] for pk in self.ids(user, unread=True))
             assert inbox.unread_by_kind(user) == unread
@@ -351,7 +351,7 @@ class UnreadNumbers(RuleBasedStateMachine):
 
 @contextmanager
 def unreachable() -> Iterator[None]:
-    """Have Redis out of reach."""
+    """Make Redis unreachable."""
 
     def refuse(*_arguments: Any) -> Any:
         raise counters.RedisUnreachable("switched off")
@@ -363,7 +363,7 @@ def unreachable() -> Iterator[None]:
 
 @pytest.mark.faults
 def test_numbers_equal_a_plain_dict(valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    """Whatever happens in whatever order, numbers are those of the rows; a pass repairs what a crash took."""
+    """Whatever happens, in any order, numbers are those of the rows; a pass repairs what a crash has lost."""
     monkeypatch.setattr(drift, "APART_S", 0.0)
     monkeypatch.setattr(inbox.writing, "MOST_MARKED", MOST_MARKED)
     settings.WEIR_UNREAD_CAP = CAP

@@ -1,4 +1,4 @@
-"""What reading and reconciling unread numbers costs PostgreSQL: plans on 200,000 rows, and none too many of them."""
+"""What reading and reconciling unread numbers costs PostgreSQL: plans on 200,000 rows read none too many of them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,13 +28,13 @@ FILL = f"""
 LATELY = datetime.now(UTC) - timedelta(minutes=5)
 PAGE = 20
 UNREAD_OF_USER, MOST = 299, 100
-UNREAD = "weir_notification_unread"  # its twin, which reads beside a read mark, does as well
+UNREAD = "weir_notification_unread"  # its twin, which is for users with a read mark, is as good
 Nodes = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module", params=["with statistics", "without statistics"])
 def rows(request: pytest.FixtureRequest, shared_rows: None) -> None:  # noqa: ARG001  must come first
-    """Have 200,000 notifications of 2,000 users, a seventh of them unread."""
+    """Make 200,000 notifications of 2,000 users, a seventh of them unread."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(FILL)
@@ -45,7 +45,7 @@ def rows(request: pytest.FixtureRequest, shared_rows: None) -> None:  # noqa: AR
 
 
 def indexes(nodes: Nodes) -> set[str]:
-    """Return the indexes that a plan uses on notifications; fails where it reads the table from end to end."""
+    """Return the indexes that a plan uses on notifications; fails if it reads the table from end to end."""
     of_notifications = [node for node in nodes if node.get("Relation Name") == "weir_notifications_notification"]
     assert not [node for node in of_notifications if node["Node Type"] == "Seq Scan"]
     return {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("weir_notification_")}
@@ -88,7 +88,7 @@ def test_passes_and_purges_read_what_they_look_for_and_no_more() -> None:
 
 @pytest.mark.usefixtures("rows")
 def test_settling_and_removal_read_a_batch_and_no_more() -> None:
-    """Of a user with many covered rows, of one far above the cap, of many rows that have expired: each by its index."""
+    """For a user with many covered rows, one far above the cap, and many rows that have expired: each by its index."""
     batch = 20
     trimmed: dict[str, object] = {"user": USER, "cap": MOST, "batch": batch}
     assert indexes(plan_of("weir.notifications", "trim", trimmed)) == {UNREAD}
@@ -122,9 +122,9 @@ def test_forgetting_users_looks_at_their_notifications_and_no_others() -> None:
 
 @pytest.mark.usefixtures("rows")
 def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> None:
-    """These are prepared, and may get one plan for all parameters."""
+    """These statements are prepared, and may get one plan for all parameters."""
     assert indexes(generic_plan_of("weir.notifications", "unread_numbers")) == {f"{UNREAD}_since"}
-    found_by = indexes(generic_plan_of("weir.notifications", "mark_all_read")) - {UNREAD}  # which may find them by id
+    found_by = indexes(generic_plan_of("weir.notifications", "mark_all_read")) - {UNREAD}  # it may find rows by id
     assert found_by == {f"{UNREAD}_since"}
     assert indexes(generic_plan_of("weir.notifications", "mark_read")) == set()  # by the primary key
     assert indexes(generic_plan_of("weir.notifications", "mark_unread")) == {"weir_notification_inbox"}

@@ -1,4 +1,4 @@
-"""What operators see of unread numbers: right, and found by indexes however many users there are."""
+"""What operators see of unread numbers is right, and found by indexes, however many users there are."""
 
 import json
 import threading
@@ -41,7 +41,7 @@ def test_before_the_first_pass_nothing_is_known_of_it() -> None:
 
 
 def test_each_batch_that_was_repaired_is_noted_with_its_drift() -> None:
-    """With the transaction that repaired it; the total of users only grows, and the newest repair comes first."""
+    """By the transaction that repaired it; the total of users only grows, and the newest repair comes first."""
     reconcile.run_pass()
     make_wrong(1, 2, by=3)
     reconcile.run_pass()
@@ -59,7 +59,7 @@ def test_each_batch_that_was_repaired_is_noted_with_its_drift() -> None:
 
 
 def test_numbers_that_were_missing_are_noted_and_what_was_not_repaired_is_not() -> None:
-    """A repair that finds the numbers changed repairs nobody."""
+    """A repair that finds the numbers changed repairs no user."""
     reconcile.run_pass()
     make_wrong(1, 2)
     UnreadCount.objects.filter(pk=2).delete()
@@ -74,7 +74,7 @@ def test_numbers_that_were_missing_are_noted_and_what_was_not_repaired_is_not() 
 def test_two_repairs_at_once_are_both_counted(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """One waits for the other at the one row of reconciliation, and adds to what it finds then."""
+    """One waits for the other at the one row of reconciliation, and adds to what it then finds."""
     reconcile.run_pass()
     make_wrong(1)
     drifts = list(drift.look([1]).differing.values())

@@ -1,4 +1,4 @@
-"""Users' keys may be integers, UUIDs or text: the same numbers come out, whatever is done with them."""
+"""Users' keys may be integers, UUIDs or text: the numbers are the same, whatever is done with the keys."""
 
 import json
 import uuid
@@ -12,9 +12,9 @@ from tests.integration.conftest import StartPython
 from tests.integration.notifications.people import people
 from weir.notifications import user_keys
 
-# The apps whose tables are needed, and those that they are made after: all others would take most of the time.
+# The apps whose tables are needed, and those that must be made before: all others would take most of the time.
 LABELS = ("auth", "weir_timeline", "weir_notifications", "admin", "sessions", "weir_logins")
-# Everything that takes a user's key, by whatever way the key goes: parameters, arrays, Redis, cursors, and back.
+# Everything that takes a user's key, however the key is passed: parameters, arrays, Redis, cursors, and back.
 EXERCISE = """
 import json, uuid
 import redis
@@ -140,7 +140,7 @@ def exercise(start_python: StartPython, database: str, keys: str, *, other: str,
     ],
 )
 def test_any_key(kind: str, keys: str, start_python: StartPython, empty_database: str, valkey: redis.Redis) -> None:
-    """Nothing is mixed up, nothing is cut, and a later change of the setting is told."""
+    """No key is confused or truncated, and a later change of the setting is reported."""
     valkey.flushdb()
     other = "uuid" if kind == "integer" else "integer"
     found = exercise(start_python, empty_database, keys, other=other, environment={"WEIR_USER_KEY": kind})

@@ -1,4 +1,4 @@
-"""TLS before a server that speaks none, on a port that takes both: Sentinels can name it to clients that speak TLS."""
+"""TLS before a server without it, on a port that takes both: Sentinels can name the port to clients that speak TLS."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ CHUNK = 65_536
 
 
 class Fronts:
-    """Ports that hand on what comes in by TLS, or without, to ports that speak none. Runs in a thread of its own."""
+    """Ports that forward what comes in by TLS, or without, to ports without TLS. Runs in a thread of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.certificate = folder / "certificate.pem"
@@ -33,7 +33,7 @@ class Fronts:
         self._thread.start()
 
     def start(self, server: int, *, only_tls: bool = False) -> int:
-        """Listen before the server on this port; return the port to connect to."""
+        """Listen in front of the server on this port; return the port to connect to."""
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
         asyncio.run_coroutine_threadsafe(self._listen(listener, server, only_tls), self._loop)

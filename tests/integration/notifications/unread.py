@@ -1,4 +1,4 @@
-"""What the tests of unread numbers share: the rows counted, what the counters keep, and a Redis that is away."""
+"""What the tests of unread numbers share: the rows counted, what the counters keep, and an unreachable Redis."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ MARKS = [
 
 
 def no_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have passes look at doubts and changes only."""
+    """Make passes look at doubts and changes only."""
     monkeypatch.setattr(full_scan, "pages", lambda _after: iter(()))
 
 
@@ -41,7 +41,7 @@ def unread_rows(*also: int) -> dict[int, int]:
 
 
 def kept(users: Iterable[int]) -> dict[int, int]:
-    """Return the numbers of these users that stand in the counters: what was flushed, and the deltas after it."""
+    """Return the numbers of these users in the counters: what was flushed, and the deltas after it."""
     stored = {row.user_id: row for row in UnreadCount.objects.filter(pk__in=users)}
     with redis.Redis.from_url(settings.REDIS_URL, decode_responses=True) as client:
         sealed: Any = client.get(keys().sealed)
@@ -59,7 +59,7 @@ def kept(users: Iterable[int]) -> dict[int, int]:
 
 
 def with_deltas(users: Iterable[int]) -> set[int]:
-    """Return those of these users who have live deltas."""
+    """Return which of these users have live deltas."""
     return set[int]().union(*counters.peek(list(users)).deltas.values())
 
 
@@ -70,7 +70,7 @@ def assert_kept() -> None:
 
 
 def assert_exact(*also: int) -> None:
-    """All numbers are those of the rows, shown from the counters and not by counting, also after a flush."""
+    """All numbers are those of the rows, shown from the counters and not by counting, even after a flush."""
     rows = unread_rows(*also)
     for _ in ("before a flush", "after it"):
         assert Reconciliation.objects.get().trusted
@@ -82,7 +82,7 @@ def assert_exact(*also: int) -> None:
 
 @contextmanager
 def redis_at(url: str) -> Iterator[None]:
-    """Have this process look for Redis there, as if it did so for the first time."""
+    """Make this process look for Redis there, as if it did so for the first time."""
     with override_settings(REDIS_URL=url):
         calls.forget()
         try:
@@ -93,14 +93,14 @@ def redis_at(url: str) -> Iterator[None]:
 
 @contextmanager
 def redis_out_of_reach(folder: Path) -> Iterator[None]:
-    """Have no server listen where this process looks for Redis."""
+    """Make this process look for Redis where no server listens."""
     with redis_at(f"unix://{folder}/nothing.sock"):
         yield
 
 
 @contextmanager
 def lost() -> Iterator[None]:
-    """Have the process die between COMMIT and `add`, as far as Redis can tell."""
+    """Behave as if the process died between COMMIT and `add`, as far as Redis can tell."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(counters, "add", lambda _deltas: None)
         yield
@@ -113,13 +113,13 @@ def sql(statement: str) -> None:
 
 
 def reconciled() -> reconcile.PassReport:
-    """Run a pass, and return what it did; fails where another one runs."""
+    """Run a pass, and return what it did; fails if another one runs."""
     report = reconcile.run_pass()
     assert report
     return report
 
 
 def make_wrong(*users: int) -> None:
-    """Have the numbers of these users be too low by one."""
+    """Make the numbers of these users too low by one."""
     with lost():
         inbox.notify_many(users, "news", "lost")

@@ -1,4 +1,4 @@
-"""Requests that are let in keep the rate and burst of their site, whoever asks at once; none is refused too soon."""
+"""Requests that are let in keep the rate and burst of their site, however many ask together; none is refused early."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def refused() -> float:
-    """Return the seconds after which a request that is refused is told to come again."""
+    """Return the seconds after which a refused request may come again."""
     with pytest.raises(SlotTooFar) as raised:
         admit(SITE, 0)
     return raised.value.retry_after
@@ -40,7 +40,7 @@ def test_a_whole_burst_is_let_in_and_then_one_an_interval(burst: int) -> None:
 
 
 def test_one_that_comes_a_little_too_soon_is_held_up() -> None:
-    """It counts at the time until which it is held up."""
+    """It counts at the time until which it is delayed."""
     site_at("1/10s")
     assert admit(SITE, 15) == 0
     assert 9 < admit(SITE, 15) <= 10
@@ -91,6 +91,6 @@ def test_a_missing_site_is_created_at_the_default_rate() -> None:
 
 
 def test_it_refuses_a_transaction() -> None:
-    """What is rolled back would have let more in than the rate allows."""
+    """After a rollback, more requests would have been let in than the rate allows."""
     with transaction.atomic(), pytest.raises(TransactionManagementError):
         admit(SITE, 0)

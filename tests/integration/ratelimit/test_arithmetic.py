@@ -1,8 +1,8 @@
 """The real statements in any order, against a model that knows only what they promise.
 
-Hypothesis reserves, gives back, pauses, backs off and changes the rate of one site. The model notes what was granted,
-and reckons no start itself. In the end it asks what holders may have done with it that are as bad as they are allowed
-to be: punctual in one run, as late as possible in the next, and at it until they must know of a recall.
+Hypothesis reserves, gives back, pauses, backs off and changes the rate of one site. The model records what was granted,
+and computes no start itself. In the end it checks what the worst allowed holders may have done with it: they are
+punctual in one run, as late as possible in the next, and go on until they must know of a recall.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ NEVER = 2**62
 INTERVALS = {"1000/s": 1_000, "100/s": 10_000, "3/s": 333_334, "1/10s": 10 * SECOND, "1/h": 3_600 * SECOND}
 SECONDS = [0.0, 0.003, 0.2, 30.0, 1_000.0]
 MAX_WAIT = 1e9
-CONFIRMED_FOR = 5_000  # half a second would be waited for at every change of the rate
+CONFIRMED_FOR = 5_000  # with half a second, every change of the rate would wait for so long
 
 site_numbers = count()
 
@@ -47,25 +47,25 @@ class Rate:
     burst: int
 
     def least(self, places: int) -> int:
-        """Return how far two starts, so many places apart, lie apart at least by GCRA's definition (then 0 or less)."""
+        """Return the least time between two starts that are this many places apart, by GCRA's definition (or <= 0)."""
         return (places - (self.burst - 1)) * self.interval
 
     def allows(self, starts: list[int]) -> bool:
-        """Tell whether starts keep the rate together."""
+        """Return whether the starts together keep the rate."""
         numbered = list(enumerate(sorted(starts)))
         return all(later - earlier >= self.least(j - i) for (i, earlier), (j, later) in combinations(numbered, 2))
 
 
 @dataclass(kw_only=True, eq=False)
 class Grant:
-    """One reservation as the database noted it, and what its holder may do with it."""
+    """One reservation as the database recorded it, and what its holder may do with it."""
 
     reservation: Reservation
     rate: Rate
     planned: dict[int, int]  # the start of each slot that was not given back
     use_until: int
     closed_until: int  # the end of the pause or back-off in which it was reserved
-    obeyed_by: int = NEVER  # when its holder knows at last that it was recalled
+    obeyed_by: int = NEVER  # when its holder knows at the latest that it was recalled
 
     def punctual(self) -> list[int]:
         """Return the starts of a holder that is as early as it may be: it keeps the rate between its own starts."""
@@ -76,7 +76,7 @@ class Grant:
         return [start for start in starts if start <= self.obeyed_by]
 
     def late(self) -> list[int]:
-        """Return the starts of a holder that makes each as late as it may: the last one in the last moment."""
+        """Return the starts of a holder that makes each as late as it may: the last one at the last moment."""
         starts, end = self.punctual(), min(self.use_until, self.obeyed_by)
         behind = reversed(range(len(starts)))
         return [max(start, end - k * self.rate.interval) for start, k in zip(starts, behind, strict=True)]
@@ -135,7 +135,7 @@ class Site(RuleBasedStateMachine):
             self.take(number)
 
     def take(self, number: int) -> Grant:
-        """Reserve, and note what was granted."""
+        """Reserve, and record what was granted."""
         reservation = slots.reserve(self.name, number, MAX_WAIT)
         rows = Slot.objects.in_bulk([slot.id for slot in reservation.slots])
         assert len(rows) == number
@@ -195,13 +195,13 @@ class Site(RuleBasedStateMachine):
 
     @rule()
     def confirm(self) -> None:
-        """Of what was not given back, that stands which was not recalled."""
+        """The slots that stand are those that were neither given back nor recalled."""
         for grant in self.grants[-8:]:
             if len(grant.planned) == len(grant.reservation.slots):
                 assert slots.confirm(grant.reservation) == (grant.obeyed_by == NEVER)
 
     def recall(self) -> int:
-        """Judge what was granted, and note that it is void from now on; returns the time."""
+        """Judge what was granted, and record that it is void from now on; returns the time."""
         self.judge()
         called = in_us(database_now())
         for grant in self.grants:
@@ -223,7 +223,7 @@ class Site(RuleBasedStateMachine):
             assert min(grant.planned.values(), default=NEVER) >= grant.closed_until
 
     def judge_hand_overs(self) -> None:
-        """The last that one holder may do and the first that the next one may lie apart by the next one's rate."""
+        """The last possible start of one holder and the first of the next are apart by the next one's rate."""
         for one, other in combinations(self.grants, 2):
             before, after = sorted((one, other), key=lambda grant: grant.use_until)
             if one.rate is not other.rate:  # whatever their order: what was reserved at an old rate comes first

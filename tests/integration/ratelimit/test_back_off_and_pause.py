@@ -65,7 +65,7 @@ def test_a_back_off_needs_a_site() -> None:
     ],
 )
 def test_a_back_off_for_no_time_is_refused(stated: dict[str, Any], sentence: str) -> None:
-    """What could be understood in two ways, or in none, changes nothing."""
+    """An ambiguous or impossible time changes nothing."""
     site_at()
     with pytest.raises(ValueError, match=sentence):
         site_settings.back_off(SITE, **stated)
@@ -82,7 +82,7 @@ def test_a_back_off_for_ever_is_cut_like_every_long_one(stated: dict[str, Any], 
 
 @pytest.mark.parametrize("duration", [timedelta(microseconds=-1), timedelta.min, timedelta(days=36_601), timedelta.max])
 def test_a_pause_for_no_possible_time_is_refused(duration: timedelta) -> None:
-    """Neither does it do nothing silently, nor does it fail in the database."""
+    """It is neither ignored silently, nor does it fail in the database."""
     site_at()
     with pytest.raises(ValueError, match=r"duration must not be negative, and at most 100 years, but is "):
         site_settings.pause(SITE, duration)
@@ -112,7 +112,7 @@ def test_a_pause_replaces_the_one_before() -> None:
 
 
 def test_resume_ends_a_pause_and_a_back_off() -> None:
-    """A resumed site starts at once if it is free."""
+    """A resumed site starts immediately if it is free."""
     site_at()
     site_settings.pause(SITE)
     site_settings.back_off(SITE, 600)

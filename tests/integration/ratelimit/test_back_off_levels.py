@@ -39,7 +39,7 @@ def test_without_a_stated_time_each_refusal_in_a_row_doubles_it() -> None:
 
 
 def test_refusals_at_once_count_once(in_threads: InThreads) -> None:
-    """What was reserved before the back-off and is refused after it says nothing new."""
+    """A slot that was reserved before the back-off and is refused after it says nothing new."""
     site_at("100/s")
     ids = [slot.id for slot in take(8).slots]
     told = in_threads(8, lambda number: site_settings.back_off(SITE, slot=ids[number]))
@@ -70,7 +70,7 @@ def test_a_longer_stated_time_of_a_late_refusal_counts() -> None:
 
 
 def test_quiet_forgives() -> None:
-    """After a minute without a refusal, or as long as the next back-off would have been, the row begins anew."""
+    """After a minute without a refusal, or as long as the next back-off would have been, the series begins anew."""
     site_at()
     for _ in range(3):
         pass_by(refuse() or 0)
@@ -106,7 +106,7 @@ def test_resume_forgives() -> None:
 
 
 def test_a_site_that_was_down_and_refuses_once_rests_for_the_shortest_time() -> None:
-    """What it was not reached for is another row of back-offs: it may have just been started again."""
+    """Being unreachable is another series of back-offs: the site may have just been started again."""
     site_at("100/s")
     for _ in range(8):
         site_settings.back_off(SITE, 1.0, error="no connection")

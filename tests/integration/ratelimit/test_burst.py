@@ -36,7 +36,7 @@ def test_a_run_at_a_site_with_a_burst_is_gcra_too() -> None:
 
 
 def test_a_burst_is_saved_up_again_while_the_site_is_idle() -> None:
-    """As many starts pass at once as intervals went by idle, and never more than the burst."""
+    """As many starts pass together as intervals went by idle, and never more than the burst."""
     site = site_at("1/10s", burst=3)
     for _ in range(6):
         take()
@@ -47,7 +47,7 @@ def test_a_burst_is_saved_up_again_while_the_site_is_idle() -> None:
 
 @pytest.mark.parametrize("slower", ["rate", "crawl delay"])
 def test_a_burst_that_was_used_up_is_not_there_again_at_a_slower_rate(slower: str) -> None:
-    """Five starts at once use up the burst at the new rate, too: the sixth waits for the new interval."""
+    """Five starts together use up the burst at the new rate, too: the sixth waits for the new interval."""
     site = site_at("1/s", burst=5)
     take(5)
     if slower == "rate":

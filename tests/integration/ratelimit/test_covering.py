@@ -33,14 +33,14 @@ def site_of(name: str) -> str:
 
 
 def test_a_covered_host_is_reserved_at_the_site_that_covers_it() -> None:
-    """No site of its own appears, which would double the rate."""
+    """The host gets no site of its own: that would double the rate."""
     site_settings.set_rate(SITE, "10/s", covers_subdomains=True)
     assert site_of("www.example.com") == site_of("A.B.Example.com.") == site_of(SITE) == SITE
     assert site_names() == {SITE}
 
 
 def test_hosts_that_share_a_site_wait_for_each_other() -> None:
-    """A refusal for one host counts what was reserved for the others, and names their site."""
+    """A refusal for one host takes the reservations for the others into account, and names their site."""
     site_settings.set_rate(SITE, "1/h", covers_subdomains=True)
     with throttle("www.example.com"):
         pass
@@ -53,7 +53,7 @@ def test_hosts_that_share_a_site_wait_for_each_other() -> None:
 
 
 def test_several_starts_of_a_covered_host_are_one_run() -> None:
-    """Whatever the number of slots."""
+    """This holds for any number of slots."""
     site_settings.set_rate(SITE, "10/s", covers_subdomains=True)
     reservation = slots.reserve("www.example.com", 5)
     assert reservation.site == SITE
@@ -61,7 +61,7 @@ def test_several_starts_of_a_covered_host_are_one_run() -> None:
 
 
 def test_a_start_that_was_given_back_goes_to_any_host_of_the_site() -> None:
-    """It is the site's."""
+    """A start belongs to the site, not to the host."""
     site_settings.set_rate(SITE, "1/10s", covers_subdomains=True)
     slots.reserve(SITE)
     given_back = Slot.objects.get(pk=slots.reserve("www.example.com").slots[0].id)
@@ -130,7 +130,7 @@ def test_a_site_that_exists_costs_one_round_trip(monkeypatch: pytest.MonkeyPatch
     execute = statements.execute
 
     def noted(statement: Statement[Any], *how: Any) -> list[Any]:
-        if statement.room == "weir.ratelimit":  # and not the gate's, which reads the clock now and then
+        if statement.room == "weir.ratelimit":  # not those of the gate, which reads the clock now and then
             ran.append(statement.name)
         return execute(statement, *how)
 

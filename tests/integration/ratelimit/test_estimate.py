@@ -66,7 +66,7 @@ def test_an_estimate_is_what_a_reservation_then_gets(situation: str, burst: int)
 
 
 def test_an_unknown_site_is_estimated_idle_and_not_created() -> None:
-    """A site that does not exist would start at once."""
+    """A site that does not exist would start immediately."""
     assert slots.estimate("unknown.example") == 0
     assert not Site.objects.exists()
 
@@ -83,7 +83,7 @@ def test_the_estimate_for_a_site_that_is_paused_until_resumed_is_infinite() -> N
 
 
 def test_a_pause_with_an_end_is_estimated_in_seconds() -> None:
-    """Whatever its length: only a wait without a known end is infinite."""
+    """However long it is: only a wait without a known end is infinite."""
     site_at()
     site_settings.pause(SITE, timedelta(days=366))
     assert slots.estimate(SITE) == pytest.approx(366 * DAY, abs=60)

@@ -1,4 +1,4 @@
-"""A site's rate is kept exactly: by many processes at once, behind a lock, and with a clock that is wrong.
+"""A site's rate is kept exactly: by many processes together, behind a lock, and with a clock that is wrong.
 
 The contrast stands beside it: the formula that is widely published for the same purpose, and what it does.
 """
@@ -78,7 +78,7 @@ def write(process: Process, line: str) -> None:
 
 
 def run_together(processes: list[Process]) -> float:
-    """Let processes that are ready run at once, and return the seconds until the last is done."""
+    """Let processes that are ready run at the same time, and return the seconds until the last is done."""
     assert [read(process) for process in processes] == ["ready"] * len(processes)
     began_at = clock.now()
     for process in processes:
@@ -92,13 +92,13 @@ def gaps(starts: list[datetime]) -> list[timedelta]:
 
 
 def starts() -> list[datetime]:
-    """Return the planned starts; a process that was held up gives a slot back at once that it could not use."""
+    """Return the planned starts; a process that was held up immediately gives back a slot that it could not use."""
     granted = Slot.objects.filter(released_at=None)
     return list(granted.order_by("start_time").values_list("start_time", flat=True))
 
 
 def test_eight_processes_reserve_without_a_short_gap(start_python: StartPython) -> None:
-    """8 processes reserve many starts each at one site at once: no two are closer than the interval, none is equal."""
+    """8 processes reserve many starts at one site at the same time: no two are equal, or closer than the interval."""
     site_settings.set_rate(SITE, "1000/s")
     took_s = run_together([start_python(RESERVE, SITE, EACH) for _ in range(PROCESSES)])
     site, planned = Site.objects.get(), starts()
@@ -114,7 +114,7 @@ def test_eight_processes_reserve_without_a_short_gap(start_python: StartPython) 
 
 @pytest.fixture
 def published_table() -> Iterator[None]:
-    """Have a table for the published formula."""
+    """Create a table for the published formula."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE published (id bigserial PRIMARY KEY, start_time timestamptz NOT NULL)")
         cursor.execute("CREATE INDEX ON published (start_time)")
@@ -148,7 +148,7 @@ def test_reservations_that_queue_behind_a_lock_read_the_clock_after_it(
 ) -> None:
     """300 reservations that wait for a transaction which holds the site keep their spacing, and none is in the past.
 
-    A clock that was read before the lock was got would plan starts that were over when they were granted.
+    If the clock were read before the lock is held, planned starts would be over when they are granted.
     """
     site_settings.set_rate(SITE, "1000/s")
     other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")

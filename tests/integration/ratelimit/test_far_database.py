@@ -41,7 +41,7 @@ print(json.dumps(starts), flush=True)
 
 @pytest.fixture(autouse=True)
 def near_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have this process, which is near, measure in each test anew."""
+    """Make this process, which is near, measure anew in each test."""
     monkeypatch.setattr(round_trips, "of_process", RoundTrips())
 
 
@@ -55,7 +55,7 @@ def far() -> Iterator[Distance]:
 
 @pytest.fixture
 def start_far(start_python: StartPython, far: Distance) -> StartFar:
-    """Return a function that has a process start so often, far from PostgreSQL, and returns when it did."""
+    """Return a function that lets a process start this often, far from PostgreSQL, and returns when it did."""
     database = f"postgresql://{embedded.DATABASE_USER}@127.0.0.1:{far.port}/{connection.settings_dict['NAME']}"
 
     def start(script: str, *arguments: object) -> list[float]:
@@ -77,7 +77,7 @@ def test_a_distant_server_is_distant(far: Distance) -> None:
 
 
 def test_callers_far_away_start_in_time_and_never_early(start_far: StartFar) -> None:
-    """The first slot is given back at once, as nothing was measured; then the grace is long enough."""
+    """The first slot is given back immediately, because nothing was measured; then the grace is long enough."""
     site_settings.set_rate(SLOW_SITE, "1/s")
     site_settings.set_rate(SITE, "10/s")
     first, *starts = start_far(USE, SLOW_SITE, *[SITE] * 20)
@@ -116,7 +116,7 @@ def test_a_given_back_slot_is_left_to_processes_that_are_near() -> None:
 
 
 def test_a_round_trip_is_measured_without_the_wait_for_a_lock(other_connection: psycopg.Connection[object]) -> None:
-    """A busy site is no distant database."""
+    """A busy site is not a distant database."""
     site_settings.set_rate(SITE, "1/s")
     slots.reserve(SITE)
     other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")

@@ -31,7 +31,7 @@ def computed(call: str, *values: Any) -> float:
 
 @given(intervals)
 def test_what_a_site_has_of_its_interval(interval_s: float) -> None:
-    """Its columns, which are generated, and a site that a forecast supposes."""
+    """The generated columns of a site, and a site that a forecast assumes."""
     interval = timedelta(seconds=interval_s)
     for name in ("spacing", "grace"):
         seconds = computed(f"extract(epoch FROM weir_ratelimit_{name}(%s))", interval)
@@ -55,7 +55,7 @@ def test_lengths_are_the_same(interval_s: float, burst: int, count: int) -> None
 
 @given(intervals, st.integers(0, 10**12))
 def test_the_room_is_the_same(spacing_s: float, ahead_us: int) -> None:
-    """But for a start at the very end, which a rounding in Python may move across it."""
+    """Except for a start at the very end, which rounding in Python may move across it."""
     spacing, ahead = timedelta(seconds=spacing_s), timedelta(microseconds=ahead_us)
     places = computed("weir_ratelimit_room(%s, %s)", ahead, spacing)
     assert places in {gcra.room((ahead_us + moved) / 1e6, spacing_s) for moved in (-1e-3, 0, 1e-3)}
@@ -82,7 +82,7 @@ def test_a_start_is_the_same(**values: Any) -> None:
 
 
 def test_no_statement_computes_it_by_itself() -> None:
-    """But for those that say how far a whole burst reaches from now."""
+    """Except for statements that say how far a whole burst reaches from now."""
     by_hand = re.compile(r"burst - 1|\* (?:\w+\.)?spacing\b|\* 1\.01|\* 0\.025")
     files = [file for room in ("ratelimit", "workers", "weir") for file in (CHECKOUT / room).rglob("sql/*.sql")]
     assert [file.name for file in files if by_hand.search(file.read_text())] == []

@@ -36,12 +36,12 @@ for _ in range(int(sys.argv[2])):
 
 @pytest.fixture(autouse=True)
 def site_at() -> None:
-    """Have a site at which single starts would use a tenth of the rate."""
+    """Create a site at which single starts would use a tenth of the rate."""
     site_settings.set_rate(SITE, f"{PER_S}/s", grace=GRACE)
 
 
 def use(count: int) -> list[float]:
-    """Return when so many bodies began, one after the other."""
+    """Return when `count` bodies began, one after the other."""
     starts = []
     for _ in range(count):
         with throttle(SITE):
@@ -50,7 +50,7 @@ def use(count: int) -> list[float]:
 
 
 def use_async(count: int) -> list[float]:
-    """Return when so many bodies began, all asked for at once."""
+    """Return when `count` bodies began, all asked for at the same time."""
 
     async def one() -> float:
         async with athrottle(SITE):
@@ -90,7 +90,7 @@ def test_callers_at_speed_use_the_rate(kind: str, in_threads: InThreads) -> None
 
 
 def test_callers_that_come_seldom_get_single_starts(eventually: Eventually) -> None:
-    """What a process does not need is nobody's loss: it reserves nothing ahead."""
+    """Slots that a process does not need are not lost for others: it reserves nothing ahead."""
     for _ in range(3):
         use(1)
         free_at = time.monotonic() + GRACE.total_seconds() + 2 / PER_S
@@ -109,7 +109,7 @@ def test_what_callers_do_not_use_is_given_back(eventually: Eventually) -> None:
 
 
 def test_a_process_that_ends_gives_back(start_python: StartPython) -> None:
-    """Also where its last run had just begun."""
+    """Even if its last run had just begun."""
     site_settings.set_rate(SITE, "10/s", grace=timedelta(seconds=1))  # a run may take two seconds
     user = start_python(USE, SITE, "3")
     user.communicate()
@@ -120,7 +120,7 @@ def test_a_process_that_ends_gives_back(start_python: StartPython) -> None:
 
 
 def test_a_killed_process_holds_the_site_until_its_run_is_over(start_python: StartPython) -> None:
-    """Others go on then, an interval after its last possible start."""
+    """Then others go on, an interval after its last possible start."""
     site_settings.set_rate(SITE, "10/s", grace=timedelta(seconds=1))
     user = start_python(USE, SITE, "100")
     assert user.stdout is not None
@@ -166,7 +166,7 @@ def test_a_pause_recalls_what_a_process_holds() -> None:
 
 
 def test_a_slot_of_the_process_that_is_too_far_away_is_refused() -> None:
-    """Where other callers of the process are before it, a caller waits no longer than it would."""
+    """A caller waits no longer than it would, even if other callers of the process are before it."""
     site_settings.set_rate(SITE, "5/s", grace=timedelta(seconds=1))
 
     def impatient() -> list[float]:

@@ -1,4 +1,4 @@
-"""The keeper of a process: what it holds is noted and given back, also after an outage, and where it cannot work."""
+"""The keeper of a process: slots are recorded and given back, even after an outage, and if the keeper cannot work."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ SITE = "site.example"
 
 @pytest.fixture(autouse=True)
 def site_at() -> None:
-    """Have a site at which the callers of a process share runs, of two seconds at most."""
+    """Create a site at which the callers of a process share runs, of two seconds at most."""
     site_settings.set_rate(SITE, "20/s", grace=timedelta(seconds=1))
 
 
@@ -33,7 +33,7 @@ def use(count: int) -> None:
 
 
 def failing(real: Callable[..., Any], times: int) -> Callable[..., Any]:
-    """Return a function that finds the database away, so many times."""
+    """Return a function that fails `times` times, as if the database could not be reached."""
     left = [times]
 
     def call(*given: Any, **named: Any) -> Any:
@@ -46,7 +46,7 @@ def failing(real: Callable[..., Any], times: int) -> Callable[..., Any]:
 
 
 def all_are_noted(used: int) -> bool:
-    """Tell whether so many slots are noted as used, and all others as given back."""
+    """Return whether `used` slots are recorded as used, and all others as given back."""
     return (
         Slot.objects.exclude(finished_at=None).count() == used
         and not Slot.objects.filter(finished_at=None, released_at=None).exists()
@@ -57,8 +57,8 @@ def all_are_noted(used: int) -> bool:
 def test_what_an_outage_kept_from_the_database_is_written_later(
     statement: str, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """What was used, and what is free, is not lost with the first error."""
-    use(1)  # which is noted without a keeper
+    """Used slots and free slots are not lost with the first error."""
+    use(1)  # is recorded without a keeper
     monkeypatch.setattr(slots, statement, failing(getattr(slots, statement), 2))
     with capture_logs() as logs:
         use(5)
@@ -69,7 +69,7 @@ def test_what_an_outage_kept_from_the_database_is_written_later(
 def test_a_thread_that_cannot_be_started_is_started_later(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """Callers see to their own slots meanwhile, and the next run is kept."""
+    """Meanwhile callers handle their own slots, and the next run is kept."""
 
     def full(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -85,7 +85,7 @@ def test_a_thread_that_cannot_be_started_is_started_later(
 
 
 def test_a_process_that_ends_waits_for_its_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the keeper is just giving back is given back when the process has ended."""
+    """Slots that the keeper is just giving back are given back when the process has ended."""
     may_go_on, is_at_it = threading.Event(), threading.Event()
     real = slots.hand_back
 

@@ -1,4 +1,4 @@
-"""What a caller of throttle() leaves behind that is torn out of it: by a fork, or with the loop of its task."""
+"""What a caller of throttle() leaves behind if it is interrupted by a fork, or by the end of its task's loop."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ HANGS_AFTER_S = 10
 
 @pytest.fixture(autouse=True)
 def site_at() -> None:
-    """Have a fast site."""
+    """Create a fast site."""
     site_settings.set_rate(SITE, "100/s")
 
 
@@ -35,7 +35,7 @@ def unsettled() -> int:
 
 
 def exit_code_of_child(call: Callable[[], None]) -> int:
-    """Return how a child ends that is forked here, and calls this; it is killed if it hangs."""
+    """Return the exit code of a child that is forked here and calls this; it is killed if it hangs."""
     child = os.fork()
     if not child:  # pragma: no cover  another process
         signal.alarm(HANGS_AFTER_S)
@@ -50,7 +50,7 @@ def exit_code_of_child(call: Callable[[], None]) -> int:
 
 @needs_own_sessions
 def test_a_child_that_is_forked_while_another_thread_measures_does_not_hang() -> None:
-    """The lock of what is measured is not taken into the child as it was."""
+    """The child does not inherit the lock of the measurements while it is held."""
 
     def use() -> None:
         with throttle(SITE):
@@ -64,7 +64,7 @@ def test_a_child_that_is_forked_while_another_thread_measures_does_not_hang() ->
 
 @needs_own_sessions
 def test_a_child_that_is_forked_in_a_body_leaves_the_slot_to_its_parent() -> None:
-    """It has the parent's connection to the database, on which it must not speak."""
+    """It has the parent's connection to the database, which it must not use."""
     left = throttle(SITE)
     with left:
         assert exit_code_of_child(lambda: left.__exit__(None, None, None)) == 0
@@ -75,7 +75,7 @@ def test_a_child_that_is_forked_in_a_body_leaves_the_slot_to_its_parent() -> Non
 def test_what_is_reserved_for_a_task_whose_loop_was_closed_is_given_back(
     other_connection: psycopg.Connection[object], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """Ctrl-C, say, while the statement waits for another transaction: nobody is there for what it reserves."""
+    """Ctrl-C, say, while the statement waits for another transaction: no caller is left for what it reserves."""
     other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     async def use() -> None:

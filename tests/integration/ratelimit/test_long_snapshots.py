@@ -1,7 +1,7 @@
-"""What runs all the time finds a site's row at once while a snapshot is open, however often the row was replaced.
+"""Frequent statements find a site's row quickly while a snapshot is open, however often the row was replaced.
 
-Each reservation leaves an old version of the row, and vacuum may not remove it while a snapshot is open that was taken
-before. A look-up that passed all old versions once made a site of 100/s 13 times slower within ten minutes.
+Each reservation leaves an old version of the row, and vacuum may not remove it while an older snapshot is open. A
+look-up that passed all old versions once made a site of 100/s 13 times slower within ten minutes.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ URL = f"https://{SITE}/"
 
 
 def blocks_read_by(call: Call) -> int:
-    """Return how many blocks of the table of sites the call reads, each as often as it reads it."""
+    """Return how many blocks of the table of sites the call reads; a block counts each time that it is read."""
     before = _blocks_read()
     call()
     return _blocks_read() - before
@@ -70,7 +70,7 @@ def _blocks_read() -> int:
 
 
 def given_back() -> list[int]:
-    """Have a slot that was given back; returns its id."""
+    """Make a slot that was given back; returns its id."""
     [slot] = take().slots
     assert slots.release(slot.id) == 1
     return [slot.id]
@@ -164,7 +164,7 @@ PREPARED: dict[str, Callable[[], Call]] = {
 
 
 def test_each_statement_that_looks_for_the_newest_version_is_measured() -> None:
-    """All but dispatch's, which does so only at sites whose fetches in flight are limited."""
+    """All but that of dispatch, which does so only at sites whose fetches in flight are limited."""
     sources = (file for room in ROOMS for file in (CHECKOUT / room).rglob("*.sql"))
     assert {file.stem for file in sources if "newest version" in file.read_text()} - {"dispatch"} == {*PREPARED}
 
@@ -172,14 +172,14 @@ def test_each_statement_that_looks_for_the_newest_version_is_measured() -> None:
 STATISTICS = {
     "fresh": "VACUUM ANALYZE weir_ratelimit_site",
     "none": "DELETE FROM pg_statistic WHERE starelid = 'weir_ratelimit_site'::regclass",
-    # As VACUUM leaves it where it has skipped most pages.
+    # As VACUUM leaves it when it has skipped most pages.
     "wrong": "UPDATE pg_class SET reltuples = 30 WHERE oid = 'weir_ratelimit_site'::regclass",
 }
 
 
 @pytest.fixture
 def no_autovacuum(transactional_db: None) -> Iterator[None]:  # noqa: ARG001  must come first
-    """Have the table left alone, as what autovacuum reads would be counted, too."""
+    """Keep autovacuum from the table, because blocks that it reads would be counted, too."""
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE weir_ratelimit_site SET (autovacuum_enabled = off)")
     yield
@@ -190,7 +190,7 @@ def no_autovacuum(transactional_db: None) -> Iterator[None]:  # noqa: ARG001  mu
 @pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.usefixtures("no_autovacuum")
 def test_no_look_up_passes_the_old_versions(other_connection: psycopg.Connection[Any], statistics: str) -> None:
-    """It reads a few blocks of the table, whatever it does besides, and whatever the statistics say."""
+    """It reads a few blocks of the table, whatever else it does, and whatever the statistics say."""
     site_at("100/s")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -215,7 +215,7 @@ def test_a_reservation_that_waited_for_the_lock_finds_the_row(
     in_threads: InThreads,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By one statement, though the version that is locked is none that this statement sees."""
+    """By one statement, although this statement does not see the version that is locked."""
     site_at("1/s")
     take()
     execute, ran = statements.execute, list[str]()

@@ -1,4 +1,4 @@
-"""A start that was out of its time is counted, and no other comes too close behind it, in any process."""
+"""A start that was out of its time is counted, and no other start, in any process, comes too close behind it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from weir.ratelimit.out_of_time import MOST_SITES, NotedSite, OutOfTime
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOWHERE = 0  # the id of a slot that was purged
-SLACK_S = 2.0  # for which a machine may stand still between two looks
+SLACK_S = 2.0  # how long a machine may stand still between two looks
 
 
 def start(ago_s: float = 0.0, slot_id: int = NOWHERE, site: str = SITE) -> OutOfTime:
@@ -33,13 +33,13 @@ def noted(*starts: OutOfTime) -> NotedSite:
 
 
 def clock_at(seconds: float, burst: int = 1) -> None:
-    """Have a site of one start each ten seconds, whose clock is so many seconds ahead."""
+    """Create a site of one start each ten seconds, whose clock is `seconds` ahead."""
     site_at(burst=burst)
     Site.objects.update(next_start=database_now() + timedelta(seconds=seconds))
 
 
 def test_the_next_start_is_an_interval_behind_it() -> None:
-    """By the site's clock, whatever that said: with a burst, each counts as one start more than what was reserved."""
+    """By the site's clock, wherever that was: with a burst, each counts as one start more than what was reserved."""
     cases = [  # burst, the clock (seconds ahead), the starts (seconds ago), then the next start in
         (1, -100.0, [0.0], 10.0),
         (1, -100.0, [4.0], 6.0),
@@ -49,7 +49,7 @@ def test_the_next_start_is_an_interval_behind_it() -> None:
         (1, -100.0, [60.0], -100.0),  # it is long over
         (3, -100.0, [0.0], -10.0),  # two of the burst are left
         (3, -100.0, [0.0, 0.0], 0.0),
-        (3, -100.0, [0.0] * 9, 10.0),  # as many as there may be at once
+        (3, -100.0, [0.0] * 9, 10.0),  # as many as may start together
         (3, 30.0, [0.0], 20.0),  # the burst was used up by others, and this was one more
         (3, 0.0, [15.0], -10.0),
         (3, 0.0, [31.0], -20.0),
@@ -65,7 +65,7 @@ def test_the_next_start_is_an_interval_behind_it() -> None:
 
 
 def test_what_is_reserved_behind_it_is_recalled_and_its_own_run_is_not() -> None:
-    """Another holder's slots may come too close; its own holder keeps the interval by itself."""
+    """Another holder's slots may come too close; the start's own holder keeps the interval by itself."""
     site_at()
     own = take(3)
     assert not noted(start(slot_id=own.slots[0].id)).recalls
@@ -76,13 +76,13 @@ def test_what_is_reserved_behind_it_is_recalled_and_its_own_run_is_not() -> None
     assert not slots.confirm(other)
     later = take()
     assert slots.confirm(later)
-    # Its run was recalled: that one's end tells nothing of what others have reserved since.
+    # Its run was recalled: the end of that run tells nothing about what others have reserved since.
     assert noted(start(slot_id=own.slots[2].id)).recalls
     assert not slots.confirm(later)
 
 
 def test_slots_that_are_over_recall_nothing() -> None:
-    """Nor does a start that is so long ago that nothing can come too close any more."""
+    """Nor does a start recall anything if it was so long ago that nothing can come too close any more."""
     clock_at(9.0)  # a run that ended a second ago
     assert not noted(start()).recalls
     clock_at(100.0)
@@ -123,7 +123,7 @@ def test_the_site_and_all_sites_count_it_and_nothing_looks_like_a_refusal() -> N
 def test_a_site_that_is_locked_is_told_again_and_holds_up_no_other(
     other_connection: psycopg.Connection[tuple[object, ...]],
 ) -> None:
-    """So is what is too much for one statement; a site that is gone is said, and one that covers the host counts it."""
+    """So are sites that are too many for one statement. Deleted sites are named; a site that covers the host counts."""
     site_at(covers_subdomains=True)
     site_settings.set_rate("locked.example", "1/s")
     below, locked, gone = start(site=f"a.{SITE}"), start(site="locked.example"), start(site="gone.example")

@@ -37,7 +37,7 @@ every_statement = pytest.mark.parametrize("statement", PARAMETERS)
 
 @pytest.fixture(params=[False, True], ids=["no statistics", "statistics"])
 def slots(request: pytest.FixtureRequest) -> None:
-    """Have thousands of slots that were given back, few of them at the site, among many more that were used."""
+    """Make thousands of slots that were given back, few of them at the site, among many more that were used."""
     site_at()
     site_settings.set_rate("other.example", "1/10s")
     with connection.cursor() as cursor:
@@ -51,7 +51,7 @@ def slots(request: pytest.FixtureRequest) -> None:
 
 
 def indexes_of_slots(nodes: list[dict[str, Any]]) -> set[tuple[str, bool]]:
-    """Return the indexes through which slots are found, each with whether it is searched for single rows."""
+    """Return the indexes through which slots are found, and for each whether it is searched for single rows."""
     assert not [
         node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "weir_ratelimit_slot"
     ]
@@ -74,7 +74,7 @@ def test_the_function_is_inlined(statement: str) -> None:
 @every_statement
 @pytest.mark.usefixtures("slots")
 def test_given_back_slots_are_found_by_their_index(statement: str) -> None:
-    """So a reservation looks at the few that were given back at its site, however many slots there are."""
+    """So a reservation looks only at the few that were given back at its site, however many slots there are."""
     parameters = PARAMETERS[statement]
     indexes = indexes_of_slots(plan_of("weir.ratelimit", statement, parameters))
     assert ("weir_slot_given_back", True) in indexes

@@ -1,4 +1,4 @@
-"""Django's pool of connections: who asks for new sites in a transaction needs no second one of it."""
+"""Django's pool of connections: a caller that asks for new sites in a transaction needs no second connection of it."""
 
 import json
 
@@ -44,7 +44,7 @@ settings.DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 4, "max_size": 4
 
 @pytest.mark.django_db(transaction=True)
 def test_callers_with_all_connections_of_a_pool_ask_for_new_sites(start_python: StartPython) -> None:
-    """Each site is committed on a connection of its own; from the pool, none would ever come."""
+    """Each site is committed on a connection of its own; the pool would never have one free."""
     said = start_python(ALL_AT_ONCE, before=POOLED).communicate(timeout=120)[0]
     assert json.loads(said.splitlines()[-1]) == [None] * CALLERS
     assert Site.objects.filter(name__startswith="new-").count() == CALLERS

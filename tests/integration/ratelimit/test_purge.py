@@ -15,14 +15,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def grown_old(count: int, age: timedelta) -> None:
-    """Have `count` slots whose start lies that far back."""
+    """Make `count` slots whose start lies that far back."""
     start = database_now() - age
     site = Site.objects.get()
     Slot.objects.bulk_create([Slot(site=site, start_time=start, use_until=start) for _ in range(count)])
 
 
 def test_only_slots_that_passed_long_enough_ago_are_purged() -> None:
-    """Finished, given back or forgotten: what is older goes, what is younger or to come stays."""
+    """Finished, given back or forgotten: older slots are deleted, younger ones and those to come stay."""
     site_at()
     grown_old(5, timedelta(hours=2))
     grown_old(3, timedelta(minutes=30))
@@ -59,7 +59,7 @@ def test_a_purge_that_has_no_more_time_leaves_the_rest_to_the_next(monkeypatch: 
 
 
 def test_what_was_reserved_far_ahead_hides_no_old_slot_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches go by the order of reservation: one that only holds starts still to come is not the end."""
+    """Batches follow the order of reservation: one that only holds starts still to come is not the end."""
     monkeypatch.setattr(slots, "PURGE_BATCH", 10)
     site_at()
     grown_old(25, timedelta(hours=-2))

@@ -43,7 +43,7 @@ def known() -> tuple[int, str, bool]:
 
 
 def test_nothing_starts_before_the_reset_and_what_was_reserved_is_recalled() -> None:
-    """As with a back-off; but no refusal is counted."""
+    """As with a back-off, but no refusal is counted."""
     site_at("100/s")
     held = take(3)
     assert rest(12) == pytest.approx(12, abs=0.1)
@@ -53,7 +53,7 @@ def test_nothing_starts_before_the_reset_and_what_was_reserved_is_recalled() -> 
 
 
 def test_the_longest_holds_and_says_why() -> None:
-    """Whichever of both it is, and in whichever order they come."""
+    """Whichever of the two it is, and in whichever order they come."""
     site_at("100/s")
     refuse(seconds=30)
     assert rest(10) is None
@@ -84,7 +84,7 @@ def test_a_quota_neither_lengthens_back_offs_nor_keeps_their_row_from_ending() -
 
 
 def test_a_refusal_of_a_slot_from_before_the_rest_counts() -> None:
-    """The first 429 of a site is one, though its quota was used up before."""
+    """The first 429 of a site counts as one refusal, although its quota was used up before."""
     site_at("100/s")
     slot = take().slots[0].id
     rest(1)
@@ -93,7 +93,7 @@ def test_a_refusal_of_a_slot_from_before_the_rest_counts() -> None:
 
 
 def test_a_site_whose_quota_is_used_up_is_reached() -> None:
-    """The row of its failed connections is over."""
+    """The series of its failed connections is over."""
     site_at("100/s")
     site_settings.back_off(SITE, error="no connection")
     pass_by(1_000)
@@ -102,7 +102,7 @@ def test_a_site_whose_quota_is_used_up_is_reached() -> None:
 
 
 def test_a_rest_has_an_end(settings: Settings) -> None:
-    """A site closes itself for WEIR_RETRY_AFTER_MAX at most; without a time, or with one that is over, it does not."""
+    """A site can close itself for WEIR_RETRY_AFTER_MAX at most; without a time, or with a past one, not at all."""
     settings.WEIR_RETRY_AFTER_MAX = 60.0
     site_at("100/s")
     assert rest(1e300) == pytest.approx(60, abs=0.1)

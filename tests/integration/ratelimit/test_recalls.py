@@ -28,7 +28,7 @@ RECALLS: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("how", RECALLS)
 def test_what_is_reserved_before_is_void_and_what_is_reserved_after_stands(how: str) -> None:
-    """Holders that ask, one by one or for what was recalled lately, are told."""
+    """Holders that ask about single slots, or for what was recalled lately, are told."""
     site = site_at()
     before = take(3)
     assert slots.confirm(before)
@@ -154,7 +154,7 @@ def test_reservations_while_the_clock_is_set_back_keep_the_interval(in_threads: 
 
 @pytest.fixture
 def standby() -> Iterator[None]:
-    """Have this session take its database for a standby, which a client cannot tell from a primary by connecting."""
+    """Make this session see its database as a standby, which a client cannot tell from a primary by connecting."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA fake")
         cursor.execute("CREATE FUNCTION fake.pg_is_in_recovery() RETURNS bool LANGUAGE sql AS 'SELECT true'")

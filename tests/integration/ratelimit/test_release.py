@@ -1,4 +1,4 @@
-"""What is given back is taken by one other, in time; what was used is not given back."""
+"""A slot that is given back is taken by one other holder, in time; a used slot cannot be given back."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -59,7 +59,7 @@ def test_a_start_in_the_past_is_not_taken() -> None:
 
 
 def test_a_start_of_a_longer_run_is_not_handed_to_others() -> None:
-    """Within a run the holder keeps the interval itself, so that its starts are of use to it alone."""
+    """Within a run the holder keeps the interval itself, so only this holder can use its starts."""
     site_at()
     reservation = take(3)
     following = take()
@@ -149,9 +149,9 @@ def test_a_given_back_start_of_a_faster_time_is_not_taken() -> None:
 
 
 def test_a_site_forgets_a_start_that_was_missed() -> None:
-    """What was reserved alone and came too late costs the site a minute, however long its interval is."""
+    """A slot that was reserved alone and came too late costs the site a minute, however long its interval is."""
     site_at("1/d")
-    missed = take().slots[0].id  # starts at once: has passed when it is given back
+    missed = take().slots[0].id  # starts immediately: has passed when it is given back
     slots.release(missed)
     slots.unreserve([missed])
     assert 50 < slots.estimate(SITE) <= slots.RETRY
@@ -161,7 +161,7 @@ def test_a_site_forgets_a_start_that_was_missed() -> None:
 
 
 def test_a_forgotten_start_that_lies_in_the_future_is_not_taken() -> None:
-    """Otherwise a process could take it as a given-back one, beside the next start."""
+    """Otherwise a process could take it as a given-back one, in addition to the next start."""
     site_at("1/10m")
     take()
     forgotten = take().slots[0].id
@@ -193,7 +193,7 @@ NOT_FORGOTTEN: dict[str, Callable[[ReservedSlot], object]] = {
 
 @pytest.mark.parametrize("because", NOT_FORGOTTEN)
 def test_a_site_does_not_forget_a_start(because: str) -> None:
-    """The start may be made yet, or was, or another's depends on where it was."""
+    """The start may still be made, or was made, or another start's time depends on it."""
     site_at("1/10m")
     take()
     slot = take().slots[0]
@@ -214,7 +214,7 @@ def test_the_starts_of_a_run_are_not_forgotten() -> None:
 
 
 def test_a_start_that_is_handed_back_is_granted_once() -> None:
-    """The clock is set back, so the slot itself must not be taken besides: both would start at about the same time."""
+    """The clock is set back, so the slot itself must not be taken, too: both would start at about the same time."""
     site = site_at("1/10s")
     take()
     second = take()

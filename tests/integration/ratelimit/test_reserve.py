@@ -68,7 +68,7 @@ def test_the_wait_is_counted_on_the_own_monotonic_clock() -> None:
 
 
 def test_a_site_that_was_idle_long_saves_nothing_up() -> None:
-    """After an idle time the site starts once at once, and then at its interval: nothing is made up for."""
+    """After an idle time the site starts once immediately, and then at its interval: nothing is made up for."""
     site = site_at("1/10s")
     Site.objects.update(next_start=database_now() - timedelta(days=1))
     assert wait_s(take()) <= 0
@@ -96,7 +96,7 @@ def test_a_site_is_created_once_however_many_ask_at_once(in_threads: InThreads) 
 
 @pytest.mark.parametrize("spelling", ["SITE.example", "site.example.", " Site.Example "])
 def test_every_spelling_reserves_in_the_same_site(spelling: str) -> None:
-    """A site has one site, however its name is written."""
+    """A host has one site, however its name is written."""
     site_at()
     take()
     with pytest.raises(SlotTooFar):
@@ -105,7 +105,7 @@ def test_every_spelling_reserves_in_the_same_site(spelling: str) -> None:
 
 
 def test_what_names_no_site_reserves_nothing() -> None:
-    """A URL is no site: it would be one of its own for each page."""
+    """A URL is not a site: each page would have its own."""
     with pytest.raises(InvalidSiteName):
         slots.reserve("https://site.example/page")
     assert not Site.objects.exists()
@@ -134,7 +134,7 @@ def test_the_next_run_begins_an_interval_after_the_end_of_the_last() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 10_001])
 def test_an_impossible_count_is_refused(count: int) -> None:
-    """Only 1 to 10,000 starts can be reserved at once."""
+    """Only 1 to 10,000 starts can be reserved together."""
     with pytest.raises(ValueError, match="between 1 and 10000"):
         slots.reserve(SITE, count)
     assert not Site.objects.exists()
@@ -149,7 +149,7 @@ def test_an_impossible_wait_is_refused(max_wait: float) -> None:
 
 
 def test_the_longest_possible_wait_is_taken() -> None:
-    """A hundred years mean: whenever it may be; for a site that is paused until resumed, that is never."""
+    """A hundred years mean any time; a site that is paused until resumed never starts."""
     site_at("1/366d")
     for _ in range(2):
         reservation = slots.reserve(SITE, max_wait=models.FARTHEST_S)
@@ -170,7 +170,7 @@ def test_the_largest_count_is_reserved_in_order() -> None:
 
 
 def test_a_start_too_far_away_is_refused_and_nothing_is_written() -> None:
-    """The refusal says when to come again; the site's clock stands as it stood."""
+    """The refusal says when to come again; the site's clock is not changed."""
     site = site_at("1/10s")
     take()
     reserved_until = Site.objects.get().next_start
@@ -191,7 +191,7 @@ def test_the_longest_wait_is_that_for_the_first_start() -> None:
 
 
 def test_a_run_is_refused_at_once_though_a_single_start_was_given_back() -> None:
-    """A given-back start is no place for a run: what is too far away is too far away, without waiting."""
+    """A given-back start is not enough for a run: a start that is too far away is refused without waiting."""
     site_at("1/2s")
     second = [take() for _ in range(3)][1]
     slots.release(second.slots[0].id)
@@ -202,7 +202,7 @@ def test_a_run_is_refused_at_once_though_a_single_start_was_given_back() -> None
 
 
 def test_what_is_returned_is_never_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may take what was: of reservations that come too late, the last one is its caller's."""
+    """Another process may take slots that were handed back: of reservations that are too late, the last is kept."""
     monkeypatch.setattr(slots.Reservation, "is_too_short", lambda _reservation: True)
     site_settings.set_rate("site.example", "1/s")
     returned = slots.reserve("site.example", max_wait=100)

@@ -27,7 +27,7 @@ def test_a_site_that_was_slow_is_not_bound_by_its_old_interval() -> None:
 
 
 def test_a_site_that_was_fast_is_bound_at_once() -> None:
-    """The first start after the change keeps the new interval from the last start before it already."""
+    """The first start after the change already keeps the new interval from the last start before it."""
     site_at("100/s")
     take()
     site_at("1/h")
@@ -69,7 +69,7 @@ def test_without_a_rate_the_rate_stays_as_it_is() -> None:
 def test_a_rate_that_another_transaction_is_setting_is_not_undone(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually, in_threads: InThreads
 ) -> None:
-    """A change without a rate that waits for another's leaves the rate as that made it, not as it was before."""
+    """A change without a rate that waits for another change keeps that change's rate, not the one from before."""
     site_at("1/h")
 
     def change(_: int) -> None:
@@ -85,7 +85,7 @@ def test_a_rate_that_another_transaction_is_setting_is_not_undone(
 
 
 def test_without_a_rate_no_site_is_created() -> None:
-    """A site needs one: the refusal names the site."""
+    """A site needs a rate: the refusal names the site."""
     with pytest.raises(UnknownSite, match=SITE):
         site_settings.set_rate(SITE, max_concurrency=2)
     assert not Site.objects.exists()
@@ -111,20 +111,20 @@ def test_a_setting_goes_back_to_its_default(name: str, value: object) -> None:
 
 
 def test_a_new_site_takes_defaults() -> None:
-    """`DEFAULT` says of a new site what it says of one that exists."""
+    """`DEFAULT` means the same for a new site as for one that exists."""
     site = site_at("1/s", max_concurrency=DEFAULT, grace=DEFAULT, obeys_robots=DEFAULT, refusing=DEFAULT)
     assert (site.max_concurrency, site.grace, site.obeys_robots, site.refusing) == (None, None, None, None)
 
 
 def test_a_new_site_starts_with_the_defaults() -> None:
-    """A site that an operator creates has burst 1, no limit of concurrency, and starts at once."""
+    """A site that an operator creates has burst 1, no limit of concurrency, and starts immediately."""
     site = site_at("3/s")
     assert (site.burst, site.max_concurrency, site.grace, site.covers_subdomains) == (1, None, None, False)
     assert wait_s(take()) <= 0
 
 
 def test_statuses_that_refuse_come_beside_those_that_always_do() -> None:
-    """They are kept in order, each once; what is not a status of an error, or too much, is refused."""
+    """They are kept in order, each once; other statuses than those of errors, and too many, are refused."""
     assert site_at("1/s", refusing=[999, 403, 429, 403]).refusing == [403, 429, 503, 999]
     assert site_at("1/s", refusing=[]).refusing == [429, 503]
     for statuses in ([200], [399], [1000], [403, -1], range(400, 419)):
@@ -143,7 +143,7 @@ def test_an_impossible_setting_is_refused(settings: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("grace", [timedelta(milliseconds=14), timedelta(days=1, microseconds=1), timedelta.max])
 def test_an_impossible_grace_is_refused(grace: timedelta) -> None:
-    """The refusal names both bounds; up to them, a grace is taken."""
+    """The refusal names both bounds; a grace within them is accepted."""
     site_at("1/s", grace=timedelta(milliseconds=15))
     site_at("1/s", grace=timedelta(days=1))
     with pytest.raises(ValueError, match="grace must be between 15 ms and one day"):

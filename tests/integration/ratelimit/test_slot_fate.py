@@ -65,7 +65,7 @@ def fate_of(slot: Slot, reported_by: datetime, now: datetime) -> str:
 
 @pytest.mark.parametrize("what", ROWS)
 def test_each_row_has_its_fate(what: str) -> None:
-    """One fate for each combination of what is noted."""
+    """Each combination of what is recorded has one fate."""
     expected, times = ROWS[what]
     site_settings.set_rate(SITE, "1/s")
     site = Site.objects.get(name=SITE)
@@ -105,7 +105,7 @@ def test_a_slot_of_a_deleted_site_has_a_fate() -> None:
 
 
 def test_the_function_is_inlined() -> None:
-    """Counting by it calls nothing for each of thousands of slots."""
+    """Counting by fate makes no function call for each of thousands of slots."""
     nodes = explain(
         "SELECT weir_ratelimit_slot_fate(slot, 1, now(), now(), now()), count(*) "
         "FROM weir_ratelimit_slot AS slot GROUP BY 1",

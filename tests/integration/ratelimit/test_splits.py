@@ -1,4 +1,4 @@
-"""Where hosts change their site, their new site's clock begins where the promises of the old one end."""
+"""When hosts change their site, their new site's clock begins when the promises of the old one end."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +49,7 @@ def test_a_new_site_waits_for_its_own_interval_and_what_was_reserved_for_it_is_v
 
 
 def test_the_old_sites_promise_holds_until_nobody_relies_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At its birth the new clock is behind all that was reserved; half a second later it is set back."""
+    """At first the new clock is behind all that was reserved; half a second later it is set back."""
     covering(SHOP, "1/h")
     slots.reserve(A)
     slots.reserve(A, max_wait=DAY)
@@ -70,7 +70,7 @@ def test_a_burst_does_not_begin_with_the_split() -> None:
 
 
 def test_a_back_off_goes_with_the_hosts_and_a_pause_does_not() -> None:
-    """The site has said no; an operator's pause is about the site that was named."""
+    """The hosts have refused; an operator's pause is about the site that was named."""
     covering(SHOP, "10/s")
     site_settings.back_off(A, 600)
     site_settings.pause(SHOP)
@@ -80,7 +80,7 @@ def test_a_back_off_goes_with_the_hosts_and_a_pause_does_not() -> None:
 
 
 def test_a_crawl_delay_holds_until_it_is_settled() -> None:
-    """The file that asks for it may be that of any of the hosts."""
+    """The file that asks for it may belong to any of the hosts."""
     covering(SHOP, "10/s")
     site_settings.set_crawl_delay(site(SHOP).pk, timedelta(hours=1))
     site_settings.set_rate(A, "10/s")
@@ -89,7 +89,7 @@ def test_a_crawl_delay_holds_until_it_is_settled() -> None:
 
 
 def test_hosts_without_a_site_begin_where_the_site_that_covered_them_ended(settings: Settings) -> None:
-    """Their sites are created when somebody needs them: the old site keeps in mind what it had promised."""
+    """Their sites are created when they are needed: the old site's row keeps what it had promised."""
     settings.WEIR_DEFAULT_RATE = "1/h"
     covering(SHOP, "10/s")
     reserved = slots.reserve(A, 5)
@@ -102,7 +102,7 @@ def test_hosts_without_a_site_begin_where_the_site_that_covered_them_ended(setti
 
 
 def test_a_site_that_begins_to_cover_takes_hosts_over() -> None:
-    """Those below it belonged to a site above it: their clock is its clock now, and must know of their last starts."""
+    """Hosts below it belonged to a site above it: its clock is their clock now, and must know of their last starts."""
     covering(SHOP, "10/s")
     site_settings.set_rate(A, "1/h")
     before = site(A).next_start
@@ -114,7 +114,7 @@ def test_a_site_that_begins_to_cover_takes_hosts_over() -> None:
 
 
 def test_a_site_that_ceases_to_cover_gives_hosts_back_to_the_site_above_it() -> None:
-    """Slots of that one that were given back, or are held, are not for them: it is recalled, too."""
+    """Slots of the upper site that were given back, or are held, are not for these hosts: it is recalled, too."""
     covering(SHOP, "1/10s")
     covering(A, "10/s")
     of_shop, of_a = slots.reserve(SHOP), slots.reserve(BELOW_A)
@@ -126,7 +126,7 @@ def test_a_site_that_ceases_to_cover_gives_hosts_back_to_the_site_above_it() -> 
 
 
 def test_a_change_that_moves_no_host_recalls_nothing() -> None:
-    """A site that is new, but not below one that covers it, and one that is set again as it is."""
+    """A new site that no site above covers, and a site that is set again as it is."""
     covering(SHOP, "10/s")
     reserved = slots.reserve(A)
     covering(SHOP, "10/s")
@@ -137,7 +137,7 @@ def test_a_change_that_moves_no_host_recalls_nothing() -> None:
 
 
 def test_a_reservation_that_meets_a_split_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It had looked up the site that covered the host. What it reserves there after the split was never recalled."""
+    """It had looked up the site that covered the host. Slots reserved there after the split are not recalled."""
     covering(SHOP, "10/s")
     looked_up = slots._covered_or_created
 
@@ -154,7 +154,7 @@ def test_a_reservation_that_meets_a_split_is_made_again(monkeypatch: pytest.Monk
 
 
 def test_a_host_that_comes_to_be_covered_gets_no_site_of_its_own() -> None:
-    """Somebody had seen that no site covers it, and creates it: it is looked at again, under the lock."""
+    """A process that saw no covering site creates one for the host: it looks again, under the lock."""
     covering(SHOP, "10/s")
     assert create_sites([A]) == {}
     assert not Site.objects.filter(name=A).exists()
@@ -162,7 +162,7 @@ def test_a_host_that_comes_to_be_covered_gets_no_site_of_its_own() -> None:
 
 @pytest.mark.parametrize("change", [lambda: site_settings.set_rate(A, "1/s"), lambda: covering("test", "1/s")])
 def test_changes_of_what_belongs_where_wait_for_each_other(change: Callable[[], None], in_threads: InThreads) -> None:
-    """However many at once: none deadlocks, and no host has two clocks that know nothing of each other."""
+    """However many run together: none deadlocks, and no host has two clocks that know nothing of each other."""
     covering(SHOP, "1000/s")
 
     def one(number: int) -> None:
@@ -176,7 +176,7 @@ def test_changes_of_what_belongs_where_wait_for_each_other(change: Callable[[], 
 
 
 def test_a_site_that_is_created_is_committed_though_its_caller_is_not() -> None:
-    """Nobody waits for the caller's transaction, which may be long; the site stays where it is rolled back."""
+    """No process waits for the caller's transaction, which may be long; the site stays if that is rolled back."""
     with transaction.atomic():
         created = sites_of({A})
         transaction.set_rollback(True)
@@ -184,7 +184,7 @@ def test_a_site_that_is_created_is_committed_though_its_caller_is_not() -> None:
 
 
 def test_a_back_off_is_not_forgotten_when_hosts_get_their_sites_later() -> None:
-    """A host said no for an hour; the site that covered it covers no more; then its own site is made, by any way."""
+    """A host refused for an hour; its site ceases to cover it; then the host's own site is created, in any way."""
     covering(SHOP, "10/s")
     site_settings.back_off(A, 3600)
     site_settings.set_rate(SHOP, covers_subdomains=False)
@@ -219,7 +219,7 @@ def test_a_row_of_back_offs_goes_on_at_the_hosts_own_site(make: Callable[[], obj
 
 
 def test_a_row_of_back_offs_that_is_over_counts_no_more_at_the_hosts_own_site() -> None:
-    """Its end goes with it, by which the next back-off is judged."""
+    """The end of the series is inherited, too; the next back-off is judged by it."""
     covering(SHOP, "10/s")
     for _ in range(3):
         site_settings.back_off(A, error="no connection")
@@ -233,7 +233,7 @@ def test_a_row_of_back_offs_that_is_over_counts_no_more_at_the_hosts_own_site() 
 def test_a_site_whose_row_is_locked_does_not_keep_other_hosts_from_getting_theirs(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """An operator changes its rate, which waits for somebody's transaction; web code asks for a new host meanwhile."""
+    """An operator changes its rate, and waits for a transaction; meanwhile web code asks for a new host."""
     covering(SHOP, "10/s")
     other_connection.execute("SELECT FROM weir_ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
     with ThreadPoolExecutor(1) as pool:

@@ -19,7 +19,7 @@ ASLEEP_AFTER_S = 0.03  # less than an interval after the second reservation, who
 
 
 def test_a_slot_that_passed_meanwhile_is_not_used(eventually: Eventually, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host is suspended for an hour while a start is waited for: that is made in another slot."""
+    """The host is suspended for an hour while a caller waits for its start: it starts in another slot."""
     site_settings.set_rate(SITE, "5/s")
     real, asleep_at = clock.now, [math.inf]
     reserve, reserved = slots.reserve, []

@@ -36,7 +36,7 @@ class Planned(Exception):
 
 @pytest.fixture(autouse=True)
 def site_at() -> None:
-    """Have a site whose grace is longer than the pauses of a busy test machine."""
+    """Create a site whose grace is longer than the pauses of a busy test machine."""
     site_settings.set_rate(SITE, "20/s", grace=timedelta(milliseconds=80))
 
 
@@ -70,7 +70,7 @@ def use(kind: str) -> float:
 
 
 def lose_the_database(other: psycopg.Connection[Any]) -> None:
-    """Have the server end this thread's connection, through another one."""
+    """Make the server end this thread's connection, through another one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         [pid] = cursor.fetchone()
@@ -88,7 +88,7 @@ both = pytest.mark.parametrize("kind", ["throttle", "athrottle"])
 
 @pytest.fixture
 def busy_threads() -> Iterator[None]:
-    """Have four other threads of this process compute, and Python change threads as often as it can."""
+    """Let four other threads of this process compute, and make Python switch threads as often as it can."""
     ended, switch_s = threading.Event(), sys.getswitchinterval()
 
     def compute() -> None:
@@ -121,7 +121,7 @@ def test_threads_keep_the_interval_between_them_in_a_busy_process(in_threads: In
 
     def use() -> float:
         with throttle(SITE):
-            return time.monotonic()  # no call of a Python function, at whose beginning the thread may be changed
+            return time.monotonic()  # not a Python function: at the beginning of one, Python may switch threads
 
     starts = sorted(chain(*in_threads(4, lambda _number: [use() for _ in range(40)])))
     assert min(later - earlier for earlier, later in pairwise(starts)) >= 0.01
@@ -139,7 +139,7 @@ def test_tasks_of_one_loop_keep_the_interval_between_them(eventually: Eventually
 
 
 def test_threads_and_tasks_keep_the_interval_between_them(in_threads: InThreads) -> None:
-    """One site paces all that uses it, whichever way."""
+    """One site paces all its callers, whichever way they use."""
 
     async def main() -> list[float]:
         return await asyncio.gather(*(use_async() for _ in range(6)))
@@ -172,7 +172,7 @@ def test_the_loop_goes_on_while_athrottle_waits() -> None:
 
 @both
 def test_the_slot_of_the_body_is_told_and_is_open_in_it(kind: str) -> None:
-    """What is yielded is the id of the slot; it is finished when the body ends, not before."""
+    """The `with` yields the id of the slot, which is finished when the body ends, not before."""
 
     async def main() -> tuple[int, list[str]]:
         async with athrottle(SITE) as slot_id:
@@ -206,7 +206,7 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(asyncio, "sleep", stalled_async_sleep)
     use(kind)
     assert not stalls
-    # What was given back is there, or deleted where the clock was set back over it.
+    # A slot that was given back is still there, or was deleted if the clock was set back over it.
     assert [state for state in states() if state != "given back"] == ["open", "finished"]
     used = Slot.objects.get(finished_at__isnull=False)
     assert used.finished_at is not None
@@ -215,7 +215,7 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
 
 @both
 def test_a_missed_window_costs_a_slow_site_a_minute(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its interval: no process has used it."""
+    """It does not cost the interval: no process has used it."""
     site_settings.set_rate(SITE, "1/d")
     site_settings.pause(SITE, timedelta(seconds=0.3))
     monkeypatch.setattr(Run, "is_over", lambda _run, _now: True)
@@ -228,7 +228,7 @@ def test_a_missed_window_costs_a_slow_site_a_minute(kind: str, monkeypatch: pyte
 def test_a_start_after_a_stall_keeps_the_interval(
     kind: str, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """However long a holder was stalled, it keeps its distance from what others started meanwhile."""
+    """However long a holder was stalled, it keeps its distance from the starts of others meanwhile."""
     slots.reserve(SITE)
     others: list[float] = []
     real_sleep, real_async_sleep = time.sleep, asyncio.sleep
@@ -292,7 +292,7 @@ def test_what_a_body_did_stands_where_its_slot_cannot_be_finished(
     assert [(log["event"], log["log_level"], log["slot"]) for log in logs] == [
         ("slot_not_finished", "warning", Slot.objects.latest("pk").pk)
     ]
-    assert states()[-1] == "open"  # one before it was given back, where the process was held up
+    assert states()[-1] == "open"  # an earlier slot was given back, if the process was held up
     use(kind)  # the site goes on
 
 
@@ -300,7 +300,7 @@ def test_what_a_body_did_stands_where_its_slot_cannot_be_finished(
 def test_what_a_body_raised_is_not_hidden_where_its_slot_cannot_be_finished(
     kind: str, other_connection: psycopg.Connection[Any]
 ) -> None:
-    """Its own exception is what its caller can act upon."""
+    """The body's own exception is the one that its caller can act upon."""
 
     async def main() -> None:
         async with athrottle(SITE):
@@ -334,7 +334,7 @@ def test_an_interrupted_wait_gives_the_slot_back(monkeypatch: pytest.MonkeyPatch
 def test_why_a_wait_was_interrupted_is_told_where_the_slot_cannot_be_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not that the database was away, too: SystemExit, or a cancellation, must reach its receiver."""
+    """The database error is not raised instead: SystemExit, or a cancellation, must reach its receiver."""
     slots.reserve(SITE)
 
     def interrupted(_seconds: float) -> None:
@@ -413,7 +413,7 @@ def test_a_cancelled_body_has_used_its_slot() -> None:
 def test_a_cancelled_reservation_is_given_back(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """Cancelling during the statement gives back what it then reserves."""
+    """Cancelling during the statement gives back the slot that the statement then reserves."""
     other_connection.execute("SELECT id FROM weir_ratelimit_site FOR UPDATE")
 
     async def main() -> None:
@@ -430,7 +430,7 @@ def test_a_cancelled_reservation_is_given_back(
 
 @both
 def test_a_start_too_far_away_is_refused_without_waiting(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller that would not wait long enough is refused at once, with the time to wait, and reserves nothing."""
+    """A caller that would not wait long enough is refused immediately, with the time to wait, and reserves nothing."""
     site_settings.set_rate(SITE, "1/h")
     slots.reserve(SITE)
     monkeypatch.setattr(time, "sleep", lambda _seconds: pytest.fail("It waited."))

@@ -35,7 +35,7 @@ def test_the_error_names_what_was_called(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_no_call_runs_inside_a_transaction(name: str) -> None:
-    """What is reserved must be committed: inside a transaction every call is a loud error that says so."""
+    """A reservation must be committed: inside a transaction every call raises an error that says so."""
     site = site_at()
     with pytest.raises(TransactionManagementError, match="outside transaction"), transaction.atomic():
         CALLS[name]()
