@@ -12,12 +12,14 @@ from weir.workers import task_names
 FETCH: Final = "weir.fetch"
 QUEUES: Final = ("weir.ticks", "weir.maintenance", FETCH, "weir.mail")
 
-# What dispatch, and the publisher of postponed tasks beside it, look ahead.
+# What dispatch goes by, and others who look ahead, or judge, as it does.
 # Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
 # than the look-ahead, because longer runs are handed over less often.
 REFILL: Final = 1.5
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL: Final = 0.1
+# Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
+MOST_UNTAKEN: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
