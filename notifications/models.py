@@ -150,8 +150,8 @@ class ReadMark(models.Model):
 
     A mark covers what its transaction saw: ids up to `up_to`, changed by transactions that its snapshot sees, and not
     by its own, which changes its own rows itself. What it covers counts as read, and `read_at` of those rows follows
-    (`weir.notifications.read_marks`). Then the mark goes. Rows that are inserted meanwhile, or marked as unread, were
-    changed by later transactions, so it never covers them.
+    (`weir.notifications.inbox.read_marks`). Then the mark goes. Rows that are inserted meanwhile, or marked as unread,
+    were changed by later transactions, so it never covers them.
 
     `up_to` matters after `pg_restore` into another cluster, whose transactions begin to count anew.
     """

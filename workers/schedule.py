@@ -62,34 +62,34 @@ SCHEDULE: Final = (
         queue="weir.maintenance",
     ),
     ScheduleEntry(
-        name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2), app="weir.workers.unread"
+        name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2), app="weir.notifications"
     ),
     ScheduleEntry(
         name="weir: reconcile unread",
         task=task_names.RECONCILE_UNREAD,
         every=timedelta(seconds=10),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(
         name="weir: settle unread",
         task=task_names.SETTLE_UNREAD,
         every=timedelta(seconds=5),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(
         name="weir: expire notifications",
         task=task_names.EXPIRE_NOTIFICATIONS,
         every=timedelta(seconds=5),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(
         name="weir: purge notifications",
         task=task_names.PURGE_NOTIFICATIONS,
         every=timedelta(minutes=10),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(

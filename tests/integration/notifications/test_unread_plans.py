@@ -8,7 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
-from weir.notifications import inbox, read_marks
+from weir.notifications import inbox
+from weir.notifications.inbox import read_marks
 
 pytestmark = pytest.mark.django_db
 
