@@ -132,6 +132,15 @@ def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> N
 
 
 @pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", ["by_kind", "mark_all_read", "uncovered"])
+def test_what_no_mark_covers_is_asked_for_within_the_statement(name: str) -> None:
+    """PostgreSQL plans as if the function's query stood there, and calls nothing."""
+    plan = generic_plan_of("weir.notifications", name)
+    assert "weir_notifications_uncovered" not in str(plan)
+    assert f"{UNREAD}_since" in indexes(plan)
+
+
+@pytest.mark.usefixtures("rows")
 def test_counting_by_kind_reads_what_it_counts_and_no_more() -> None:
     """The rows come in the order of their index, whatever PostgreSQL expects, and end where enough were counted.
 
