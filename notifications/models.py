@@ -150,8 +150,8 @@ class ReadMark(models.Model):
 
     A mark covers what its transaction saw: rows with ids up to `up_to` that transactions in its snapshot changed last.
     Rows of its own transaction are changed directly instead. Covered rows count as read, and their `read_at` follows
-    (`weir.notifications.read_marks`); then the mark is deleted. Rows that are inserted meanwhile, or marked as unread,
-    were changed by later transactions, so it never covers them.
+    (`weir.notifications.inbox.read_marks`); then the mark is deleted. Rows that are inserted meanwhile, or marked as
+    unread, were changed by later transactions, so it never covers them.
 
     `up_to` matters after `pg_restore` into another cluster, which has transaction ids of its own.
     """

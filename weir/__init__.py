@@ -78,7 +78,7 @@ _PLACES = {
     "unread_counts": "weir.notifications.inbox",
     "unread_by_kind": "weir.notifications.inbox",
     "notifications_page": "weir.notifications.inbox:page",
-    "forget_notifications": "weir.notifications.forgetting:forget_user",
+    "forget_notifications": "weir.notifications.maintenance.forgetting:forget_user",
     "reconcile_unread": "weir.notifications.reconcile:reconcile_users",
     "RepairedUnread": "weir.notifications.reconciliation.repairs:Repaired",
     "RedisUnreachable": "weir.redis_link.calls",

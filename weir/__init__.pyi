@@ -1,7 +1,6 @@
 # The public names of Weir. Made by `python -m docs.ext.public_names`: change __init__.py.
 
 from weir.conf.texts.rates import InvalidRate
-from weir.notifications.forgetting import forget_user as forget_notifications
 from weir.notifications.inbox import mark_all_read
 from weir.notifications.inbox import mark_read
 from weir.notifications.inbox import mark_unread
@@ -11,6 +10,7 @@ from weir.notifications.inbox import page as notifications_page
 from weir.notifications.inbox import unread_by_kind
 from weir.notifications.inbox import unread_count
 from weir.notifications.inbox import unread_counts
+from weir.notifications.maintenance.forgetting import forget_user as forget_notifications
 from weir.notifications.models import Notification
 from weir.notifications.reconcile import reconcile_users as reconcile_unread
 from weir.notifications.reconciliation.repairs import Repaired as RepairedUnread

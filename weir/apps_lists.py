@@ -35,7 +35,7 @@ _BASE: Final = Apps(
     ]
 )
 APPS_THROTTLE: Final = _BASE + Apps(["weir.workers.throttled"])
-APPS_NOTIFICATIONS: Final = _BASE + Apps(["weir.notifications", "weir.notifications.web", "weir.workers.unread"])
+APPS_NOTIFICATIONS: Final = _BASE + Apps(["weir.notifications", "weir.notifications.web"])
 APPS_MAIL: Final = _BASE + Apps(["weir.workers.mail"])
 APPS_FETCHES: Final = _BASE + Apps(["weir.workers.fetches"])
 # All jobs, the history of each minute, and the command `status`.

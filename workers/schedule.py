@@ -12,12 +12,14 @@ from weir.workers import task_names
 FETCH: Final = "weir.fetch"
 QUEUES: Final = ("weir.ticks", "weir.maintenance", FETCH, "weir.mail")
 
-# How far dispatch, and the publisher of postponed tasks beside it, look ahead.
+# How dispatch works: others look ahead, or judge, by the same numbers.
 # Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
 # than the look-ahead, because longer runs are handed over less often.
 REFILL: Final = 1.5
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL: Final = 0.1
+# Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
+MOST_UNTAKEN: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,34 +62,34 @@ SCHEDULE: Final = (
         queue="weir.maintenance",
     ),
     ScheduleEntry(
-        name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2), app="weir.workers.unread"
+        name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2), app="weir.notifications"
     ),
     ScheduleEntry(
         name="weir: reconcile unread",
         task=task_names.RECONCILE_UNREAD,
         every=timedelta(seconds=10),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(
         name="weir: settle unread",
         task=task_names.SETTLE_UNREAD,
         every=timedelta(seconds=5),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(
         name="weir: expire notifications",
         task=task_names.EXPIRE_NOTIFICATIONS,
         every=timedelta(seconds=5),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(
         name="weir: purge notifications",
         task=task_names.PURGE_NOTIFICATIONS,
         every=timedelta(minutes=10),
-        app="weir.workers.unread",
+        app="weir.notifications",
         queue="weir.maintenance",
     ),
     ScheduleEntry(

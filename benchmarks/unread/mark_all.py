@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from benchmarks.database import run_at_length
 from benchmarks.figures import Figure
-from weir.notifications import inbox, read_marks
+from weir.notifications import inbox
+from weir.notifications.inbox import read_marks
 from weir.notifications.models import Notification
 
 ROUNDS = 21

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
 
-from weir.notifications import changes, counters, read_marks, user_keys
+from weir.notifications import changes, counters, user_keys
+from weir.notifications.inbox import read_marks
 from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import QuerySet
 
-from weir.notifications import changes, read_marks, user_keys
+from weir.notifications import changes, user_keys
+from weir.notifications.inbox import read_marks
 from weir.notifications.inbox.reading import unread_count
 from weir.notifications.models import MOST_OF_DEDUPE_KEY, Notification
 from weir.notifications.user_keys import UserKey

@@ -41,7 +41,6 @@ class CountedRows(NamedTuple):
 COUNT_UNREAD = Statement("count_unread", row=CountedRows, commits=False)
 ONE_SNAPSHOT = Statement("one_snapshot", commits=False)
 REPAIR = Statement("repair", returns=UserKey, commits=True)
-REPAIR_MISSING = Statement("repair_missing", returns=UserKey, commits=True)
 STORED_UNREAD = Statement("stored_unread", row=StoredNumber, commits=False)
 
 
@@ -122,21 +121,23 @@ def _wait_until_apart(looked_at: float) -> None:
 
 
 def repair(drifts: Collection[Drift]) -> set[UserKey]:
-    """Add each drift to its stored number, if that has not changed; return the users whose numbers were repaired."""
-    parameters = {
-        "users": user_keys.array(drift.user_id for drift in drifts),
-        "drifts": [drift.drift for drift in drifts],
-        "unread_counts": [drift.unread_count for drift in drifts],
-        "epochs": [drift.epoch for drift in drifts],
-    }
-    # Two transactions: a single one, which locks some users in order and then others, could deadlock with a flush.
-    repaired = set(REPAIR(**parameters))
-    missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
-    parameters = {
-        "users": user_keys.array(drift.user_id for drift in missing),
-        "drifts": [drift.drift for drift in missing],
-    }
-    return repaired.union(REPAIR_MISSING(**parameters))
+    """Add each drift to its stored number, if that is still what it was; return the users whose numbers were."""
+    # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
+    repaired = _repair(drifts)
+    missing = [found for found in drifts if found.user_id not in repaired and not found.epoch]
+    return repaired | _repair(missing, had=False)
+
+
+def _repair(drifts: Collection[Drift], *, had: bool = True) -> set[UserKey]:
+    """Repair the numbers of users who had a stored one, or of those who had none."""
+    return set(
+        REPAIR(
+            users=user_keys.array(found.user_id for found in drifts),
+            drifts=[found.drift for found in drifts],
+            unread_counts=[found.unread_count if had else None for found in drifts],
+            epochs=[found.epoch if had else None for found in drifts],
+        )
+    )
 
 
 def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[UserKey, Drift]) -> list[UserKey]:

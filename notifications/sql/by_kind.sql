@@ -5,17 +5,9 @@
 -- the user has first, and sort them, where it expects to need most of them (unknown limit).
 SELECT kind, count(*) AS unread
 FROM (
-    SELECT row.kind
-    FROM weir_notifications_notification AS row
-    LEFT JOIN weir_notifications_readmark AS mark ON mark.user_id = %(user)s
-    WHERE row.user_id = %(user)s AND row.read_at IS NULL
-        AND row.changed_xid >= (
-            SELECT coalesce(max(pg_snapshot_xmin(snapshot)), '0'::xid8)
-            FROM weir_notifications_readmark
-            WHERE user_id = %(user)s AND pg_snapshot_xmin(snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
-        )
-        AND weir_notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid) IS NOT TRUE
-    ORDER BY row.changed_xid DESC
+    SELECT kind
+    FROM weir_notifications_uncovered(%(user)s::user_key)
+    ORDER BY changed_xid DESC
     LIMIT (SELECT %(most_counted)s::bigint)
 ) AS newest
 GROUP BY kind

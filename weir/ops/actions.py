@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from weir.conf.texts.rates import parse_duration
+from weir.notifications import actions as unread
 from weir.notifications import user_keys
 from weir.ops.filters import Chosen
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
@@ -25,7 +26,6 @@ from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.mail.actions import emails, kinds
 from weir.workers.mail.models import Act
-from weir.workers.unread import actions as unread
 
 LONGEST_REASON: Final = 2_000
 LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps

@@ -33,7 +33,7 @@ from weir.workers import task_names
 from weir.workers.fetches import backlog, strays
 from weir.workers.processes.status import longest_round_trip_s
 from weir.workers.publish import publish, waiting
-from weir.workers.schedule import REFILL, TRAVEL
+from weir.workers.schedule import MOST_UNTAKEN, REFILL, TRAVEL
 
 log = get_logger(__name__)
 
@@ -41,8 +41,6 @@ SITES_A_STATEMENT = 2_000
 LONGEST_RUN = 2_000  # slots: two seconds of the fastest site
 LONGEST_EXTRA = 5.0  # seconds of look-ahead, for runs that last longer far from PostgreSQL
 SLOTS_A_MESSAGE = 100
-# Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
-MOST_WAITING = 500
 MOST_LATE = 100  # reserved fetches that no fetcher has taken before their slots passed: a message's worth
 MOST_LATE_S = 0.5  # or what fetchers do in this time, if that is more: where one of many is killed, the others go on
 LATELY = 2.0  # seconds over which it is counted what fetchers do
@@ -99,7 +97,7 @@ class InHand(NamedTuple):
 
     def are_behind(self, messages: int) -> bool:
         """Tell whether what was reserved now would be late, too, where so many messages wait for them."""
-        return messages > MOST_WAITING or (self.late > MOST_LATE and self.late > MOST_LATE_S * used_per_s())
+        return messages > MOST_UNTAKEN or (self.late > MOST_LATE and self.late > MOST_LATE_S * used_per_s())
 
 
 DISPATCH = Statement("dispatch", row=DispatchedRun, commits=True)

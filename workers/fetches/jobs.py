@@ -1,4 +1,7 @@
-"""The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome."""
+"""The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome.
+
+And its lease: for how long after its slot a fetcher may hold a fetch, and of that, what it has for each step.
+"""
 
 import asyncio
 import re
@@ -6,10 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from weir.conf import settings
 from weir.ratelimit.pacing import Run
 from weir.workers.fetches.models import FetchState
 from weir.workers.tracing import correlation
 
+# Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
+STORING = 10.0
 LONGEST_VALIDATOR = 4_096  # bytes
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -193,3 +199,18 @@ class FetchOutcome:
 
 def _named(fetch_id: int, correlation_id: str) -> dict[str, object]:
     return {"fetch": fetch_id, **({correlation.KEY: correlation_id} if correlation_id else {})}
+
+
+def longest_hold_s() -> float:
+    """Return how many seconds after its slot a fetcher may still hold a fetch: all deadlines, and storing."""
+    return longest_answer_s() + STORING
+
+
+def longest_answer_s() -> float:
+    """Return how many seconds after its slot the answer to a fetch has to be there, to be stored in time."""
+    deadlines = (
+        settings.WEIR_FETCH_DNS_TIMEOUT,
+        settings.WEIR_FETCH_CONNECT_TIMEOUT,
+        settings.WEIR_FETCH_TIMEOUT,
+    )
+    return float(sum(deadlines))

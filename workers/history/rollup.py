@@ -18,7 +18,7 @@ from weir.conf import settings
 from weir.postgres import batches, bounded, planner
 from weir.postgres.statements import Statement
 from weir.workers import task_names
-from weir.workers.fetches.fetcher.lease import longest_hold_s
+from weir.workers.fetches.jobs import longest_hold_s
 from weir.workers.schedule import tick_of
 
 MINUTE: Final = timedelta(minutes=1)

@@ -10,7 +10,6 @@ from django.utils.text import Truncator
 from weir.ratelimit.site_names import as_argument
 from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
-from weir.workers.fetches.dispatch import MOST_WAITING
 from weir.workers.overview.locks import LockHolder
 from weir.workers.overview.overview import MOST, Overview
 from weir.workers.processes import kinds
@@ -116,7 +115,7 @@ def _processes(seen: Overview) -> Iterator[PersonNeeded]:
 
 
 def _queues(seen: Overview) -> Iterator[PersonNeeded]:
-    limits = {"weir.fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
+    limits = {schedule.FETCH: schedule.MOST_UNTAKEN, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
     for queue, messages in seen.messages.items():
         if messages > limits.get(queue, MOST):
             text = f"{messages:,} messages wait in the queue {queue}: its workers are down, or too few."

@@ -11,14 +11,13 @@ from project.doctor.themes.processes import WORKERS
 from project.doctor.themes.redis_server import BROKER
 from weir.conf.texts.suggestions import did_you_mean
 from weir.workers import broker_link, consumers, heartbeats, schedule, ticks
-from weir.workers.fetches.dispatch import MOST_WAITING
 from weir.workers.fetches.models import Fetch
 from weir.workers.processes import kinds
 
 NEWEST = 10_000  # fetches whose on_done is looked at
-CONSUMERS_WITHIN_S = 8.0  # within it they are asked twice, for three seconds each
-# Messages in a queue: more than these wait only if workers are away, or do not keep up.
-MOST = {"default": 1_000, "weir.fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
+CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds
+# Messages in a queue: so many wait only where workers are away, or do not keep up.
+MOST = {"default": 1_000, schedule.FETCH: schedule.MOST_UNTAKEN, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
 
 
 def consumed(unserved: Sequence[str]) -> Sequence[Verdict]:

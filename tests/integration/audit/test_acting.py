@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.integration.conftest import InThreads
+from weir.notifications import actions as unread
 from weir.notifications.inbox import notify
 from weir.notifications.models import UnreadCount
 from weir.notifications.removal.bulk import Meant
@@ -31,7 +32,6 @@ from weir.workers.mail.actions import addresses, emails, kinds
 from weir.workers.mail.models import Act, Email, PausedKind
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
-from weir.workers.unread import actions as unread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

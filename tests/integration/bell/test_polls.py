@@ -17,8 +17,8 @@ from pytest_django import Settings
 from tests.integration.bell.conftest import Costs, Tab, flushed
 from tests.integration.notifications.unread import make_wrong, redis_out_of_reach, unread_rows
 from tests.valkeys import valkeys
-from weir.notifications import counters, flush, inbox, read_marks, reconcile, watching
-from weir.notifications.inbox import writing
+from weir.notifications import counters, flush, inbox, reconcile, watching
+from weir.notifications.inbox import read_marks, writing
 from weir.notifications.models import Doubt, Notification
 from weir.notifications.reconciliation import doubts
 from weir.notifications.removal import cap, expiry

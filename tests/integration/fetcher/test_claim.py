@@ -32,9 +32,8 @@ from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher import claim as claiming
 from weir.workers.fetches.fetcher.claim import successors_of
-from weir.workers.fetches.fetcher.lease import longest_hold_s
 from weir.workers.fetches.fetcher.results.store import store
-from weir.workers.fetches.jobs import FetchOutcome, Job
+from weir.workers.fetches.jobs import FetchOutcome, Job, longest_hold_s
 from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]

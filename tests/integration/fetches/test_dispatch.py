@@ -432,7 +432,7 @@ def test_nothing_is_reserved_while_fetchers_are_far_behind(
     valkey: redis.Redis, messages: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If more messages wait than fetchers get through in time, the fetch stays in its queue."""
-    monkeypatch.setattr(dispatching, "MOST_WAITING", 2)
+    monkeypatch.setattr(dispatching, "MOST_UNTAKEN", 2)
     monkeypatch.setattr(dispatching, "_overload", dispatching.Overload())
     fetch = request_fetch(URL)
     valkey.rpush("weir.fetch", *["{}"] * 3)

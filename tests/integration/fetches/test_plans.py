@@ -15,7 +15,7 @@ from django.test import override_settings
 from project.celery import app
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
-from tests.integration.plans import plan_of, rows_read, scanned
+from tests.integration.plans import generic_plan_of, plan_of, rows_read, scanned
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.pacing import Confirmation
@@ -302,3 +302,12 @@ def test_ending_the_leases_of_a_lost_process_looks_at_held_fetches_only(reserved
     Fetch.objects.filter(slot_id__in=reserved).update(state="running", claimed_by=1)
     parameters: dict[str, object] = {"processes": [1]}
     assert rows_read("weir.workers.fetches", "expire_leases", parameters, "weir_fetches_fetch") < 10 * BATCH
+
+
+@pytest.mark.parametrize("name", ["forecast", "next_starts", "why"])
+@pytest.mark.django_db
+def test_runs_are_looked_for_within_the_statement(name: str) -> None:
+    """PostgreSQL plans as if the function's query stood there, and calls nothing."""
+    plan = generic_plan_of("weir.workers.fetches", name)
+    assert "weir_fetches_held_runs" not in str(plan)
+    assert {"weir_fetch_held", "weir_ratelimit_slot_pkey"} <= {node.get("Index Name") for node in plan}

@@ -17,6 +17,7 @@ from tests.integration.conftest import Eventually, InThreads, StartPython, datab
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
 from weir.conf import settings as weir_settings
 from weir.notifications.models import FlushedEpoch
+from weir.notifications.removal import retention
 from weir.postgres import statements
 from weir.postgres.statements import Statement
 from weir.ratelimit.models import Site, Slot
@@ -337,3 +338,8 @@ def test_a_deleted_site_is_counted(past: Past) -> None:
     roll_up_all()
 
     assert totals() == recounted(past.began)
+
+
+def test_flushes_are_remembered_for_as_long_as_a_rollup_expects() -> None:
+    """The two jobs do not know each other."""
+    assert rollup.NOTES_OF_EPOCHS_S == retention.DAY_S

@@ -13,10 +13,9 @@ from weir.ratelimit.models import Site, Slot
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.results import store
 from weir.workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
-from weir.workers.fetches.jobs import FetchOutcome
+from weir.workers.fetches.jobs import STORING, FetchOutcome
 from weir.workers.fetches.maintenance import sweep as sweeping
 from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, FetchState

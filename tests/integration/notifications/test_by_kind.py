@@ -8,7 +8,8 @@ import pytest
 from django.db import connection, transaction
 
 from tests.integration.notifications.unread import MARKS, lost, redis_out_of_reach, sql
-from weir.notifications import inbox, read_marks
+from weir.notifications import inbox
+from weir.notifications.inbox import read_marks
 from weir.notifications.models import Notification, ReadMark
 from weir.postgres import statements
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact
-from weir.notifications import changes, flush, inbox, read_marks
+from weir.notifications import changes, flush, inbox
+from weir.notifications.inbox import read_marks
 from weir.notifications.models import Excess, Notification
 from weir.notifications.removal import cap
 

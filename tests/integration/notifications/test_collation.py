@@ -25,7 +25,9 @@ from django.db import connection, connections
 for label in ("weir_timeline", "weir_notifications"):
     call_command("migrate", label, verbosity=0)
 from weir.conf import settings
-from weir.notifications import changes, flush, forgetting, inbox, read_marks, reconcile, user_keys
+from weir.notifications import changes, flush, inbox, reconcile, user_keys
+from weir.notifications.inbox import read_marks
+from weir.notifications.maintenance import forgetting
 from weir.notifications.inbox import reading
 from weir.notifications.models import Doubt, ForgottenUser, Notification, UnreadCount
 from weir.notifications.reconciliation import doubts, drift, full_scan, page

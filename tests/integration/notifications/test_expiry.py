@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from tests.integration.notifications.unread import MARKS, assert_exact, reconciled
-from weir.notifications import flush, inbox, read_marks
+from weir.notifications import flush, inbox
+from weir.notifications.inbox import read_marks
 from weir.notifications.models import Notification
 from weir.notifications.removal import expiry
 

@@ -19,9 +19,10 @@ from pytest_django import Settings
 
 from tests.integration.conftest import StartPython
 from tests.integration.notifications.unread import assert_exact, lost, reconciled, redis_out_of_reach, sql
-from weir.notifications import counters, flush, forgetting, inbox, read_marks
+from weir.notifications import counters, flush, inbox, tasks
+from weir.notifications.inbox import read_marks
+from weir.notifications.maintenance import forgetting
 from weir.notifications.models import Doubt, ForgottenUser, Notification, ReadMark, UnreadCount
-from weir.workers.unread import tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 

@@ -21,9 +21,7 @@ from weir.notifications.removal import bulk
 from weir.workers.audit.models import Entry
 
 pytestmark = [
-    pytest.mark.django_db(
-        transaction=True, available_apps=["weir.notifications", "weir.workers.unread", "weir.workers.audit"]
-    ),
+    pytest.mark.django_db(transaction=True, available_apps=["weir.notifications", "weir.workers.audit"]),
     *MARKS[1:],
 ]
 

@@ -18,7 +18,9 @@ from django.db import connection, transaction
 
 for label in ("weir_timeline", "weir_notifications"):
     call_command("migrate", label, verbosity=0)
-from weir.notifications import flush, forgetting, inbox, read_marks, reconcile
+from weir.notifications import flush, inbox, reconcile
+from weir.notifications.inbox import read_marks
+from weir.notifications.maintenance import forgetting
 from weir.notifications.reconciliation import drift
 from weir.notifications.models import ForgottenUser, Notification
 from weir.notifications.reconciliation import changed

@@ -13,7 +13,8 @@ from django.db.models.functions import Now
 
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, lost, reconciled, sql, unread_rows
-from weir.notifications import flush, inbox, read_marks
+from weir.notifications import flush, inbox
+from weir.notifications.inbox import read_marks
 from weir.notifications.models import Doubt, Notification, ReadMark
 from weir.postgres.timeline import gate
 

@@ -17,12 +17,11 @@ from tests.integration.notifications.unread import (
     redis_out_of_reach,
     sql,
 )
-from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications import counters, flush, inbox, reconcile, tasks
 from weir.notifications.models import Doubt, Notification, Reconciliation
 from weir.notifications.reconciliation import changed, doubts, drift, full_scan, page, repairs
 from weir.notifications.reconciliation.lease import Cursors
 from weir.redis_link import outages
-from weir.workers.unread import tasks
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
 

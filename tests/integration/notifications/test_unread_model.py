@@ -26,7 +26,9 @@ from hypothesis.stateful import (
 )
 
 from tests.integration.notifications import neighbours
-from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.inbox import read_marks
+from weir.notifications.maintenance import forgetting
 from weir.notifications.models import Excess, ForgottenUser, Notification
 from weir.notifications.reconciliation import drift
 from weir.notifications.removal import cap, expiry

@@ -8,7 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
-from weir.notifications import inbox, read_marks
+from weir.notifications import inbox
+from weir.notifications.inbox import read_marks
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +129,15 @@ def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> N
     assert found_by == {f"{UNREAD}_since"}
     assert indexes(generic_plan_of("weir.notifications", "mark_read")) == set()  # by the primary key
     assert indexes(generic_plan_of("weir.notifications", "mark_unread")) == {"weir_notification_inbox"}
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", ["by_kind", "mark_all_read", "uncovered"])
+def test_what_no_mark_covers_is_asked_for_within_the_statement(name: str) -> None:
+    """PostgreSQL plans as if the function's query stood there, and calls nothing."""
+    plan = generic_plan_of("weir.notifications", name)
+    assert "weir_notifications_uncovered" not in str(plan)
+    assert f"{UNREAD}_since" in indexes(plan)
 
 
 @pytest.mark.usefixtures("rows")

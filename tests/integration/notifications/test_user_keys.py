@@ -28,7 +28,9 @@ from django.contrib.auth import get_user_model
 connections.settings[router.db_for_read(get_user_model())].update(connections.settings["default"])
 for label in LABELS:
     call_command("migrate", label, verbosity=0)
-from weir.notifications import counters, flush, forgetting, inbox, read_marks, reconcile
+from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.inbox import read_marks
+from weir.notifications.maintenance import forgetting
 from weir.notifications.reconciliation import drift
 from weir.redis_link.keys import keys as names
 from weir.notifications.models import Doubt, Excess, ForgottenUser, Notification, ReadMark, UnreadCount

@@ -19,7 +19,7 @@ from weir.redis_link.keys import keys
 
 # Only the tables of `notifications` are emptied between tests, which takes a tenth of the time.
 MARKS = [
-    pytest.mark.django_db(transaction=True, available_apps=["weir.notifications", "weir.workers.unread"]),
+    pytest.mark.django_db(transaction=True, available_apps=["weir.notifications"]),
     pytest.mark.usefixtures("valkey"),
 ]
 

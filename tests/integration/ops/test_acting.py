@@ -168,6 +168,7 @@ def test_a_count_that_takes_too_long_says_what_to_do(monkeypatch: pytest.MonkeyP
     assert (answer.status_code, "manage.py fetches retry --dry-run" in answer.content.decode()) == (409, True)
 
 
+@pytest.mark.usefixtures("valkey")  # without the deltas of tests before
 def test_a_wrong_number_is_reconciled() -> None:
     notify(17, "news", "Something is new.")
     call_command("flush_unread", verbosity=0)

@@ -38,6 +38,7 @@ ROWS: dict[str, tuple[str, dict[str, float]]] = {
     "recalled after its run": ("missed", {"recalled": 1.5, "released": 1.6, "now": 20}),
     "used before the recall": ("used", {"finished": 0.4, "recalled": 0.5, "now": 20}),
     "used though it was recalled a moment before": ("used", {"recalled": -0.4, "finished": 0.3, "now": 20}),
+    "recalled a moment before it may have been used": ("void", {"recalled": -CONFIRMED_FOR_S - 0.001, "now": 2}),
     "may have been used a moment after the recall": ("reserved", {"recalled": -CONFIRMED_FOR_S, "now": 2}),
     "nobody said whether it was used after the recall": ("unreported", {"recalled": -CONFIRMED_FOR_S, "now": 20}),
     "begun before the recall": ("reserved", {"recalled": 0.5, "now": 2}),

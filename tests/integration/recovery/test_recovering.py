@@ -19,7 +19,7 @@ from project.logins import links
 from tests.integration.mail.shipments import ship
 from weir.conf import settings
 from weir.notifications import inbox, reconcile
-from weir.notifications.models import Reconciliation
+from weir.notifications.models import Notification, Reconciliation
 from weir.postgres import sequences
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
@@ -195,6 +195,17 @@ def test_a_database_that_was_moved_is_taken_as_it_is(capsys: pytest.CaptureFixtu
     assert slots.reserve(SITE)
     assert Email.objects.get().state == EmailState.PENDING
     assert Recovery.objects.get().why == "pg_upgrade"
+
+
+@pytest.mark.parametrize("options", [[], ["--nothing-lost"]], ids=["recovered", "nothing lost"])
+def test_in_a_copy_ids_of_transactions_are_forgotten(options: list[str]) -> None:
+    """Those of the other cluster would be those of later transactions here. What is written from now on has its own."""
+    old = inbox.notify(1, "news", "Hello")
+    KnownTimeline.objects.update(cluster="1/2", timeline="00000009")
+    call_command("recover", "--why", "moved", *options)
+    new = inbox.notify(1, "news", "Hello")
+    xids = {row.pk: int(row.changed_xid) for row in Notification.objects.all()}
+    assert (xids[old.pk], xids[new.pk] > 0) == (0, True)
 
 
 def test_a_copy_without_its_sequences_has_lost_something() -> None:

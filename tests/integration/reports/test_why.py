@@ -18,7 +18,7 @@ from weir.postgres import statements
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site, Slot
 from weir.workers import broker_link
-from weir.workers.fetches.dispatch import MOST_WAITING, dispatch
+from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
@@ -27,6 +27,7 @@ from weir.workers.fetches.models import Fetch, FetchState, RobotsState
 from weir.workers.fetches.reports.why import FetchBlocker, UnknownFetch, why
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.models import Process
+from weir.workers.schedule import MOST_UNTAKEN
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "alive")]
 
@@ -237,7 +238,7 @@ def test_a_broker_that_is_away_or_full_is_named(page: int, monkeypatch: pytest.M
 
     monkeypatch.setattr(broker_link, "waiting_in", away)
     assert next(iter(blockers(page))) == "broker"
-    monkeypatch.setattr(broker_link, "waiting_in", lambda _queue: MOST_WAITING + 1)
+    monkeypatch.setattr(broker_link, "waiting_in", lambda _queue: MOST_UNTAKEN + 1)
     assert blockers(page)["fetchers behind"].text.startswith("Fetchers are behind: 501 messages wait for them")
 
 

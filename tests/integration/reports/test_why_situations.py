@@ -19,7 +19,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site, Slot
 from weir.workers import broker_link
 from weir.workers.fetches.cancelling import cancel
-from weir.workers.fetches.dispatch import MOST_WAITING, dispatch
+from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
@@ -28,6 +28,7 @@ from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState
 from weir.workers.fetches.reports.why import UnknownFetch, why
 from weir.workers.fetches.robots import crawl_delays
 from weir.workers.processes.models import Process
+from weir.workers.schedule import MOST_UNTAKEN
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -343,7 +344,7 @@ def test_the_first_answer_is_what_is_in_the_way(
 
 
 @pytest.mark.parametrize(
-    ("messages", "kind", "words"), [(None, "broker", "cannot be reached"), (MOST_WAITING + 1, "fetchers behind", "501")]
+    ("messages", "kind", "words"), [(None, "broker", "cannot be reached"), (MOST_UNTAKEN + 1, "fetchers behind", "501")]
 )
 def test_so_it_is_with_the_broker(messages: int | None, kind: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is away, or full."""

@@ -26,6 +26,7 @@ from tests.integration.fetching import fetched
 from tests.integration.mail import shipments
 from tests.set_up import needs_async_views
 from tests.waiting import wait_for
+from weir.notifications import tasks as unread_tasks
 from weir.workers.fetches import tasks
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -34,7 +35,6 @@ from weir.workers.mail.models import Email
 from weir.workers.mail.sending import runner
 from weir.workers.orders import shipping
 from weir.workers.tracing import spans
-from weir.workers.unread import tasks as unread_tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases="__all__"), pytest.mark.usefixtures("messages")]
 

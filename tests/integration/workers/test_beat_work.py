@@ -14,8 +14,9 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from project.celery import app
 from tests.integration.conftest import Eventually
 from tests.integration.workers.conftest import QUEUE
-from weir.notifications import flush, forgetting, inbox
+from weir.notifications import flush, inbox
 from weir.notifications.inbox import writing
+from weir.notifications.maintenance import forgetting
 from weir.notifications.models import Excess, Notification
 from weir.ratelimit.models import Site
 from weir.redis_link import calls

@@ -17,9 +17,8 @@ from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomIn
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob
-from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
-from weir.workers.fetches.jobs import HeldBytes, Job
+from weir.workers.fetches.jobs import STORING, HeldBytes, Job
 
 
 def job(*, ended_s_ago: float) -> Job:

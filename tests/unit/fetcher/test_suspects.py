@@ -13,10 +13,9 @@ import pytest
 from tests.unit.fetcher.test_writer import Store, hostile, of_site, store, writing
 from tests.waiting import wait_for
 from weir.workers.backoff import LONGEST_S
-from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
 from weir.workers.fetches.fetcher.results import writer
 from weir.workers.fetches.fetcher.results.outcomes import judge
-from weir.workers.fetches.jobs import Answer, Event, FetchOutcome, HeldBytes
+from weir.workers.fetches.jobs import STORING, Answer, Event, FetchOutcome, HeldBytes, longest_answer_s
 from weir.workers.fetches.models import FetchState
 
 __all__ = ["store"]  # a fixture

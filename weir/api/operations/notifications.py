@@ -12,10 +12,10 @@ from weir.api.operations.operation import IDEMPOTENCY_KEY, operation, refused
 from weir.api.schemas import notifications as schemas
 from weir.api.schemas.values import LARGEST_ID
 from weir.api.tokens import scopes
+from weir.notifications import actions as unread
 from weir.notifications import inbox, user_keys
 from weir.workers import cursors
 from weir.workers.cursors import BadCursor
-from weir.workers.unread import actions as unread
 
 router = Router(tags=["notifications"])
 FIELDS: Final = tuple(schemas.Notification.model_fields)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from weir.conf.texts.suggestions import no_such_word
+from weir.notifications import actions as unread
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.mail.actions import emails
-from weir.workers.unread import actions as unread
 
 SEE_STATUS: Final = "weir_ops.view"
 SEE_FETCHES: Final = "weir_fetches.view_fetch"

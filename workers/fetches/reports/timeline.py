@@ -23,7 +23,7 @@ from weir.ratelimit import round_trips
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import task_names
 from weir.workers.fetches.dispatch import Horizon, horizon
-from weir.workers.fetches.fetcher.lease import longest_hold_s
+from weir.workers.fetches.jobs import longest_hold_s
 from weir.workers.fetches.reports.forecast import FoundRun, start_in
 from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
 from weir.workers.processes.status import longest_round_trip_s

@@ -3,6 +3,8 @@
 -- the last one that was looked at is returned in any case, so that the list can go on behind it. Run after planner.in_index_order.
 -- `way` says which index, and so in which order. Planned with the values, so that one branch is left. No other index has
 -- that order; (SELECT 'failed') keeps PostgreSQL from seeing that weir_fetch_not_done has such rows, too.
+-- Each state has a branch of its own: PostgreSQL merges them in their order, and reads each no further than the page
+-- needs. One branch for all states would read, and sort, `look` rows of each.
 --
 -- newest         all fetches, the newest first
 -- held           those that have a slot, the newest first; there are never more than a few seconds' worth

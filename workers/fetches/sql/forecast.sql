@@ -42,12 +42,8 @@ SELECT
     coalesce(origin || ': ' || error, '') AS robots_error,
     (
         SELECT coalesce(jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)), '[]')
-        FROM (
-            SELECT coalesce(at_once, run_size) AS at_once, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
-            FROM weir_fetches_fetch JOIN weir_ratelimit_slot AS slot ON slot.id = slot_id
-            WHERE weir_fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
-            GROUP BY slot.use_until, at_once, run_size
-        ) AS run
+        FROM weir_fetches_held_runs(site.id, now) AS run
+        WHERE max_concurrency IS NOT NULL
     ) AS held_runs
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (

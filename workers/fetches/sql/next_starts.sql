@@ -12,12 +12,8 @@ SELECT
     coalesce(extract(epoch FROM greatest(paused_until, backed_off_until) - now), '-infinity')::float8 AS held_for_s,
     (
         SELECT coalesce(jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)), '[]')
-        FROM (
-            SELECT coalesce(at_once, run_size) AS at_once, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
-            FROM weir_fetches_fetch JOIN weir_ratelimit_slot AS slot ON slot.id = slot_id
-            WHERE weir_fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
-            GROUP BY slot.use_until, at_once, run_size
-        ) AS run
+        FROM weir_fetches_held_runs(site.id, now) AS run
+        WHERE max_concurrency IS NOT NULL
     ) AS held_runs,
     (
         SELECT coalesce(jsonb_agg(jsonb_build_object('id', id, 'url', url, 'in_s', in_s) ORDER BY in_s, id), '[]')

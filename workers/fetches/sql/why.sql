@@ -65,13 +65,7 @@ LEFT JOIN LATERAL (
 ) AS equal ON job.is_queued
 LEFT JOIN LATERAL (
     SELECT
-        sum(least(at_once, fetches)) AS at_once,
-        jsonb_agg(jsonb_build_object('at_once', coalesce(at_once, run_size), 'starts_s', starts_s)) AS runs
-    FROM (
-        SELECT at_once, run_size, count(*) AS fetches, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
-        FROM weir_fetches_fetch AS held
-        CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
-        WHERE held.site_id = job.site_id AND held.state IN ('reserved', 'running')
-        GROUP BY slot.use_until, at_once, run_size
-    ) AS of_run
+        sum(least(at_once, cardinality(starts_s))) AS at_once,
+        jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)) AS runs
+    FROM weir_fetches_held_runs(job.site_id, now)
 ) AS run ON job.is_queued AND site.max_concurrency IS NOT NULL

@@ -24,10 +24,9 @@ from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
-from weir.workers.fetches.fetcher.lease import longest_answer_s
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection
-from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
+from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, longest_answer_s
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, but which may not start yet

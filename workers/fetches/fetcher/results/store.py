@@ -22,9 +22,8 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
-from weir.workers.fetches.fetcher.lease import STORING
 from weir.workers.fetches.fetcher.parts import take_turn
-from weir.workers.fetches.jobs import FetchOutcome
+from weir.workers.fetches.jobs import STORING, FetchOutcome
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done import Ended, call_on_done
 from weir.workers.fetches.robots import answers as robots_answers

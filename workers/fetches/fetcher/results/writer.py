@@ -30,14 +30,13 @@ from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import allowed_by_settings
-from weir.workers.fetches.fetcher.lease import STORING, longest_answer_s
 from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.fetcher.results import fetch_spans
 from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
 from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
-from weir.workers.fetches.jobs import Answer, Event, FetchOutcome, HeldBytes, Snoozed
+from weir.workers.fetches.jobs import STORING, Answer, Event, FetchOutcome, HeldBytes, Snoozed, longest_answer_s
 
 log = get_logger(__name__)
 

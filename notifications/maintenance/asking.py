@@ -3,7 +3,7 @@
 from typing import Final
 
 from weir.notifications import counters
-from weir.notifications.read_marks import SETTLE_HAS_WORK
+from weir.notifications.inbox.read_marks import SETTLE_HAS_WORK
 from weir.notifications.removal.expiry import EXPIRE_HAS_WORK
 from weir.workers import task_names
 from weir.workers.beat import work

@@ -5,14 +5,13 @@ from django.core.management.base import CommandParser
 from django.db import IntegrityError
 from django.template.defaultfilters import pluralize
 
-from weir.notifications import user_keys
+from weir.notifications import actions, user_keys
 from weir.notifications.removal import bulk
 from weir.notifications.user_keys import UserKey
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, utf8
-from weir.workers.unread import actions
 
 LISTED = 20
 LOOKED_AT = 10_000  # of the newest

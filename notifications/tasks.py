@@ -1,8 +1,10 @@
-"""The Celery tasks of `notifications`, which does not use Celery itself."""
+"""The Celery tasks of `notifications`: the one module of this room that knows Celery."""
 
 from celery import shared_task
 
-from weir.notifications import flush, forgetting, read_marks, reconcile
+from weir.notifications import flush, reconcile
+from weir.notifications.inbox import read_marks
+from weir.notifications.maintenance import forgetting
 from weir.notifications.removal import cap, expiry, retention
 from weir.redis_link import outages
 from weir.workers import task_names

@@ -8,13 +8,12 @@ from django.template.defaultfilters import pluralize
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from weir.notifications import reconcile, user_keys
+from weir.notifications import actions, reconcile, user_keys
 from weir.notifications.models import Doubt, UnreadCount
 from weir.notifications.reconciliation.repairs import Repaired
 from weir.notifications.user_keys import UserKey
 from weir.workers.audit import acting, said
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.unread import actions
 
 
 @dataclass(kw_only=True, slots=True)
