@@ -14,7 +14,8 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import NamedTuple
 
-from django.db import OperationalError
+from django.db import OperationalError, transaction
+from django.db.models import QuerySet
 from psycopg.errors import LockNotAvailable
 
 from weir.conf import settings
@@ -140,6 +141,36 @@ def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str,
         known |= create_sites(missing, patience_s)
         known |= known_sites(hosts - known.keys())
     return {host: site.id for host, site in known.items()}
+
+
+def locked(name: str) -> Site | None:
+    """Return the site of that name, and lock its row until the transaction ends: it is what a change then finds."""
+    return Site.objects.select_for_update(no_key=True).filter(name=name).first()
+
+
+def is_unlocked(site_id: int) -> bool:
+    """Tell whether no transaction has locked the row of the site, which is there."""
+    with transaction.atomic():
+        return _unlocked(pk=site_id).exists()
+
+
+def end_split(site: Site) -> bool:
+    """Note that the fetches of a site that was split have followed their hosts; returns whether it was noted.
+
+    It is not where the site was split again since it was read, nor where another transaction has locked it.
+    """
+    with transaction.atomic():
+        unlocked = _unlocked(pk=site.pk, split_until=site.split_until)
+        return Site.objects.filter(pk__in=list(unlocked.values_list("pk", flat=True))).update(has_strays=False) > 0
+
+
+def leave_to_purge(name: str) -> None:
+    """Note that no person has set the site, so that purge deletes it when it has been idle."""
+    Site.objects.filter(name=name).update(is_kept=False)
+
+
+def _unlocked(**of_site: object) -> QuerySet[Site]:
+    return Site.objects.filter(**of_site).select_for_update(skip_locked=True, no_key=True)
 
 
 def unknown_site(name: str) -> UnknownSite:

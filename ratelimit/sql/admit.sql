@@ -3,8 +3,9 @@
 -- Promises: the clock is read under the lock of the site's row (locked clock). A request that is let in has no slot: it
 -- counts at its time, however late its process then serves it. So no grace is added, and the whole burst can be used.
 UPDATE weir_ratelimit_site AS site
-SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
-    + site.effective_interval
+SET next_start = weir_ratelimit_next_start(
+    greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until), site.effective_interval
+)
 WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the one that is seen
     (
         SELECT ctid FROM weir_ratelimit_site

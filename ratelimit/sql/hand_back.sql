@@ -33,7 +33,8 @@ WITH run AS MATERIALIZED (
             LIMIT 1
         )
     ])
-        AND site.next_start = run.use_until + site.effective_interval AND run.first_slot > site.recalled_slot
+        AND site.next_start = weir_ratelimit_next_start(run.use_until, site.effective_interval)
+        AND run.first_slot > site.recalled_slot
     RETURNING site.id
 ), gone AS (
     DELETE FROM weir_ratelimit_slot

@@ -10,10 +10,13 @@
 -- granted   the slots
 WITH reserved AS (
     UPDATE weir_ratelimit_site AS site
-    SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
+    SET next_start = weir_ratelimit_next_start(
+        greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
         + weir_ratelimit_run_length(
             %(count)s::int, site.spacing, site.effective_grace + make_interval(secs => %(added_grace)s::float8)
-        ) + site.effective_interval
+        ),
+        site.effective_interval
+    )
     WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the one that is seen
         (
             SELECT ctid FROM weir_ratelimit_site

@@ -33,7 +33,8 @@ WITH slow AS MATERIALIZED (
     FROM weir_ratelimit_slot AS slot
     JOIN slow ON slow.id = slot.site_id
     WHERE slot.id = ANY(%(slots)s) AND slot.run_size = 1 AND slot.released_at IS NOT NULL AND slot.finished_at IS NULL
-        AND slot.id > slow.recalled_slot AND slot.use_until + slow.effective_interval = slow.next_start
+        AND slot.id > slow.recalled_slot
+        AND weir_ratelimit_next_start(slot.use_until, slow.effective_interval) = slow.next_start
     FOR UPDATE OF slot
 ), gone AS (
     DELETE FROM weir_ratelimit_slot WHERE id = ANY(ARRAY(SELECT id FROM slot))

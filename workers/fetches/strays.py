@@ -19,14 +19,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
-from weir.ratelimit.sites import SitesLocked, sites_of
+from weir.ratelimit.sites import SitesLocked, end_split, sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.models import HELD, Fetch
 from weir.workers.fetches.robots import files as robots_files
@@ -82,19 +81,9 @@ def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
             if not is_whole:
                 break
             _followed[site.pk] = site.split_until
-        if not is_held:
-            _note_seen_to(site)
-    return moved
-
-
-def _note_seen_to(site: Site) -> None:
-    """Note that no strays are left; a site that other transactions have locked is left to the next sweep."""
-    with transaction.atomic():
-        unlocked = Site.objects.filter(pk=site.pk, split_until=site.split_until).select_for_update(
-            skip_locked=True, no_key=True
-        )
-        if Site.objects.filter(pk__in=list(unlocked.values_list("pk", flat=True))).update(has_strays=False):
+        if not is_held and end_split(site):
             _followed.pop(site.pk, None)
+    return moved
 
 
 def take_out(slot_ids: Iterable[int]) -> int:

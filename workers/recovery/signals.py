@@ -7,9 +7,9 @@ from django.dispatch import Signal
 # unknown, or None. An error that it raises ends the recovery, which begins again seconds later.
 postgresql_went_back = Signal()
 
-# Sent, after the signal above, if the database is a copy in another cluster, even if nothing is missing. Transactions are
-# numbered anew there, so the id of a transaction in a row means nothing. `first_ids` has, by table, the lowest id that
-# this cluster gives to a row. A receiver that takes long renews the recovery's lease (`gate.renew`).
+# Sent, after the signal above, if the database is a copy in another cluster, even if nothing is missing. Transactions
+# are numbered anew there, so the id of a transaction in a row means nothing. `first_ids` has, by table, the lowest id
+# that this cluster gives to a row. A receiver that takes long renews the recovery's lease (`gate.renew`).
 cluster_changed = Signal()
 
 # Sent with `step` (timedelta) when PostgreSQL's clock was stepped by that much: forward, or back below 0. The gate is

@@ -1,5 +1,5 @@
--- Read what the role may do with the tables and sequences of its schema: `may_change` tells whether it can create
--- tables, `closed` how many of them it cannot fully use, and `first` one of these. Reads only.
+-- Read what the role may do with the tables and sequences of its schema, and with Weir's views: `may_change` tells whether
+-- it can create tables, `closed` how many of them it cannot fully use, and `first` one of these. Reads only.
 SELECT
     current_user::text AS role,
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_change,
@@ -10,6 +10,9 @@ WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND CASE rel
     WHEN 'r' THEN NOT (
         has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')
         AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')
+    )
+    WHEN 'v' THEN starts_with(relname, 'weir_') AND NOT (
+        has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'UPDATE')
     )
     WHEN 'S' THEN NOT (has_sequence_privilege(oid, 'USAGE') AND has_sequence_privilege(oid, 'UPDATE'))
     ELSE false

@@ -398,15 +398,7 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
     room = "weir.workers.fetches"
     assert rows_read(room, "late_fetches", {**place, "batch": 5_000}, "weir_fetches_fetch") == 0
     assert rows_read(room, "late_robots_files", place, "weir_fetches_robotsfile") == 0
-    judged: dict[str, object] = {
-        "sites": [site(SHOP).pk],
-        "hosts": [],
-        "ancestors": [],
-        "default_interval": timedelta(seconds=1),
-        "confirmed_for": 0.5,
-        "idle_for": None,
-    }
-    assert rows_read(room, "delete_sites", judged, "weir_fetches_fetch") <= 2
+    assert rows_read(room, "sites_with_fetches", {"sites": [site(SHOP).pk]}, "weir_fetches_fetch") <= 2
 
 
 def test_looking_for_idle_sites_reads_the_next_ones_only() -> None:

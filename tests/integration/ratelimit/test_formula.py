@@ -18,7 +18,7 @@ from weir.ratelimit.models import PAUSED_FOREVER, Site
 pytestmark = pytest.mark.django_db
 
 ROUNDED = 1e-6  # seconds: PostgreSQL counts whole microseconds
-FUNCTION = re.compile(r"weir_ratelimit_(?:tolerance|run_length|start|room|grace|spacing)\(")
+FUNCTION = re.compile(r"weir_ratelimit_(?:tolerance|run_length|next_start|start|room|grace|spacing)\(")
 intervals = st.integers(1_000, 90_000_000_000).map(lambda us: us / 1e6)
 
 
@@ -83,7 +83,9 @@ def test_a_start_is_the_same(**values: Any) -> None:
 
 def test_no_statement_computes_it_by_itself() -> None:
     """Except for statements that say how far a whole burst reaches from now."""
-    by_hand = re.compile(r"burst - 1|\* (?:\w+\.)?spacing\b|\* 1\.01|\* 0\.025")
+    by_hand = re.compile(
+        r"burst - 1|\* (?:\w+\.)?spacing\b|\* 1\.01|\* 0\.025|\buse_until \+ (?:\w+\.)?effective_interval"
+    )
     files = [file for room in ("ratelimit", "workers", "weir") for file in (CHECKOUT / room).rglob("sql/*.sql")]
     assert [file.name for file in files if by_hand.search(file.read_text())] == []
 

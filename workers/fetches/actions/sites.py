@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from weir.ratelimit import site_names, site_settings
+from weir.ratelimit import site_names, site_settings, sites
 from weir.ratelimit.changing.declared import SETTINGS
 from weir.ratelimit.models import Site
 from weir.workers import task_names
@@ -99,15 +99,11 @@ def settings_of(site: Site) -> Mapping[str, object]:
 
 
 def _settings_of(name: str) -> State:
-    site = _locked(name)
+    site = sites.locked(name)
     return None if site is None else settings_of(site)
 
 
 def _waits_of(name: str) -> State:
-    if (site := _locked(name)) is None:
+    if (site := sites.locked(name)) is None:
         return None
     return {"paused_until": site.paused_until, "backed_off_until": site.backed_off_until}
-
-
-def _locked(name: str) -> Site | None:
-    return Site.objects.select_for_update(no_key=True).filter(name=name).first()

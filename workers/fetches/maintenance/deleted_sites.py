@@ -2,7 +2,7 @@
 
 1. A site is deleted in one transaction. Under the advisory lock of sites, no other process changes which site a host
    belongs to. Then the row is locked, and nothing is reserved there. Then the site is judged by all that was committed
-   until then (sql/delete_sites.sql).
+   until then (weir/ratelimit/changing/deleting.py).
 2. No constraint refers to sites. So a transaction that looked the site up before may be committed afterwards, and queue
    a fetch at a site that is gone: web code that was slow, a retry, a redirect. The fetch cannot start, because dispatch
    reserves at the rows of sites. A note of the deleted site is kept for a week (`DeletedSite`).
@@ -18,14 +18,14 @@ from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
 from weir.conf import settings
-from weir.conf.texts.rates import parse_rate
 from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
+from weir.ratelimit.changing import deleting
+from weir.ratelimit.changing.deleting import JudgedSite
 from weir.ratelimit.models import Site
-from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.ratelimit.site_settings import SiteBusy, Within
-from weir.ratelimit.sites import LOCK, LOCK_SITE_NAMES, SitesLocked, unknown_site
+from weir.ratelimit.sites import SitesLocked, unknown_site
 from weir.workers.cli import terminal
 from weir.workers.fetches import strays
 
@@ -40,28 +40,13 @@ FETCHES_A_LOOK = 5_000
 FOLLOW_FOR_S = 1.0  # seconds after which a sweep leaves the rest to the next one
 _looked_up_to = 0  # the id of a deleted site
 WHY = {
-    "fetches": "it has fetches that have not ended. `manage.py fetches cancel` ends those that are queued.",
+    "in use": "it has fetches that have not ended. `manage.py fetches cancel` ends those that are queued.",
     "paused": "it is paused. `manage.py sites resume` ends the pause.",
     "backed off": "it is backed off. `manage.py sites resume` ends the back-off.",
     "split": "fetches that were queued there are following their hosts to other sites. Try again in a few seconds.",
     "recalled": "its settings were just changed. Try again in a second.",
     "locked": "other transactions are at work with it. Try again.",
 }
-
-
-class LockedSite(NamedTuple):
-    """A site that is judged, and whose row is locked."""
-
-    id: int
-    name: str
-
-
-class JudgedSite(NamedTuple):
-    """A site, why it was not deleted, and for how many seconds its clock keeps it."""
-
-    name: str
-    busy: str | None  # None: it was deleted
-    free_in_s: float
 
 
 class IdleSites(NamedTuple):
@@ -79,12 +64,12 @@ class NotedSites(NamedTuple):
     last: int | None
 
 
-DELETE_SITES = Statement("delete_sites", row=JudgedSite, commits=False)
-HOLD_SITES = Statement("hold_sites", row=LockedSite, commits=False)
+DELETE_ROBOTS_FILES = Statement("delete_robots_files", commits=False)
 IDLE_SITES = Statement("idle_sites", row=IdleSites, commits=True)
 LATE_FETCHES = Statement("late_fetches", row=strays.PossibleStray, commits=True)
 LATE_ROBOTS_FILES = Statement("late_robots_files", commits=True)
 NOTED_SITES = Statement("noted_sites", row=NotedSites, commits=True)
+SITES_WITH_FETCHES = Statement("sites_with_fetches", returns=int, commits=False)
 
 
 def delete(host: str, *, within: Within = nullcontext) -> None:
@@ -172,21 +157,14 @@ def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: With
     """
     try:
         with transaction.atomic(durable=True):
-            LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{PATIENCE_S * 1000:.0f}ms")
-            held = HOLD_SITES(sites=list(sites))
+            held = deleting.hold(sites, PATIENCE_S)
             if not held:  # all are locked: `within` would wait for one of them
                 return []
-            above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
-            parameters = {
-                "sites": [row.id for row in held],
-                "hosts": [host for host, _ in above],
-                "ancestors": [ancestor for _, ancestor in above],
-                "default_interval": parse_rate(settings.WEIR_DEFAULT_RATE),
-                "confirmed_for": CONFIRMED_FOR_S,
-                "idle_for": idle_for,
-            }
             with within():
-                return DELETE_SITES(**parameters)
+                in_use = SITES_WITH_FETCHES(sites=[row.id for row in held])
+                judged = deleting.delete(held, in_use, idle_for)
+                DELETE_ROBOTS_FILES(sites=[row.id for row in judged if row.busy is None])
+            return judged
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise SitesLocked from error

@@ -3,10 +3,10 @@
 from weir.conf import settings
 from weir.postgres import batches
 from weir.postgres.statements import Statement
+from weir.ratelimit.changing.deleting import PURGE_DELETED_SITES
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.robots import crawl_delays
 
-PURGE_DELETED_SITES = Statement("purge_deleted_sites", returns=int, commits=True)
 PURGE_FETCHES = Statement("purge_fetches", returns=int, commits=True)
 PURGE_ROBOTS_FILES = Statement("purge_robots_files", returns=int, commits=True)
 

@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
-from django.db import transaction
-
 from weir.conf import settings
 from weir.postgres.statements import Statement
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.ratelimit.sites import is_unlocked
 
 
 class UnsettledSite(NamedTuple):
@@ -39,15 +38,10 @@ def settle_all() -> None:
     transaction has locked is left to the next call.
     """
     for row in _unsettled(Site.objects.filter(crawl_delay__isnull=False).values_list("pk", flat=True)):
-        if _is_free(row.site_id):
+        if is_unlocked(row.site_id):
             site_settings.set_crawl_delay(row.site_id, row.crawl_delay)
 
 
 def _unsettled(site_ids: Iterable[int]) -> list[UnsettledSite]:
     parameters = {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
     return CRAWL_DELAYS(**parameters)
-
-
-def _is_free(site_id: int) -> bool:
-    with transaction.atomic():
-        return Site.objects.filter(pk=site_id).select_for_update(skip_locked=True, no_key=True).exists()

@@ -48,7 +48,7 @@ WITH RECURSIVE looked_at AS MATERIALIZED (
 ), first AS (
     SELECT id, min(not_before) AS due_at FROM head GROUP BY id
 ), changed AS (
-    UPDATE weir_ratelimit_site AS site
+    UPDATE weir_ratelimit_backlog AS site
     SET has_backlog = first.due_at <= statement_timestamp(),
         due_at = CASE WHEN first.due_at > statement_timestamp() THEN first.due_at END
     FROM (SELECT * FROM first WHERE id = abs(id)) AS first  -- true condition

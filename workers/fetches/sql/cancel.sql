@@ -47,7 +47,7 @@ WITH chosen AS MATERIALIZED (
     WHERE job.id = next.id
     RETURNING job.slot_id
 ), slots AS (
-    UPDATE weir_ratelimit_slot AS slot
+    UPDATE weir_ratelimit_slot_use AS slot
     SET released_at = CASE
             WHEN chosen.state = 'reserved' AND NOT EXISTS (SELECT FROM successor) AND slot.finished_at IS NULL
             THEN coalesce(slot.released_at, clock_timestamp()) ELSE slot.released_at END,

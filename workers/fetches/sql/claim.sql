@@ -70,12 +70,12 @@ WITH found AS MATERIALIZED (
     GROUP BY slot.site_id, slot.use_until
 ), unclaimed AS MATERIALIZED (
     SELECT id
-    FROM weir_ratelimit_slot
+    FROM weir_ratelimit_slot_use
     WHERE id = ANY(ARRAY(SELECT first_slot FROM run)) AND claimed_at IS NULL
     ORDER BY id
     FOR NO KEY UPDATE
 ), claimed AS (
-    UPDATE weir_ratelimit_slot SET claimed_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot_use SET claimed_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT id FROM unclaimed))
     RETURNING site_id, use_until
 ), decided AS MATERIALIZED (
@@ -83,10 +83,10 @@ WITH found AS MATERIALIZED (
     FROM named
     LEFT JOIN claimed USING (site_id, use_until)
 ), given_back AS (
-    UPDATE weir_ratelimit_slot SET released_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot_use SET released_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM named WHERE NOT stands)) AND released_at IS NULL AND finished_at IS NULL
 ), left_empty AS (
-    UPDATE weir_ratelimit_slot SET passed_on_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot_use SET passed_on_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM decided WHERE stands AND NOT usable)) AND passed_on_at IS NULL
 ), moved AS (
     UPDATE weir_fetches_fetch AS job

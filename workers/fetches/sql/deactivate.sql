@@ -24,7 +24,7 @@ WITH RECURSIVE head AS (
 ), first AS (
     SELECT id, min(not_before) AS due_at FROM head GROUP BY id
 )
-UPDATE weir_ratelimit_site AS site
+UPDATE weir_ratelimit_backlog AS site
 SET has_backlog = false, due_at = first.due_at
 FROM (SELECT * FROM first WHERE id = abs(id)) AS first  -- true condition
 WHERE site.id = first.id AND site.has_backlog AND coalesce(first.due_at > statement_timestamp(), true)

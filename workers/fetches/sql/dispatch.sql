@@ -180,7 +180,9 @@ WITH clock AS MATERIALIZED (
     FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
     WHERE weir_fetches_fetch.id = assigned.fetch_id
 ), moved AS MATERIALIZED (
-    SELECT first.id, first.place, use_until + effective_interval AS next_start, seen.place IS NOT NULL AS is_seen
+    SELECT
+        first.id, first.place, weir_ratelimit_next_start(use_until, effective_interval) AS next_start,
+        seen.place IS NOT NULL AS is_seen
     FROM (SELECT id, place, use_until, effective_interval FROM assigned WHERE k = 0 AND fetch_id IS NOT NULL) AS first
     LEFT JOIN LATERAL (SELECT ctid AS place FROM weir_ratelimit_site WHERE ctid = first.place OFFSET 0) AS seen ON true
 ), clocks AS (

@@ -61,7 +61,7 @@ WITH outcome AS MATERIALIZED (
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since, job.correlation_id,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, a scan of all slots looks cheap by old statistics
-    UPDATE weir_ratelimit_slot AS slot
+    UPDATE weir_ratelimit_slot_use AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
         released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END
     FROM moved

@@ -20,7 +20,7 @@ WITH stray AS MATERIALIZED (
         AND (job.state = 'queued' AND stray.slot_id IS NULL OR job.state = 'reserved' AND job.slot_id = stray.slot_id)
     RETURNING job.site_id, stray.slot_id
 ), slots AS (
-    UPDATE weir_ratelimit_slot SET released_at = clock_timestamp()
+    UPDATE weir_ratelimit_slot_use SET released_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM moved WHERE slot_id IS NOT NULL)) AND released_at IS NULL AND finished_at IS NULL
 )
 SELECT site_id FROM moved

@@ -17,7 +17,7 @@ from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import site_names, site_settings
 from weir.ratelimit.models import Site
-from weir.ratelimit.sites import known_sites
+from weir.ratelimit.sites import known_sites, leave_to_purge
 
 # The rate of a domain that has refused, if no other is set: about what one sender may send to a large provider.
 RATE_AFTER_REFUSAL = "1/s"
@@ -60,7 +60,7 @@ def back_off(recipient: str) -> None:
     try:
         if not known_sites({name}):
             site_settings.set_rate(name, settings.WEIR_MAIL_DOMAIN_RATE or RATE_AFTER_REFUSAL)
-            Site.objects.filter(name=name).update(is_kept=False)  # no person has set it
+            leave_to_purge(name)
         waits_s = site_settings.back_off(name, patience_s=PATIENCE_S)
     except (DatabaseError, site_settings.SiteBusy) as error:  # the next refusal tries again
         log.warning("domain_not_backed_off", site=name, error=str(error))

@@ -1,18 +1,17 @@
--- Delete these sites, with what is known of their robots.txt files, but for those that are busy; with `idle_for`
--- (seconds), but also for those that a person set, and those that were in use since. `hosts` and `ancestors` name, in
--- pairs, the sites above each. Executed under the exclusive lock of ratelimit/sql/lock_site_names.sql, with the rows locked
--- (hold_sites.sql) by an earlier statement: whatever was reserved at the sites is seen.
+-- Delete these sites, but for those that are busy, or `in_use` by the caller's word; with `idle_for` (seconds), but also
+-- for those that a person set, and those that were in use since. `hosts` and `ancestors` name, in pairs, the sites above
+-- each. Executed under the exclusive lock of lock_site_names.sql, with the rows locked (hold_sites.sql) by an earlier
+-- statement: whatever was reserved at the sites is seen.
 -- Promises: no host is asked sooner for having lost its site. Its next site, at whatever rate it is created, may
 -- start at once; so the last start that was promised here must be as long ago as the intervals of this site, of new
 -- sites (`default_interval`) and of the covering site above. What is recalled must be relied on by no holder.
--- A fetch that is committed later with the site's id finds no site, so that it cannot start: the row of the deleted site
--- lets sweep find it (late_fetches.sql).
+-- What is committed later with the site's id finds no site, so that it cannot start: the row of the deleted site lets
+-- sweep find it (late_fetches.sql).
 -- Returns each site: why it stays (NULL: it was deleted), and how many seconds its clock keeps it.
 --
 -- above   the interval of the covering sites above each
 -- timed   the sites, with the clock, read under the locks (locked clock)
 -- judged  why each stays
--- files   its robots.txt files, but those that are just being changed: sweep deletes them
 WITH above AS MATERIALIZED (
     SELECT pair.host, max(site.effective_interval) AS effective_interval
     FROM unnest(%(hosts)s::text[], %(ancestors)s::text[]) AS pair (host, ancestor)
@@ -36,18 +35,7 @@ WITH above AS MATERIALIZED (
         id, name, last_start,
         extract(epoch FROM free_at - now)::float8 AS free_in_s,
         CASE
-            -- First row (docs/explanation/sql.md).
-            WHEN (
-                SELECT job.id FROM weir_fetches_fetch AS job
-                WHERE job.site_id = timed.id AND job.state = 'queued'
-                ORDER BY job.priority DESC, job.not_before, job.id
-                LIMIT 1
-            ) IS NOT NULL OR (
-                SELECT job.id FROM weir_fetches_fetch AS job
-                WHERE job.site_id = timed.id AND job.state IN ('reserved', 'running')
-                ORDER BY job.lease_until
-                LIMIT 1
-            ) IS NOT NULL THEN 'fetches'
+            WHEN id = ANY(%(in_use)s::bigint[]) THEN 'in use'
             WHEN paused_until > now THEN 'paused'
             WHEN backed_off_until > now THEN 'backed off'
             WHEN has_strays THEN 'split'
@@ -60,13 +48,7 @@ WITH above AS MATERIALIZED (
 ), notes AS (
     INSERT INTO weir_ratelimit_deletedsite (site_id, name, last_start, deleted_at)
     SELECT id, name, last_start, clock_timestamp() FROM judged WHERE busy IS NULL
-), files AS MATERIALIZED (
-    SELECT origin FROM weir_fetches_robotsfile
-    WHERE site_id = ANY(ARRAY(SELECT id FROM judged WHERE busy IS NULL))
-    FOR UPDATE SKIP LOCKED
-), gone_files AS (
-    DELETE FROM weir_fetches_robotsfile WHERE origin = ANY(ARRAY(SELECT origin FROM files))
 ), gone AS (
     DELETE FROM weir_ratelimit_site WHERE id = ANY(ARRAY(SELECT id FROM judged WHERE busy IS NULL))
 )
-SELECT name, busy, free_in_s FROM judged ORDER BY id
+SELECT id, name, busy, free_in_s FROM judged ORDER BY id
