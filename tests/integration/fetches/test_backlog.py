@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection, connections, transaction
+from django.db.transaction import TransactionManagementError
 
 from tests.integration.conftest import (
     Eventually,
@@ -271,6 +272,15 @@ def test_a_site_whose_fetches_have_all_been_taken_is_deactivated() -> None:
     cancel(fetches[0].pk)
     backlog.deactivate([Site.objects.get().pk])
     assert not Site.objects.get().has_backlog
+
+
+@pytest.mark.parametrize("step", [backlog.activate, backlog.deactivate])
+def test_a_step_commits_before_the_next_one_looks(step: Callable[[list[int]], None]) -> None:
+    """Who queues a fetch meanwhile must see it; in a transaction it would not be committed."""
+    request_fetch(URL)
+    site = Site.objects.get()
+    with transaction.atomic(), pytest.raises(TransactionManagementError, match=step.__name__):
+        step([site.pk])
 
 
 def test_a_site_that_a_killed_process_left_inactive_is_found() -> None:

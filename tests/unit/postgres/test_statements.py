@@ -76,6 +76,13 @@ def test_a_statement_is_called_as_its_file() -> None:
         assert constant == file.stem.upper() or (constant == f"{file.stem.upper()}_WITHIN" and not commits), constant
 
 
+def test_what_grants_something_commits_by_itself() -> None:
+    """It is used after the call, so it must be committed then: a call in a transaction is refused."""
+    granting = [declared for declared in declarations() if "weir_timeline_is_known(" in declared.file.read_text()]
+    assert {"claim", "dispatch", "reserve"} <= {declared.file.stem for declared in granting}
+    assert [declared for declared in granting if not declared.commits] == []
+
+
 def test_comments_name_statements_that_are_there() -> None:
     """Also where one is renamed: a reader who looks for it finds it."""
     named = {(file.name, name) for file in FILES for name in re.findall(r"\b\w+\.sql\b", file.read_text())}
