@@ -212,7 +212,7 @@ def came(server: MailServer) -> Counter[str]:
 
 
 def unfinished() -> bool:
-    """Tell whether an e-mail will still change by itself."""
+    """Return whether an e-mail will still change by itself."""
     return Email.objects.filter(state__in=(EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)).exists()
 
 

@@ -267,7 +267,7 @@ def why_unknown(email: Email, cut: dict[str, str], server_killed_at: list[float]
 
 
 def was_in_hand(email: Email, server_killed_at: list[float]) -> bool:
-    """Tell whether the mail server was killed while it could have had the e-mail."""
+    """Return whether the mail server was killed while it could have had the e-mail."""
     assert email.sending_since
     begun = email.sending_since.timestamp()
     return any(begun - BEGIN_S <= moment <= begun + COMMAND_S + REPLY_S for moment in server_killed_at)
@@ -279,7 +279,7 @@ def accepted_by_recipient(events: list[mail_server.Event] | list[mail_provider.E
 
 
 def is_asked(email: Email) -> bool:
-    """Tell whether the provider is still asked about the e-mail: a refusal says nothing of an earlier attempt."""
+    """Return whether the provider is still asked about the e-mail: a refusal says nothing of an earlier attempt."""
     return email.state == EmailState.PENDING and email.ask_until is not None
 
 
@@ -289,7 +289,7 @@ def still_refused(emails: list[Email]) -> int:
 
 
 def unfinished_but_refused() -> bool:
-    """Tell whether an e-mail will still change by itself within the time of a test."""
+    """Return whether an e-mail will still change by itself within the time of a test."""
     refused = Email.objects.filter(state=EmailState.PENDING, ask_until__isnull=False, last_reply__contains="422")
     held = Email.objects.filter(state__in=(EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING))
     return unfinished() and held.exclude(pk__in=refused.values("pk")).exists()

@@ -59,7 +59,7 @@ def states() -> set[str]:
 
 
 def rests(cluster: Cluster) -> bool:
-    """Tell whether the mailer has nothing to do: no message is there, and then a turn says that no task runs.
+    """Return whether the mailer has nothing to do: no message is there, and then a turn says that no task runs.
 
     Otherwise it may still be in its round, in which it would meet whatever is shipped.
     """

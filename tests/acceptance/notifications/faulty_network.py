@@ -71,7 +71,7 @@ class FaultyNetwork:
     _copies: set[asyncio.Task[None]] = field(default_factory=set)
 
     def is_quiet(self) -> bool:
-        """Tell whether everything that was sent has been delivered."""
+        """Return whether everything that was sent has been delivered."""
         return not self.in_flight
 
     async def serve(self, listening: threading.Event, stop: asyncio.Event) -> None:

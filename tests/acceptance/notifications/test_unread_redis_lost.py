@@ -47,12 +47,12 @@ def trusted() -> bool:
 
 
 def trusts_another(incarnation: str) -> bool:
-    """Tell whether a Redis of another incarnation than this one is trusted."""
+    """Return whether a Redis of another incarnation than this one is trusted."""
     return Reconciliation.objects.filter(trusted=True).exclude(incarnation=incarnation).exists()
 
 
 def exact(users: range) -> bool:
-    """Tell whether all numbers are right by deltas and what was flushed, without counting rows."""
+    """Return whether all numbers are right by deltas and what was flushed, without counting rows."""
     seen = drift.look(users)
     return not seen.differing and not seen.moving
 

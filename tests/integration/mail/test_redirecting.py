@@ -56,7 +56,7 @@ def hashed(address: str) -> str:
 
 
 def was_redirected(email: Email) -> bool:
-    """Tell whether it was, with an entry of both addresses, neither of which can be read there."""
+    """Return whether it was, with an entry of both addresses, neither of which can be read there."""
     if Email.objects.get(pk=email.pk).recipient == OLD:
         assert not Entry.objects.filter(action__startswith="emails.").exists()
         return False
