@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")  # "gw0" and so on, of several at once
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")  # "gw0" and so on, if several run together
 HOME = Path(os.environ.get("WEIR_TEST_HOME") or Path(__file__).resolve().parent.parent / ".weir" / "test")
-HOME /= PROCESS  # each of several at once has servers of its own
+HOME /= PROCESS  # each process of several has servers of its own
 
 
 def _redis_of_process(url: str) -> str:

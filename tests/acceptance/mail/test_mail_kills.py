@@ -121,7 +121,7 @@ def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
 
 
 def test_after_an_outage_nothing_is_transmitted_whose_time_is_over(processes: Processes, server: MailServer) -> None:
-    """A mailer stands still where it would begin, codes expire meanwhile, and then all mailers come back at once."""
+    """A mailer stands still where it would begin, codes expire meanwhile, and then all mailers come back together."""
     frozen_one = queue("frozen", HOUR)
     frozen = processes.start(roles.keep_sending_but_stand_still, processes.stop)
     wait_for(lambda: psutil.Process(frozen.pid).status() == psutil.STATUS_STOPPED, 20, "it to stand still")

@@ -16,7 +16,7 @@ CUT: Final = 0.004
 DELAYED, DELAYED_LONG = 0.1, 0.004
 REPEATED: Final = 0.15
 SHORT_S, LONG_S = 0.03, (0.7, 3.0)  # the deadline of a delta lies among the long ones
-LIMIT: Final = 2**20  # bytes of a line that the network reads at once
+LIMIT: Final = 2**20  # bytes of a line that the network reads in one piece
 CUTS = ("cut before the request", "cut within the request", "cut before the answer")
 
 
