@@ -1,4 +1,4 @@
-"""Python processes that start in a third of the time: forks of one that has imported all other packages they need.
+"""Python processes that start in a third of the time: forks of one that has imported what all need from other packages.
 
 Each fork imports settings, apps and tasks, and whatever else is ours, itself, in its own environment. If several
 processes of Weir have the same environment, a fork of that environment imports what is ours once, and is forked for

@@ -67,7 +67,7 @@ def test_two_tabs_show_the_count_of_the_rows(bells: Bells, processes: Processes)
 
 
 def test_what_is_marked_in_one_tab_is_read_in_the_other(bells: Bells) -> None:
-    """The number falls immediately in this tab, and in the other with its next poll; so does the other's open list."""
+    """The number falls immediately in this tab, in the other with its next poll; the open list there follows."""
     for number in range(3):
         inbox.notify(bells.user, "news", f"Number {number}", url="/demo/")
     first, second = bells.open(), bells.open()

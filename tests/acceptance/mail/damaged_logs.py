@@ -11,7 +11,8 @@ from random import Random
 from tests.unit.mail.evidence.test_damage import LOST
 from tests.unit.mail.evidence.test_formats import FORMATS, PACKED, STRANGE_BY_THEMSELVES, nanoseconds
 
-# These name another host than the other formats do, or none; and in a line in parts, a cut one cannot be seen.
+# These name another host than the other formats do, or none; or a line has several parts, and it cannot be seen that
+# one was cut.
 UNFIT = {"no host", "a host that is an address", "Kubernetes, in parts", *STRANGE_BY_THEMSELVES}
 UNFIT |= {form for form in FORMATS if "compose" in form or "kubectl" in form or "of a container" in form}
 FIT = [form for form in FORMATS if form not in UNFIT]
