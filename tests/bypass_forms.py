@@ -34,9 +34,9 @@ NOT_WHOLE = "not a URL: write it whole"
 SCHEME = "only http and https"
 PORTS = "[Pp]ort"
 LOOPBACK = "is loopback"
-# The name passes, and is asked of the resolver: the guard refuses what it resolves to.
+# The name passes, and the resolver is asked for it: the guard refuses what it resolves to.
 RESOLVES = "resolves to .* is loopback"
-RESOLVES_HARMLESSLY = r"allowed\.example resolves to"  # so that it is not the forbidden host that is asked
+RESOLVES_HARMLESSLY = r"allowed\.example resolves to"  # so the forbidden host is not asked
 
 FORMS = (
     # IPv4 addresses as only inet_aton(3) reads them
@@ -232,7 +232,7 @@ ANSWERS = {
     "loopback": ("127.0.0.1",),
     "IPv6 loopback": ("::1",),
     "both loopbacks": ("::1", "127.0.0.1"),
-    "unspecified": ("0.0.0.0",),  # noqa: S104  nobody listens there
+    "unspecified": ("0.0.0.0",),  # noqa: S104  nothing listens there
     "IPv6 unspecified": ("::",),
     "IPv4-mapped": ("::ffff:127.0.0.1",),
     "IPv4-mapped metadata": ("::ffff:a9fe:a9fe",),

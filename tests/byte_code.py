@@ -1,7 +1,7 @@
 """The byte code of tests and packages is written once, before the processes that run the tests read it.
 
-In a fresh clone each of several processes would make it of the same sources at the same time. pytest has byte code of
-its own for tests and plugins, whose assertions say what they compared; those that tests start have the ordinary one.
+In a fresh clone, several processes would otherwise compile the same sources at the same time. pytest has byte code of
+its own for tests and plugins, whose assertions say what they compared; processes that tests start use the ordinary one.
 """
 
 import compileall
@@ -17,14 +17,14 @@ from _pytest.assertion import rewrite
 
 from project.checkout import CHECKOUT
 
-OF_PLUGIN = ("notifications", "ratelimit", "weir", "workers")  # what the distribution of a plugin of pytest's has
+OF_PLUGIN = ("notifications", "ratelimit", "weir", "workers")  # our distribution has these, and a pytest plugin
 FOLDERS = (*OF_PLUGIN, "benchmarks", "demo", "project", "tests")
 REWRITTEN = ("conftest.py", "test_*.py")
-TOGETHER = 50  # sources that a process takes at once
+TOGETHER = 50  # sources that a process takes in one turn
 
 
 def write() -> None:
-    """Write what is missing or old, by as many processes as there are processors."""
+    """Write what is missing or old, with one process for each processor."""
     if not sys.dont_write_bytecode:
         write_for(source for folder in FOLDERS for source in (CHECKOUT / folder).rglob("*.py"))
 
@@ -48,7 +48,7 @@ def _write_rewritten(source: Path) -> None:
     if rewrite._read_pyc(source, written):
         return
     folder.mkdir(parents=True, exist_ok=True)
-    hashed, code = rewrite._rewrite_test(source, None)  # type: ignore[arg-type]  # it asks one only if there is one
+    hashed, code = rewrite._rewrite_test(source, None)  # type: ignore[arg-type]  # without a configuration it asks none
     new = written.with_name(f"{written.name}.{os.getpid()}")
     with new.open("wb") as file:
         rewrite._write_pyc_fp(file, hashed, code)

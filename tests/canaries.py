@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-# A URL of whose path, query or user information anything is left.
+# A URL of which some path, query or user information is left.
 UNMASKED = re.compile(r"""://(?:[^\s/"'@]*@|[^\s/"'\\]*[/?#](?!\*\*\*)[^\s"'\\)>:,.])\S*""")
 HOW_TO_WRITE = re.compile(r"\S*:PASSWORD@HOST\S*")  # a URL, in a sentence of Weir's own
-# What Celery prints of itself when it starts: no line of the log.
+# What Celery prints about itself when it starts; it is not a line of the log.
 BANNER = re.compile(r"^\W+ (?:transport|results|broker)\W")
-OF_FAKE_SITES = ("requests.log", "answers.log")  # they say what was asked for: no logs of Weir
+OF_FAKE_SITES = ("requests.log", "answers.log")  # they list what was asked for; they are not logs of Weir
 SHOWN = 500  # characters of a line
 
 
 def watch_logging(patch: pytest.MonkeyPatch) -> list[str]:
-    """Have every line that this process logs looked at, as it is written; return the list that gets those with URLs.
+    """Check every line that this process logs, as it is written; return the list to which those with URLs are added.
 
     Handlers of pytest are left out: what they keep is not masked, and only tests read it.
     """

@@ -1,4 +1,4 @@
-"""Several cases in one test, where what they share takes long to make: a failure says of which case it is."""
+"""Several cases in one test, if what they share takes long to make: a failure names its case."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def case(name: str) -> Iterator[None]:
-    """Have pytest show the name with whatever fails in the block, also where it is an error of what is tested."""
+    """Have pytest show the name with whatever fails in the block, even if the tested code raises the error."""
     try:
         yield
     except BaseException as failure:

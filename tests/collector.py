@@ -26,7 +26,7 @@ class Collector:
         return [span for span in self.spans if span.name == name]
 
     def take(self, body: bytes) -> None:
-        """Note one request."""
+        """Keep the spans of one request."""
         self.received.append(body)
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             known = {each.key: each.value for each in resource.resource.attributes}
@@ -40,7 +40,7 @@ def attributes(span: Exported) -> dict[str, str | int]:
 
 
 def links_to(span: Exported, other: Exported) -> bool:
-    """Tell whether the one span has a link to the other, and no parent."""
+    """Return whether the one span has a link to the other, and no parent."""
     found = [(link.trace_id, link.span_id) for link in span.links]
     return found == [(other.trace_id, other.span_id)] and not span.parent_span_id and span.trace_id != other.trace_id
 

@@ -19,7 +19,7 @@ from django.core.management import get_commands, load_command_class
 from project.checkout import CHECKOUT
 
 OPERATORS = {"&&", "||", "|", ";", "&"}
-# Not ours: whether these take their options is not looked at.
+# Not ours: the options of these are not checked.
 FOREIGN = {
     *(
         "cd",
@@ -117,7 +117,7 @@ def _check_manage(name: str, options: list[str]) -> None:
 
 def _check_celery(arguments: list[str]) -> None:
     from celery.bin.base import CLIContext  # noqa: PLC0415
-    from celery.bin.celery import celery  # noqa: PLC0415  it brings a shell's line editor, for which no test asks
+    from celery.bin.celery import celery  # noqa: PLC0415  it imports a shell's line editor, which no test needs
 
     match arguments:
         case ["-A", app, name, *options]:

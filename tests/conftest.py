@@ -23,7 +23,7 @@ from weir.postgres import weir_apps
 ROOMS = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
 KINDS = ("acceptance", "integration", "unit")  # the slowest first
 # What `migrate` wrote stays; a table without a page has not been written to since it was truncated. Its statistics
-# would outlive its rows: PostgreSQL would plan a test's statements by what a test before it had.
+# would outlive its rows: PostgreSQL would plan a test's statements by the rows of an earlier test.
 EMPTY_WRITTEN_TABLES = """
 DO $$
 DECLARE
@@ -45,7 +45,7 @@ END
 $$
 """
 
-# On a machine that stands still for 0.2 s, an example would be too slow. Tests of what is to be quick say so.
+# On a machine that stands still for 0.2 s, an example would be too slow. Tests of what must be quick say so.
 hypothesis.settings.register_profile(
     "slow machine",
     hypothesis.settings(),
@@ -61,22 +61,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if session.config.getoption("numprocesses", None):  # this process has others run the tests
+    if session.config.getoption("numprocesses", None):  # other processes run the tests
         byte_code.write()
-    gc.disable()  # the tests that are found stay
+    gc.disable()  # the tests that are found stay in memory
 
 
 def pytest_collection_finish() -> None:
-    """Have no collection of garbage look at the tests again, of which there are thousands."""
+    """Keep the tests, of which there are thousands, out of later garbage collections."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run acceptance tests first, and of them those that start all that they need: they take longest, the pages most.
+    """Run acceptance tests first, and of these those that start all that they need: they take longest, the pages most.
 
-    pytest-django would keep for the end what does not use its database.
+    pytest-django would run last the tests that do not use its database.
     """
 
     def rank(item: pytest.Item) -> tuple[int, bool, Path]:
@@ -101,9 +101,9 @@ def configure(statement: str) -> None:
 
 @pytest.fixture(scope="session")
 def embedded_servers() -> Iterator[None]:
-    """PostgreSQL and Valkey, running for the whole test session; not durable, as nothing outlives it.
+    """PostgreSQL and Valkey, running for the whole test session; not durable, because nothing outlives it.
 
-    Those that variables name run already.
+    Servers that variables name run already.
     """
     HOME.mkdir(parents=True, exist_ok=True)
     if DATABASE_URL and REDIS_URL:
@@ -118,7 +118,7 @@ def django_db_modify_db_settings(
     embedded_servers: None,  # noqa: ARG001  started before pytest-django creates the test database
     request: pytest.FixtureRequest,
 ) -> None:
-    """Have several test processes that share a PostgreSQL make databases with names of their own."""
+    """Give each of several test processes that share a PostgreSQL a name of its own for its database."""
     if DATABASE_URL:
         request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
 
@@ -133,7 +133,7 @@ def quick_flush() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def weirs_queries_go_to_weirs_database() -> Iterator[None]:
-    """Have each query of Weir's fail, in any test, that a project's router would have sent elsewhere."""
+    """Fail each query of Weir's, in any test, that a project's router would have sent elsewhere."""
     asked = weir_apps.WeirRouter.db_for_read
 
     def answer(weirs: weir_apps.WeirRouter, model: type[Model], **hints: Any) -> str | None:
@@ -149,7 +149,7 @@ def weirs_queries_go_to_weirs_database() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def shared_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:  # noqa: ARG001
-    """Have fixtures of a module fill tables for tests that share them; empty the tables after the last one.
+    """Let fixtures of a module fill tables for tests that share them; empty the tables after the last one.
 
     Such tests must be marked `django_db`, not `transaction=True`, so that what they write is rolled back. Autovacuum is
     off meanwhile: it would gather the statistics that some of them must do without.
@@ -164,7 +164,7 @@ def shared_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
 
 @pytest.fixture(scope="session")
 def lines_with_urls() -> Iterator[list[str]]:
-    """The lines with more of a URL than its host that this process has logged, and no test was blamed for yet."""
+    """The lines with more of a URL than its host that this process has logged, and for which no test was blamed yet."""
     with pytest.MonkeyPatch.context() as patch:
         found = watch_logging(patch)
         yield found
@@ -173,9 +173,9 @@ def lines_with_urls() -> Iterator[list[str]]:
 
 @pytest.fixture(autouse=True)
 def no_url_is_logged(request: pytest.FixtureRequest, lines_with_urls: list[str]) -> Iterator[None]:
-    """State after each test that no log has more of a URL than its host.
+    """Assert after each test that no log has more of a URL than its host.
 
-    Neither what this process has logged has, nor what processes have written into the logs in `tmp_path`.
+    This covers what this process has logged, and what processes have written into the logs in `tmp_path`.
     """
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     yield

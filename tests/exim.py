@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 
 HOST = "127.0.0.1"
 BINARY = Path(os.environ.get("WEIR_TEST_EXIM", "/usr/sbin/exim4"))
-USER = "Debian-exim"  # which the binary was built with
+USER = "Debian-exim"  # the binary was built with this user
 UP_WITHIN_S = 30
 EMPTY_WITHIN_S = 300
 CONFIGURATION = """
@@ -96,7 +96,7 @@ class Exim:
         wait_for(self._answers, UP_WITHIN_S, "Exim")
 
     def close(self) -> None:
-        """End it, with what it is doing."""
+        """End it, whatever it is doing."""
         if self._daemon:
             processes = [psutil.Process(self._daemon.pid)]
             processes += processes[0].children(recursive=True)

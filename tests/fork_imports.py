@@ -1,6 +1,7 @@
 """What the process that is forked for others has imported (tests/forked.py)."""
 
-# What processes import of others: most of their start. Nothing of ours: `project` makes Celery's app by the settings.
+# What processes import from other packages: most of their start. Nothing of ours, because importing `project` makes
+# Celery's app from the settings.
 IMPORTS = (
     "aiohappyeyeballs",
     "can_ada",

@@ -1,11 +1,11 @@
-"""Python processes that start in a third of the time: forks of one that has imported what all import of others.
+"""Python processes that start in a third of the time: forks of one that has imported what all need from other packages.
 
-Settings, apps and tasks, and whatever else is ours, are imported by each fork anew, in its own environment. Where
-several processes of Weir have the same environment, a fork of that environment imports what is ours once, and is forked
-for each of them (`of_weir`).
+Each fork imports settings, apps and tasks, and whatever else is ours, itself, in its own environment. If several
+processes of Weir have the same environment, a fork of that environment imports what is ours once, and is forked for
+each of them (`of_weir`).
 
 This module is also the program that is forked; its standard input is the socket by which it is told what to become. It
-is started with an empty DJANGO_SETTINGS_MODULE: a library that reads settings when it is imported breaks it at once.
+is started with an empty DJANGO_SETTINGS_MODULE: a library that reads settings when it is imported breaks immediately.
 """
 
 import ctypes
@@ -32,11 +32,11 @@ from zoneinfo import ZoneInfo, available_timezones
 from tests.fork_imports import IMPORTS
 
 CHECKOUT = Path(__file__).parents[1]
-# What those of Weir import of ours, by the module that they run; others are as workers are.
+# What processes of Weir import of ours, by the module that they run; those that are not listed import what workers do.
 OURS = {"uvicorn": ("uvicorn", "project.front.server", "project.urls"), "": ("project.celery", "project.errors")}
-_zones: list[ZoneInfo] = []  # that are read already: models of django-celery-beat ask for all
+_zones: list[ZoneInfo] = []  # read before any fork: models of django-celery-beat ask for all
 MOST_OF_WEIR = 3  # environments that are kept
-OF_ONE_TEST = "PYTEST_CURRENT_TEST"  # pytest's, which names another test each time
+OF_ONE_TEST = "PYTEST_CURRENT_TEST"  # pytest sets it, to another value for each test
 LONGEST_ORDER = 100_000  # bytes
 NUMBER = struct.Struct("i")
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
@@ -45,10 +45,10 @@ PR_SET_PDEATHSIG = 1  # Linux, for prctl
 class Forked:
     """Runs `python` with these arguments: `-c`, a program and its arguments, or `-m`, a module and its arguments.
 
-    As `subprocess.Popen`, with what tests use of that. Its standard input and output are pipes of text. Where a file
-    is named for its output, and none for its errors, these are written there, too. It begins in the folder, and
-    imports from PYTHONPATH first, as Python does. It is sent SIGTERM when we end. One that is `of_weir` is forked where
-    Django is set up already, in its environment.
+    It has what tests use of `subprocess.Popen`. Its standard input and output are pipes of text. If a file is named
+    for its output, and none for its errors, these are written there, too. It begins in the folder, and imports from
+    PYTHONPATH first, as Python does. It is sent SIGTERM when we end. With `of_weir`, it is forked from a process that
+    has set Django up already, in the same environment.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            with suppress(ProcessLookupError):  # it may have ended, and its status be on its way
+            with suppress(ProcessLookupError):  # it may have ended, with its status still on the way
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
@@ -141,9 +141,9 @@ _of_weir: dict[tuple[str, ...], socket.socket] = {}  # by the module and the env
 
 
 def _server_of_weir(arguments: Sequence[str], environment: Mapping[str, str]) -> socket.socket:
-    """Return the socket of the process that is forked for those of this environment.
+    """Return the socket of the process that is forked for this environment.
 
-    One that cannot import ours, such as for a wrong setting, has its forks tell so themselves: they start as others.
+    If it cannot import ours, such as for a wrong setting, return that of `_server`: each process then shows the error.
     """
     runs = arguments[1] if arguments[0] == "-m" and arguments[1] in OURS else ""
     key = (runs, *(word for pair in sorted(environment.items()) for word in pair))
@@ -168,7 +168,7 @@ def _server_of_weir(arguments: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def main() -> None:
-    """Fork for each order, until nobody can give one any more."""
+    """Fork for each order, until no process can give one any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for name in IMPORTS:
         importlib.import_module(name)
@@ -188,14 +188,14 @@ def _serve(*, ends_last: bool = False) -> None:
             os.close(descriptor)
     else:
         with suppress(ChildProcessError):
-            while ends_last:  # nobody asks how the forks ended: it returns when none is left
+            while ends_last:  # how the forks ended is not asked: it returns when none is left
                 os.wait()
         return
     _end_with_parent(signal.SIGKILL)
     if "imports" in order:
         _serve_weir(files, status, **order)
         return
-    # The parent of what was asked for: it waits, and tells how that has ended.
+    # The parent of the process that was asked for: it waits, and reports how that process has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if child := os.fork():
         os.write(status, NUMBER.pack(child))
@@ -208,7 +208,7 @@ def _serve(*, ends_last: bool = False) -> None:
 
 
 def _serve_weir(files: Sequence[int], status: int, *, imports: Sequence[str], environment: dict[str, str]) -> None:
-    """Import what is ours in this environment, tell that it is there, and fork; end when the last fork has ended."""
+    """Import what is ours in this environment, report that, and fork; end when the last fork has ended."""
     _take_over(files, environment)
     try:
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
@@ -216,7 +216,7 @@ def _serve_weir(files: Sequence[int], status: int, *, imports: Sequence[str], en
         importlib.import_module("project.celery").app.loader.import_default_modules()
         for name in imports:
             importlib.import_module(name)
-    except BaseException:  # noqa: BLE001  whoever starts by itself says what is wrong
+    except BaseException:  # noqa: BLE001  a process that starts by itself shows the error
         os._exit(1)
     if threading.active_count() > 1:
         os._exit(1)  # a fork has one thread

@@ -2,7 +2,7 @@
 
 WEIR_TEST_HOME names another folder, for a second test run at the same time. WEIR_TEST_DATABASE_URL and
 WEIR_TEST_REDIS_URL name servers that run already. In PostgreSQL the tests make databases of their own, as a superuser;
-in Redis they delete what is in the database, and of several test processes each takes another one, the next.
+in Redis they delete what is in the database, and each of several test processes takes another one, the next.
 """
 
 import os
@@ -10,13 +10,13 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")  # "gw0" and so on, of several at once
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")  # "gw0" and so on, if several run together
 HOME = Path(os.environ.get("WEIR_TEST_HOME") or Path(__file__).resolve().parent.parent / ".weir" / "test")
-HOME /= PROCESS  # each of several at once has servers of its own
+HOME /= PROCESS  # each process of several has servers of its own
 
 
 def _redis_of_process(url: str) -> str:
-    """Return the URL with the database of this process: the one named, or so many further."""
+    """Return the URL with the database of this process: the one named, plus the number of the process."""
     if not url:
         return ""
     parts, place = urlsplit(url), int(PROCESS.removeprefix("gw") or 0)
@@ -32,5 +32,5 @@ os.environ["WEIR_HOME"] = str(HOME)
 # A request that no test asked for would be counted; tests of robots.txt turn it on.
 os.environ["WEIR_OBEY_ROBOTS"] = "false"
 os.environ["DJANGO_SECRET_KEY"] = "a key of the tests"  # noqa: S105  the placeholder is refused beside a DATABASE_URL
-# Empty where the embedded servers are meant, not absent: a developer's .env file must not fill them in.
+# Empty, not absent, if the embedded servers are meant: a developer's .env file must not fill them in.
 os.environ["DATABASE_URL"], os.environ["REDIS_URL"], os.environ["CELERY_BROKER_URL"] = DATABASE_URL, REDIS_URL, ""

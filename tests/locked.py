@@ -13,7 +13,7 @@ from project.checkout import CHECKOUT
 
 @cache
 def locked() -> dict[str, Requirement]:
-    """Return what it has, by name."""
+    """Return the requirements that it has, by name."""
     text = (CHECKOUT / "requirements.lock").read_text().replace("\\\n", " ")
     lines = [line.partition(" --hash")[0] for line in text.splitlines() if not line.startswith("#")]
     return {canonicalize_name(requirement.name): requirement for requirement in map(Requirement, lines)}
@@ -32,7 +32,7 @@ def _applying(texts: Iterable[str], *, extra: str) -> list[Requirement]:
 
 
 def needed() -> set[str]:
-    """Return the names of all packages that Weir needs here, those of which others need them included."""
+    """Return the names of all packages that Weir needs here, including those that other packages need."""
     waiting = _applying(declared(), extra="")
     found: set[tuple[str, str]] = set()
     while waiting:

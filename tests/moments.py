@@ -1,4 +1,4 @@
-"""Moments that PostgreSQL stores and Python cannot read back, or which are no moments, and why they are refused."""
+"""Moments that PostgreSQL stores and Python cannot read back, or values that are not moments; why each is refused."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL and its synchronous standby, which change places, as a manager of fail-overs has them do."""
+"""A PostgreSQL and its synchronous standby, which change places, as a manager of fail-overs makes them do."""
 
 import shutil
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ class Pair:
         return made
 
     def promote(self) -> None:
-        """Make the standby the primary, which waits for no standby until there is one: as a manager does."""
+        """Make the standby the primary, which waits for no standby until there is one: as such a manager does."""
         self.standby.set("synchronous_standby_names", "")
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
     def rebuild(self) -> None:
-        """Make a standby of the server that is none, from a copy of the primary, and have commits wait for it."""
+        """Make the other server a standby, from a copy of the primary, and let commits wait for it."""
         self.standby.kill()
         shutil.rmtree(self.standby.folder, ignore_errors=True)
         self.primary.copied(self.standby.folder, as_standby=True)

@@ -34,7 +34,7 @@ OPTIONS = {
 
 @dataclass(kw_only=True)
 class Server:
-    """A server, whose files and socket are in one folder, that may run or not.
+    """A server, running or not, whose files and socket are in one folder.
 
     `inside` is what its command begins with in a network of its own, such as `nsenter` and its options.
     """
@@ -43,7 +43,7 @@ class Server:
     binaries: Path
     options: dict[str, str] = field(default_factory=dict)
     inside: Sequence[str] = ()
-    environment: dict[str, str] = field(default_factory=dict)  # beside what all have
+    environment: dict[str, str] = field(default_factory=dict)  # besides what all have
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -76,7 +76,7 @@ class Server:
         wait_for(self.answers, 30, f"PostgreSQL, see {self.folder / 'log'}")
 
     def answers(self) -> bool:
-        """Tell whether a client can log in."""
+        """Return whether a client can log in."""
         try:
             self.query("SELECT 1", database="postgres")
         except psycopg.OperationalError:
@@ -102,7 +102,7 @@ class Server:
             leftover.unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """Have it end in order ("fast")."""
+        """Stop it in order ("fast")."""
         if self.process:
             self.process.send_signal(signal.SIGINT)
             self.process.wait()
@@ -129,7 +129,7 @@ class Server:
         other.data.rename(self.data)
 
     def set(self, name: str, value: str) -> None:
-        """Set a parameter, which holds at once, and for copies of its files, too."""
+        """Set a parameter; it holds immediately, and for copies of its files, too."""
         self.query(f"ALTER SYSTEM SET {name} = '{value}'", database="postgres")
         self.query("SELECT pg_reload_conf()", database="postgres")
 
@@ -165,8 +165,8 @@ def primary(
 ) -> Iterator[Server]:
     """Run a server with an empty database. Its folder, and those made by `beside`, are deleted at the end.
 
-    They are in `parent`, if that is named. `options` are beside those that all have; `environment` is that of the
-    server alone, as is what its command begins with (`inside`).
+    The folders are in `parent`, if that is named. `options` are added to those that all have; `environment`, and what
+    the command begins with (`inside`), are for this server only.
     """
     install, account = postgres._newest_install(), postgres._account()
     binaries = postgres._reachable_copy(install, account) / "bin"

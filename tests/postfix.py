@@ -1,7 +1,7 @@
 """A private Postfix on a port of the loopback address, from Debian's package: it can be killed and started again.
 
 It has configuration, queue, mailbox and log in one temporary folder, and touches nothing of the system's own instance.
-Its programs log to a socket that the test reads, as they do to a syslog daemon: what they had logged outlives them.
+Its programs log to a socket that the test reads, as they do to a syslog daemon: their log lines outlive them.
 """
 
 import os
@@ -82,7 +82,7 @@ in_flow_delay = 0
 
 
 def why_not() -> str:
-    """Return why no Postfix can be started here, or nothing."""
+    """Return why no Postfix can be started here, or an empty text."""
     if not (PROGRAMS / "master").exists():
         return "Postfix is not installed: apt-get install --no-install-recommends postfix"
     return "" if os.geteuid() == 0 else "only root can start a Postfix"
@@ -214,5 +214,5 @@ class Postfix:
 
 
 def running(settings: str = "") -> AbstractContextManager[Postfix]:
-    """A Postfix, which is gone at the end with all that it wrote."""
+    """Run a Postfix; at the end it is gone, with all that it wrote."""
     return running_in_folder("postfix", partial(Postfix, settings=settings))

@@ -157,6 +157,6 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
     return Example(method=method, path=path, status=status, body=body, is_operators=True, headers=headers or {})
 
 
-# Their ids, which are those of the document (test_each_operation_has_an_example). To make that takes a quarter of a
-# second, for which every process that collects tests would wait.
+# Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
+# of a second, for which every process that collects tests would wait.
 OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0).examples())

@@ -1,7 +1,7 @@
 """`-p tests.put_off --put-off FILE`: what was too late twice is run once more, when nothing runs beside it.
 
-Such a test is no failure of this test run: it is counted as late, and FILE lists it, for `pytest @FILE`. There it fails
-like any other. What was wrong, and not late, fails at once (tests/waiting.py).
+Such a test is not a failure of this test run: it is counted as late, and FILE lists it, for `pytest @FILE`. There it
+fails like any other. What was wrong, and not late, fails immediately (tests/waiting.py).
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the process that gathers the reports note them; processes that only run tests send theirs to it."""
+    """Register PutOff in the process that gathers the reports; processes that only run tests send theirs to it."""
     if (file := config.getoption("--put-off")) and not hasattr(config, "workerinput"):
         file.unlink(missing_ok=True)
         config.pluginmanager.register(PutOff(file))
@@ -33,9 +33,9 @@ class PutOff:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
-        """Come before all others: pytest counts what failed, and so decides on the exit status."""
+        """Run before all other hooks: pytest counts what failed, and decides by that on the exit status."""
         if report.failed and _is_too_late(report):
-            report.outcome = "late"  # type: ignore[assignment]  # others add outcomes, too: rerun
+            report.outcome = "late"  # type: ignore[assignment]  # other plugins add outcomes, too: rerun
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._file.open("a") as listed:
                 listed.write(f"{report.nodeid}\n")

@@ -56,7 +56,7 @@ class RabbitMQ:
         wait_for(self.answers, START_S, f"RabbitMQ, see {self.folder / 'log'}", every_s=0.2)
 
     def answers(self) -> bool:
-        """Tell whether a client can log in."""
+        """Return whether a client can log in."""
         with kombu.Connection(self.url, connect_timeout=2) as client:
             try:
                 client.connect()
@@ -66,7 +66,7 @@ class RabbitMQ:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Have none of its processes run meanwhile; the kernel goes on to accept what is sent to it."""
+        """Stop all its processes meanwhile; the kernel still accepts what is sent to them."""
         assert self.process
         group = self.process.pid
         os.killpg(group, signal.SIGSTOP)
@@ -86,7 +86,7 @@ class RabbitMQ:
 
 
 def _threads_run(group: int) -> int:
-    """Return how many threads of a group of processes are not stopped: the signal reaches one after the other."""
+    """Return how many threads of a process group are not stopped yet: the signal reaches one after the other."""
     members = [process.pid for process in psutil.process_iter() if _group(process.pid) == group]
     threads = [file for pid in members for file in Path(f"/proc/{pid}/task").glob("*/stat")]
     return sum(file.read_text().rpartition(") ")[2][0] != "T" for file in threads)

@@ -16,9 +16,9 @@ _BECOME = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0
 
 
 def run_python(*arguments: str, folder: Path = CHECKOUT, **variables: str) -> str:
-    """Run Python in the folder, with these variables beside those of this process; return what it writes.
+    """Run Python in the folder, with these variables besides those of this process; return what it writes.
 
-    Fails the test, which shows that, where the exit status is not 0.
+    If the exit status is not 0, the test fails, and shows what Python wrote.
     """
     done = subprocess.run(
         [sys.executable, *arguments],

@@ -14,7 +14,7 @@ def database_url(name: str, user: str = "") -> str:
         parts = urlsplit(DATABASE_URL)
         netloc = f"{user}@{PLACE}" if user else parts.netloc
         return parts._replace(netloc=netloc, path=f"/{quote(name)}").geturl()
-    return f"postgresql://{user or embedded.DATABASE_USER}@/{quote(name)}?host={PLACE}"  # which libpq can read, too
+    return f"postgresql://{user or embedded.DATABASE_USER}@/{quote(name)}?host={PLACE}"  # libpq can read it, too
 
 
 def redis_url() -> str:

@@ -1,6 +1,6 @@
-"""What a test needs of a project's settings, which it has not with each of the ordinary set-ups (tests/setups).
+"""What a test needs of a project's settings, and does not have with each of the ordinary set-ups (tests/setups).
 
-The settings are asked, not the set-up: several may be one.
+The marks look at the settings, not at the name of the set-up: set-ups can be combined.
 """
 
 import pytest

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    """Add a line with the reasons, in the process that gathers the reports of all others, as pytest-xdist has them."""
+    """Add a line with the reasons, in the process that gathers the reports of all others under pytest-xdist."""
     if (named := os.environ.get("WEIR_TEST_SKIPPED")) and not hasattr(config, "workerinput"):
         skipped = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", [])]
         file = Path(named)

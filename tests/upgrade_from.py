@@ -1,4 +1,4 @@
-"""The version from which this one is reached without a stop, by the commit in deploy/UPGRADE_FROM."""
+"""The version that can be upgraded to this one without a stop: the commit in deploy/UPGRADE_FROM."""
 
 import io
 import subprocess

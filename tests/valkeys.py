@@ -18,7 +18,7 @@ READY_WITHIN_S = 20
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on, nor on the one 10,000 above it, which a cluster's node needs."""
+    """Return a port that is free, as is the one 10,000 above it, which a cluster's node needs."""
     while True:
         with socket.socket() as one, socket.socket() as other:
             one.bind(("127.0.0.1", 0))
@@ -50,7 +50,7 @@ class Valkey:
 
     @property
     def is_redis_6(self) -> bool:
-        """Tell whether it is a Redis older than 7.0, which differs in scripts and in rights."""
+        """Return whether it is a Redis older than 7.0, which differs in scripts and in rights."""
         return str(self.client.info("server")["redis_version"]).startswith("6.")
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class Valkey:
         return self._process.pid
 
     def forget(self) -> None:
-        """Delete what it has on disk, as it does not run."""
+        """Delete what it has on disk, while it does not run."""
         shutil.rmtree(self._folder / "appendonlydir", ignore_errors=True)
 
     def _answers(self) -> bool:
@@ -93,7 +93,7 @@ class Valkey:
 
 
 class Valkeys:
-    """Starts servers; none is left at the end."""
+    """Starts servers, all of which have ended at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,6 +126,6 @@ def sentinels(servers: Valkeys, port: int) -> list[Valkey]:
 
 
 def knows(sentinel: Any, *, sentinels: int, replicas: int = 0) -> bool:
-    """Tell whether a Sentinel has found so many others, and replicas."""
+    """Return whether a Sentinel has found this many others, and replicas."""
     state = sentinel.sentinel_master("orders")
     return bool(state["num-slaves"] == replicas and state["num-other-sentinels"] == sentinels)

@@ -1,10 +1,10 @@
 """Wait for conditions, and tell what came too late from what was wrong.
 
 Starts have graces of some milliseconds, and conditions have time-outs. A machine that stands still for longer, as those
-of CI do, makes a test wait in vain though nothing is wrong. Such a test is run once more; what is too late twice fails,
-or is put off until nothing runs beside it (tests/put_off.py).
-A broken promise (a request too early, an e-mail twice, a wrong number) is no matter of time, and is never tried again.
-Nor is what has not happened in a minute or more: machines stand still for seconds.
+of CI do, makes a test wait in vain though nothing is wrong. Such a test is run once more; a test that is too late twice
+fails, or is put off until nothing runs beside it (tests/put_off.py).
+A broken promise (a request too early, an e-mail twice, a wrong number) is not a matter of time: such a test is not run
+again. Nor is one that waited for a minute or more: machines stand still for seconds.
 """
 
 import time
@@ -23,7 +23,7 @@ class TooLateError(pytest.fail.Exception):  # type: ignore[misc,name-defined]  #
 def wait_for(condition: Callable[[], object], seconds: float, what: str, *, every_s: float = 0.05) -> None:
     """Return as soon as the condition is true; fail after `seconds`, with `what` in the message.
 
-    Raises TooLateError where that is less than a minute.
+    Raises TooLateError if `seconds` is less than a minute, AssertionError otherwise.
     """
     if not comes_true(condition, seconds, every_s=every_s):
         message = f"Waited {seconds:g} s in vain for {what}."
@@ -33,7 +33,7 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str, *, ever
 def comes_true(condition: Callable[[], object], seconds: float, *, every_s: float = 0.05) -> bool:
     """Wait until the condition is true, for `seconds` at most; return whether it is.
 
-    For what is promised, as that numbers become right: with `assert`, a test that saw it broken is not run once more.
+    For promises, such as that numbers become right: with `assert`, a test that saw a promise broken is not run again.
     """
     give_up_at = time.monotonic() + seconds
     while not condition():
@@ -44,26 +44,27 @@ def comes_true(condition: Callable[[], object], seconds: float, *, every_s: floa
 
 
 def in_time(condition: object, what: str) -> None:
-    """State that something happened soon enough. Raises TooLateError where it did not."""
+    """Assert that something happened soon enough. Raises TooLateError if it did not."""
     if not condition:
         raise TooLateError(what)
 
 
 def once_more_if_too_late(item: pytest.Item) -> None:
-    """Have a test that was too late run once more."""
+    """Mark the test to be run once more if it was too late."""
     item.add_marker(pytest.mark.flaky(reruns=1, condition=is_too_late))
 
 
 def count_reruns_here(config: pytest.Config) -> None:
-    """Have a process that runs tests for another count by itself how often each was run; called by `pytest_configure`.
+    """Let a process that runs tests for another one count how often each was run; called by `pytest_configure`.
 
-    pytest-rerunfailures has it ask the other one before each test, over TCP, and what it tells it next is acknowledged
-    after 40 ms only: all tests would wait for that. It would know, too, which ended a process. That one fails.
+    By pytest-rerunfailures it would ask the other process before each test, over TCP, and what it says next would be
+    acknowledged only after 40 ms: all tests would wait for that. The other process would also know which test ended a
+    process; without it, that test fails.
     """
     if hasattr(config, "workerinput"):
         config.failures_db = StatusDB()  # type: ignore[attr-defined]  # its plugin's own
 
 
 def is_too_late(error: BaseException | None) -> bool:
-    """Tell whether a test failed only as something took longer than it waits."""
+    """Return whether a test failed only because something took longer than it waits."""
     return isinstance(error, TooLateError)

@@ -1,4 +1,4 @@
-"""The distribution `django-weir`, built as a wheel from what a commit of all that is here would have."""
+"""The distribution `django-weir`, built as a wheel from the files that a commit of everything here would have."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from project.checkout import CHECKOUT
 
 
 def tracked() -> list[str]:
-    """Return the files that a commit of all that is here would have."""
+    """Return the files that a commit of everything here would have."""
     if shutil.which("git") is None or not (CHECKOUT / ".git").exists():
         pytest.skip("only a git checkout knows what is tracked")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -21,7 +21,7 @@ def tracked() -> list[str]:
 
 
 def build(folder: Path) -> Path:
-    """Build it in a copy, in the folder: what an earlier build has left behind in a checkout would be in it, too."""
+    """Build it in a copy, in the folder: in the checkout, it would also include what an earlier build left behind."""
     copy, built = folder / "copy", folder / "built"
     for name in tracked():
         to = copy / name

@@ -1,7 +1,7 @@
 """A process whose wall clock is wrong, as Python sees it; its monotonic clock is right, as on any host.
 
-`python -m tests.wrong_clock SECONDS MODULE ARGUMENT ...` runs a module that way, as `python -m MODULE` would. Where a
-file stands for the seconds, it has them: who writes it steps the clock.
+`python -m tests.wrong_clock SECONDS MODULE ARGUMENT ...` runs a module that way, as `python -m MODULE` would. If a
+file is named instead of the seconds, it has them: writing it steps the clock.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ _RIGHT = dt.datetime
 
 class _Kind(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        """Take what extensions in C make, which know the right class only, for what it is."""
+        """Accept what extensions in C make: they know only the right class."""
         return isinstance(instance, _RIGHT) if cls is _Wrong else super().__instancecheck__(instance)
 
 
@@ -35,7 +35,7 @@ class _Wrong(_RIGHT, metaclass=_Kind):
 
 
 def be_wrong_by(seconds: int | Path) -> None:
-    """Have this process' wall clock go so many seconds fast. To be called before anything else is imported."""
+    """Set this process' wall clock fast by this many seconds. To be called before anything else is imported."""
 
     def ahead() -> int:
         return int(seconds.read_text()) if isinstance(seconds, Path) else seconds

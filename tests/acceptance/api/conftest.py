@@ -18,5 +18,5 @@ def running_web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def shared_web(transactional_db: None, running_web: Shared) -> Shared:  # noqa: ARG001  the database must come first
-    """Return the web process; what its log had before is no matter of the test."""
+    """Return the web process; what its log had before the test does not count."""
     return running_web.from_now()

@@ -101,7 +101,7 @@ def test_bad_requests_are_refused_and_store_nothing(shared_web: Shared) -> None:
 
 
 def test_what_is_no_valid_token_opens_nothing(shared_web: Shared) -> None:
-    """Nor does a token in another place than the header, or what a thief has of the database."""
+    """Nor does a token anywhere else than in the header, or what a thief can read in the database."""
     url = shared_web.url
     programs.seed()
     secret = programs.token()
@@ -174,7 +174,7 @@ def head(secret: str, *lines: str) -> bytes:
 
 
 def test_bodies_without_end_are_cut_off(shared_web: Shared) -> None:
-    """In size and in time, whether their length is told or not; of a program without a token none is read."""
+    """In size and in time, whether their length is told or not; without a token, no body is read."""
     url = shared_web.url
     secret = programs.token()
     before = stored()

@@ -31,7 +31,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     generator = str(Path(sys.executable).parent / "openapi-python-client")
     line = [generator, "generate", "--path", str(document), "--meta", "none", "--output-path", str(folder / PACKAGE)]
     config = folder / "config.yml"
-    config.write_text("post_hooks: []\n")  # it would format with a program that need not be there
+    config.write_text("post_hooks: []\n")  # by default it formats with a program that may be missing
     done = subprocess.run([*line, "--config", str(config)], check=True, capture_output=True, text=True)
     assert "WARNING" not in done.stdout + done.stderr, done.stdout + done.stderr
     with pytest.MonkeyPatch.context() as patch:
@@ -51,7 +51,7 @@ def operations() -> dict[str, tuple[str, str]]:
 
 
 def arguments(call: Any, template: str, example: Example) -> dict[str, Any]:
-    """Return the example's values as the generated function takes them."""
+    """Return the example's values as arguments of the generated function."""
     types = typing.get_type_hints(call)
     path, query = urlsplit(V1 + example.path).path, urlsplit(example.path).query
     found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", template), path)
@@ -84,7 +84,7 @@ def _state(of: Any, text: str) -> Any:
 
 
 def test_the_generated_client_calls_each_operation(shared_web: Shared, client: ModuleType) -> None:
-    """Of each the status is the stated one, and the answer is read into a class of its own."""
+    """Each has the stated status, and its answer is read into a class of its own."""
     world = programs.seed()
     to = client.AuthenticatedClient(base_url=shared_web.url, token=programs.token(), raise_on_unexpected_status=True)
     known = operations()
@@ -101,7 +101,7 @@ def test_the_generated_client_calls_each_operation(shared_web: Shared, client: M
 
 
 def test_the_generated_client_reads_problems(shared_web: Shared, client: ModuleType) -> None:
-    """A refusal is an object, too, with its kind."""
+    """A refusal, too, becomes an object, with its kind."""
     to = client.AuthenticatedClient(base_url=shared_web.url, token=programs.token())
     answer = import_module(f"{PACKAGE}.api.fetches.get_fetch").sync(client=to, fetch_id=1)
     assert answer.type_ == "/api/problems/not-found"

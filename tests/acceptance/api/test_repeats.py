@@ -1,4 +1,4 @@
-"""What programs repeat, and what they do at once: over real web processes, which are killed."""
+"""What programs repeat, and what they do at the same time: over real web processes, which are killed."""
 
 import os
 import random
@@ -33,7 +33,7 @@ RETRIERS = 8
 
 
 class Webs:
-    """Some web processes, of which one after the other is killed, and replaced."""
+    """Some web processes, which are killed one after the other, and replaced."""
 
     def __init__(self, cluster: Cluster, number: int) -> None:
         self._cluster = cluster
@@ -54,7 +54,7 @@ class Webs:
         self.start()
 
     def until_answered(self, ask: Callable[[str], Answer], *meanwhile: int) -> Answer:
-        """Ask any of them, again and again, until one gives an answer that is none of these statuses."""
+        """Ask any of them, again and again, until an answer has none of these statuses."""
         found: list[Answer] = []
 
         def is_answered() -> bool:
@@ -70,7 +70,7 @@ class Webs:
 
 @pytest.mark.faults
 def test_a_request_that_is_repeated_is_done_once(cluster: Cluster) -> None:
-    """Each key has one effect, and all who send it get one answer, though web processes are killed meanwhile."""
+    """Each key has one effect, and all programs that send it get the same answer, though web processes are killed."""
     webs = Webs(cluster, 3)
     secret = programs.token()
     calls = [number for number in range(KEYS) for _ in range(REPEATS)]
@@ -96,7 +96,7 @@ def test_a_request_that_is_repeated_is_done_once(cluster: Cluster) -> None:
 
 
 def test_of_writers_at_once_none_loses_a_change(cluster: Cluster) -> None:
-    """Each reads a site, and counts its burst up: with If-Match the sum is right."""
+    """Each reads a site, and increments its burst: with If-Match the sum is right."""
     webs = Webs(cluster, 2)
     secret = programs.token()
     site_settings.set_rate(HOST, "100/s", burst=1)
@@ -123,7 +123,7 @@ def test_of_writers_at_once_none_loses_a_change(cluster: Cluster) -> None:
 
 
 def test_no_retry_queues_more_than_expected(cluster: Cluster) -> None:
-    """Programs retry at once, each with what it expects, while more fetches fail. Each is queued again once."""
+    """Programs retry together, each with what it expects, while more fetches fail. Each fetch is queued again once."""
     webs = Webs(cluster, 2)
     secret = programs.token()
     ids = [fetch.pk for fetch in request_fetches(f"https://{HOST}/{number}" for number in range(300))]

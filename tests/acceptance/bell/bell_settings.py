@@ -1,4 +1,4 @@
-"""The settings of a project whose page with the bell is there on any server."""
+"""The settings of a project whose page with the bell is served with any servers, not only the embedded ones."""
 
 from project.settings import *  # noqa: F403  it is the same project
 

@@ -46,7 +46,7 @@ def browser(base: str) -> Iterator[Browser]:  # noqa: ARG001  it is needed by no
     with pytest.MonkeyPatch.context() as patch, browsers.chromium() as running:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield running
-        connection.close()  # which this thread has while its loop runs; afterwards it has another
+        connection.close()  # this thread has it while its loop runs; afterwards it has another one
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_two_tabs_show_the_count_of_the_rows(bells: Bells, processes: Processes)
 
 
 def test_what_is_marked_in_one_tab_is_read_in_the_other(bells: Bells) -> None:
-    """The number falls at once here, and with the next poll there; the list there, which is open, follows."""
+    """The number falls immediately in this tab, in the other with its next poll; the open list there follows."""
     for number in range(3):
         inbox.notify(bells.user, "news", f"Number {number}", url="/demo/")
     first, second = bells.open(), bells.open()
@@ -114,7 +114,7 @@ def test_by_keyboard_alone(bells: Bells) -> None:
     page.keyboard.press("Enter")
     shows(page, 0)
     expect(page.get_by_role("status")).to_have_text("0 unread notifications")
-    # The button has gone, not the focus. The page's policy lets no function be waited for in it.
+    # The button has gone, but not the focus. The page's policy forbids waiting for a function in it.
     wait_for(lambda: page.evaluate(FOCUSED + "ariaLabel") == "Notifications", 10, "the focus on the panel")
     page.keyboard.press("Escape")
     assert page.evaluate(FOCUSED + "part.value") == "button"
@@ -147,7 +147,7 @@ def test_axe_finds_nothing(bells: Bells) -> None:
 
 
 def test_older_ones_are_shown_though_a_poll_overtakes_them(bells: Bells) -> None:
-    """A click is not lost where the server takes longer for it than for what is asked afterwards."""
+    """A click is not lost if the server takes longer for it than for what is asked afterwards."""
     for number in range(25):
         inbox.notify(bells.user, "news", f"Number {number}")
     page, held = bells.open(), list[Route]()
@@ -155,7 +155,7 @@ def test_older_ones_are_shown_though_a_poll_overtakes_them(bells: Bells) -> None
     expect(page.get_by_role("listitem")).to_have_count(20)
     page.route(re.compile(r"/page/\?before="), lambda route: held.append(route), times=1)  # noqa: PLW0108  a builtin cannot be marked
     page.get_by_role("button", name="Older").click()
-    for _ in range(2):  # the first one may have been asked for before
+    for _ in range(2):  # the first poll may have been sent before the click
         with page.expect_response("**/bell/page/"):
             pass
     [asked] = held
@@ -178,7 +178,7 @@ STRANGE: Final = {
 
 
 def test_what_strangers_wrote_is_text(bells: Bells) -> None:
-    """It makes no element, and no link but to a page."""
+    """Their text makes no element, and no link except to a page."""
     for url in STRANGE:
         inbox.notify(bells.user, "news", MARKUP, body=MARKUP, url=url)
     page = bells.open()
@@ -207,7 +207,7 @@ HIDE: Final = """(hidden) => { Object.defineProperty(document, "hidden", {get: (
 
 
 def test_a_hidden_tab_does_not_ask(bells: Bells) -> None:
-    """It asks at once when it is shown again."""
+    """It asks immediately when it is shown again."""
     page = bells.open()
     page.evaluate(HIDE, True)
     asked = asks(page)
@@ -245,7 +245,7 @@ def test_a_server_that_is_away(bells: Bells) -> None:
 
 
 def test_who_is_signed_out_is_told_so(bells: Bells) -> None:
-    """And no more is asked."""
+    """Afterwards the bell asks no more."""
     page = bells.open()
     page.context.clear_cookies()
     expect(page.get_by_role("status")).to_contain_text("You are signed out", timeout=15_000)

@@ -1,4 +1,4 @@
-"""Clients of a web process that send what no honest one does."""
+"""Clients of a web process that send what no honest client does."""
 
 import re
 import socket
@@ -45,13 +45,13 @@ def ask(url: str, path: str, *headers: str) -> bytes:
 
 
 def status(received: bytes) -> int:
-    """Return the status of an answer; 0 of none."""
+    """Return the status of an answer; 0 if there is none."""
     found = re.match(rb"HTTP/1\.[01] (\d{3})", received)
     return int(found[1]) if found else 0
 
 
 def closed_after_s(to: socket.socket, most_s: float) -> float:
-    """Return the seconds until a connection is closed; infinity where it is not."""
+    """Return the seconds until a connection is closed; infinity if it is not closed within `most_s`."""
     began = monotonic()
     to.settimeout(most_s)
     try:

@@ -1,4 +1,4 @@
-"""Web processes, by the line of the Procfile and by uvicorn's own parsers: the tests of this folder share them."""
+"""Web processes, started as in the Procfile, with each of uvicorn's parsers: the tests of this folder share them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -47,9 +47,9 @@ def start_web(
     begin_web: StartWeb,
     begun: dict[tuple[str, ...], Shared],
 ) -> Iterator[StartWeb]:
-    """Return a function that has a web process run on the database of the tests: one that has worked before, if any.
+    """Return a function that runs a web process on the database of the tests: one that an earlier test used, if any.
 
-    After the test none is at work any more.
+    After the test, no process has a request at work any more.
     """
 
     def start(options: str = "", **environment: str) -> Shared:
@@ -83,6 +83,6 @@ def other() -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture(params=list(PARSERS.values()), ids=list(PARSERS))
 def parser(request: pytest.FixtureRequest) -> str:
-    """Return the option by which uvicorn takes a parser of requests."""
+    """Return the option that makes uvicorn use a parser of requests."""
     option: str = request.param
     return option

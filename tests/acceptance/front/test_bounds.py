@@ -1,4 +1,4 @@
-"""What comes in is bounded, whatever the path and whoever asks: over a real web process."""
+"""What comes in is bounded, whatever the path and the client: over a real web process."""
 
 import secrets
 import socket
@@ -34,7 +34,7 @@ def sessions(other: psycopg.Connection[Any]) -> int:
 
 @contextmanager
 def slow_logins(other: psycopg.Connection[Any]) -> Iterator[None]:
-    """Have whoever shows a token wait in PostgreSQL."""
+    """Make each request with a token wait in PostgreSQL."""
     other.execute("LOCK TABLE weir_tokens_token")
     try:
         yield
@@ -43,14 +43,14 @@ def slow_logins(other: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def some_token() -> str:
-    """Return the header with a token that is well-formed, and nobody's."""
+    """Return the header with a well-formed token that does not exist."""
     return f"Authorization: Bearer weir_{secrets.token_urlsafe(32)}"
 
 
 def test_unfinished_bodies_take_little_memory_and_time(start_fresh: StartWeb) -> None:
-    """80 of them, two megabytes each, of nobody who is signed in; others are served beside them.
+    """80 bodies of two megabytes each, from clients that are not signed in; others are served beside them.
 
-    By each parser, at the same time.
+    With each parser, at the same time.
     """
     webs = {name: start_fresh(parser) for name, parser in PARSERS.items()}
     assert {status(ask(web.url, "/sign-in/")) for web in webs.values()} == {200}
@@ -125,7 +125,7 @@ def test_a_page_of_ones_own_may_take_larger_bodies(start_web: StartWeb) -> None:
 def test_so_many_requests_at_once_as_connections(
     start_web: StartWeb, parser: str, other: psycopg.Connection[Any]
 ) -> None:
-    """The others are told when to come again. Whether the process is well is answered meanwhile."""
+    """The others are told when to come again. Health pages are answered meanwhile."""
     web = start_web(parser, **LIMITED)
     assert status(ask(web.url, "/readyz")) == 200
     with ThreadPoolExecutor(60) as pool, slow_logins(other):
@@ -173,7 +173,7 @@ def test_who_does_not_read_holds_no_turn(start_web: StartWeb, parser: str) -> No
 
 
 def test_heads_without_end_are_cut_off(start_web: StartWeb) -> None:
-    """Also the second one of a connection, one that comes byte by byte, and one of which nothing comes."""
+    """So are the second head of a connection, one that comes byte by byte, and one of which nothing comes."""
     web = start_web()
     with ExitStack() as stack:
         kept = stack.enter_context(connected(web.url))
@@ -229,7 +229,7 @@ def test_large_heads_are_refused(start_web: StartWeb, parser: str) -> None:
     ],
 )
 def test_a_request_of_two_lengths_is_refused(start_web: StartWeb, parser: str, headers: tuple[str, ...]) -> None:
-    """And so is what stands behind it, which may be the body for who handed it on."""
+    """And so is what follows it, which a proxy that handed it on may have taken for the body."""
     web = start_web(parser)
     with connected(web.url) as to:
         to.sendall(head("POST /sign-in/", *headers) + b"0\r\n\r\n" + head("GET /livez"))

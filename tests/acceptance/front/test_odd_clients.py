@@ -1,4 +1,4 @@
-"""Clients that speak something else than HTTP, or read nothing: each costs a line at most, and ends in time."""
+"""Clients that do not speak HTTP, or read nothing: each costs at most one line of the log, and ends in time."""
 
 import json
 import signal
@@ -20,8 +20,8 @@ from tests.acceptance.web_process import Shared
 from tests.waiting import comes_true, in_time, wait_for
 
 GRACE_S = 20.0
-AT_ONCE = 3_000  # connections
-WAITING = 700  # requests: more than all room is for
+AT_ONCE = 3_000  # connections that are opened together
+WAITING = 700  # requests: more than there is room for
 UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA")
 
 
@@ -53,7 +53,7 @@ def said_by_uvicorn(web: Shared) -> list[str]:
     ids=["chunk after an answer", "after 401", "within a body", "behind an answer", "CONNECT", "NUL", "upgrade"],
 )
 def test_what_is_no_request_is_a_line_at_most(start_web: StartWeb, first: bytes, then: bytes) -> None:
-    """It may come behind a head that was good, and is answered."""
+    """It may come after a good request, which is answered."""
     web = start_web()
     with connected(web.url) as to:
         to.sendall(first)
@@ -85,7 +85,7 @@ def test_an_upgrade_is_not_talked_about(start_web: StartWeb) -> None:
 
 
 def test_connections_end_whose_answers_are_not_read(start_fresh: StartWeb) -> None:
-    """Also those that uvicorn has closed: it waits until all that it has is read."""
+    """So do those that uvicorn has closed: it waits until the client has read all that it has written."""
     web = start_fresh()
     process = process_of(web)
     with ExitStack() as stack:
@@ -98,9 +98,9 @@ def test_connections_end_whose_answers_are_not_read(start_fresh: StartWeb) -> No
 
 @pytest.mark.parametrize("loop", ["", "--loop asyncio"])
 def test_idle_connections_are_few_however_many_come_at_once(start_fresh: StartWeb, loop: str) -> None:
-    """The process is busy for a moment, and takes all of them in one turn then. It closes in the next one.
+    """The process is busy for a moment, and then takes all of them in one turn of its loop. It closes in the next one.
 
-    None of these has been open for long enough to be closed for another reason by then: that is looked at last.
+    By then, none of these has been open for long enough to be closed for another reason: the test checks that last.
     """
     web = start_fresh(loop)
     process = process_of(web)
@@ -118,7 +118,7 @@ def test_idle_connections_are_few_however_many_come_at_once(start_fresh: StartWe
 
 
 def test_health_is_told_whatever_else_waits(start_web: StartWeb, other: psycopg.Connection[Any]) -> None:
-    """More requests wait for their turn than all room is for."""
+    """More requests wait for their turn than there is room for."""
     web = start_web(WEIR_WEB_REQUESTS="3")
     assert {status(ask(web.url, path)) for path in ("/healthz", "/readyz", "/sign-in/")} == {200}
     with ExitStack() as stack, slow_logins(other):
@@ -131,7 +131,7 @@ def test_health_is_told_whatever_else_waits(start_web: StartWeb, other: psycopg.
 
 
 def test_a_client_that_reads_slowly_does_not_hold_up_the_end(start_fresh: StartWeb) -> None:
-    """Neither one that reads nothing, nor one that would take minutes."""
+    """Neither does one that reads nothing, nor one that would take minutes."""
     processes: dict[int, psutil.Process] = {}  # by the rate at which its clients read
     slow: dict[int, list[socket.socket]] = {}
     with ExitStack() as stack:

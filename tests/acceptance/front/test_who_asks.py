@@ -1,4 +1,4 @@
-"""Who asks, as the log has it, and what is wrong with a request: one line each."""
+"""The client of a request, as the log has it, and what is wrong with the request: one line each."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ PROXIED = {
 
 
 def addresses(web: Shared, *headers: str) -> set[str]:
-    """Ask for a page, and return what the two lines of that request have as its client."""
+    """Ask for a page, and return the client that the two lines of that request name."""
     name = f"asked-by-the-test-{uuid4().hex}"
     assert status(ask(web.url, "/sign-in/", *headers, f"X-Request-ID: {name}")) == 200
 
@@ -49,14 +49,14 @@ def test_the_log_has_who_connects(start_web: StartWeb) -> None:
 
 
 def test_the_log_has_who_a_proxy_stands_for(start_web: StartWeb) -> None:
-    """What is no address counts under the proxy's own."""
+    """If the header has no valid address, the proxy's own counts."""
     web = start_web(WEIR_TLS_PROXIES="127.0.0.1")
     found = {told: addresses(web, f"X-Forwarded-For: {told}", "X-Forwarded-Proto: https") for told in PROXIED}
     assert found == {told: {believed} for told, believed in PROXIED.items()}
 
 
 def test_a_wrong_request_is_one_line(start_web: StartWeb, parser: str) -> None:
-    """Anybody can send one: a host that is not allowed, a URL in no encoding, a form without its token."""
+    """Any client can send one: a host that is not allowed, a URL in no encoding, a form without its token."""
     web = start_web(parser)
     with clients.connected(web.url) as to:
         to.sendall(b"GET /sign-in/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")

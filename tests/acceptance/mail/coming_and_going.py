@@ -24,7 +24,7 @@ class ComingAndGoing:
         self.killed_at: list[float] = []
 
     def change(self) -> None:
-        """Go away, come back and refuse us, go away, come back and work, and so on."""
+        """Go on to the next stage: away, back and refusing us, away, back and working, and so on."""
         match self._next:
             case "go away":
                 self._kill()

@@ -11,11 +11,12 @@ from random import Random
 from tests.unit.mail.evidence.test_damage import LOST
 from tests.unit.mail.evidence.test_formats import FORMATS, PACKED, STRANGE_BY_THEMSELVES, nanoseconds
 
-# These name other hosts than all others, or none; and of a line in parts it cannot be seen that one was cut.
+# These name another host than the other formats do, or none; or a line has several parts, and it cannot be seen that
+# one was cut.
 UNFIT = {"no host", "a host that is an address", "Kubernetes, in parts", *STRANGE_BY_THEMSELVES}
 UNFIT |= {form for form in FORMATS if "compose" in form or "kubectl" in form or "of a container" in form}
 FIT = [form for form in FORMATS if form not in UNFIT]
-SINGLE = [form for form in PACKED if form != "tar"]  # whose times are the file's own
+SINGLE = [form for form in PACKED if form != "tar"]  # the packed file has the times of the file itself
 MOST_FILES = 5
 _SYSLOG = re.compile(r"(?P<stamp>\w{3} [ \d]\d \d\d:\d\d:\d\d) \S+ (?P<program>[^\s\[]+)\[(?P<pid>\d+)\]: (?P<text>.*)")
 _MAINLOG = re.compile(r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<text>.*)")
@@ -57,7 +58,7 @@ def of_exim(log: bytes) -> list[Said]:
 
 
 class Damage:
-    """Writes a host's log so, to a folder of its own; what chance does is a matter of the seed."""
+    """Writes a host's log, damaged, to a folder of its own; the seed decides what chance does."""
 
     def __init__(self, folder: Path, chance: Random, *, harmless: bool = False) -> None:
         self._folder, self._chance, self._harmless = folder, chance, harmless
@@ -98,7 +99,7 @@ class Damage:
         packed = PACKED[self._chance.choice(SINGLE)](content)
         if not self._happens(0.1):
             return packed
-        # Of a file that was cut off right behind a line, nobody can see that more of it is missing.
+        # If a file is cut off right behind a line, it cannot be seen that more of it is missing.
         return packed[: self._chance.randrange(len(packed))].rstrip(b"\r\n\0")
 
     def _as_mainlog(self, moment: datetime, _host: str, _program: str, _pid: int, text: str) -> str:

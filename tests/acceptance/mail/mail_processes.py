@@ -24,8 +24,8 @@ from weir.workers.mail.sending import leases, runner
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
-# Where a process can be killed, and whether an e-mail that it has in hand ends `unknown` then: it must, it cannot, or
-# it may (None), where another of its senders is busy.
+# Where a process can be killed, and whether an e-mail that it is sending ends `unknown` then: it must, it cannot, or
+# it may (None), if another of its senders is busy.
 STEPS: dict[str, bool | None] = {
     "after claim": False,
     "before begin": False,
@@ -44,7 +44,7 @@ LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where con
 DOT = b".\r\n"
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 REST_S = 0.02  # between two rounds
-LONG_REST_S = REST_S if AT_LENGTH else 0.1  # where the one before sent nothing
+LONG_REST_S = REST_S if AT_LENGTH else 0.1  # if the round before sent nothing
 ORDER_EVERY_S = 0.01 if AT_LENGTH else 0.04  # of a clerk
 # How the mail server treats e-mails (see demo.fakes.mail_server), and how many of each.
 ADDRESSES = {
@@ -91,12 +91,12 @@ def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> Non
 
 
 def keep_session() -> None:
-    """Have this process close its session with PostgreSQL only where that is broken: to open one takes long."""
+    """Let this process close its session with PostgreSQL only if that is broken: to open one takes long."""
     connection.settings_dict["CONN_MAX_AGE"] = None
 
 
 def rest_after(sent: int) -> None:
-    """Pause, longer if nothing was sent: who asks all the time takes the processors from those who have work."""
+    """Pause, longer if nothing was sent: a process that always asks takes the processors from those that have work."""
     time.sleep(REST_S if sent else LONG_REST_S)
 
 
@@ -106,7 +106,7 @@ def keep_sending_but_stand_still(stop: Path) -> None:
 
     def stand_still(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
         leases.begin = begin
-        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # any other thread might be stopped, and later
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # os.kill might stop another thread, and later
         begin(email, relay, key_lifetime)
 
     leases.begin = stand_still
@@ -123,7 +123,7 @@ def keep_expiring(stop: Path) -> None:
 
 
 def addresses(chance: random.Random, count: int, name: str) -> list[str]:
-    """Return so many addresses, as ADDRESSES has them."""
+    """Return this many addresses, in the proportions of ADDRESSES."""
     words = chance.choices(tuple(ADDRESSES), tuple(ADDRESSES.values()), k=count)
     return [f"{word}.{name}-{number}@customers.example" for number, word in enumerate(words)]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 KINDS = ("kill.order", "kill.invoice", "kill.note")
 INVOICE = b"%PDF-1.7\n" + bytes(range(256)) * 8
-# Where a mailer can be killed, and whether an e-mail that it has in hand may be begun by then.
+# Where a mailer can be killed, and whether an e-mail that it is sending may be begun by then.
 STEPS = {
     "after claim": False,
     "before begin": False,
@@ -40,7 +40,7 @@ STEPS = {
     "before record": True,
     "after record": True,
 }
-CLERK_STEPS = ("before queue", "after queue")  # which may be the COMMIT, or stand before it
+CLERK_STEPS = ("before queue", "after queue")  # the statement may commit by itself, or come before the COMMIT
 AGAIN = 20  # e-mails that a clerk queues once more when it starts
 LONGEST_WAIT_S = 0.5  # between attempts, and between questions about an unknown outcome
 BREAKER = partial(CircuitBreaker, most_failures=3, first_s=0.2, longest_s=0.5)
@@ -49,8 +49,8 @@ BREAKER = partial(CircuitBreaker, most_failures=3, first_s=0.2, longest_s=0.5)
 def queue_emails(stop: Path, words: dict[str, int], die_at: str = "") -> None:
     """Queue e-mails until `stop` exists. Each process queues the same ones, so that each key is queued many times.
 
-    Half of them are queued in a transaction. It begins a little before the last one that there is: all up to that one
-    are queued.
+    Half of them are queued in a transaction. The process begins AGAIN e-mails before the last one that there is: all
+    up to that one are queued.
     """
     _register_kinds()
     if die_at:
@@ -66,7 +66,7 @@ def queue_emails(stop: Path, words: dict[str, int], die_at: str = "") -> None:
 
 def keep_sending(stop: Path, die_at: str = "") -> None:
     """Send what is due again and again, until `stop` exists, with waits that are short."""
-    setattr(outcomes, "LONGEST_RETRY_S", LONGEST_WAIT_S)  # noqa: B010  of this process only
+    setattr(outcomes, "LONGEST_RETRY_S", LONGEST_WAIT_S)  # noqa: B010  in this process only
     setattr(outcomes, "LONGEST_ASKING_S", LONGEST_WAIT_S)  # noqa: B010
     setattr(routes, "CircuitBreaker", lambda **_: BREAKER())  # noqa: B010
     if die_at:
@@ -84,7 +84,7 @@ def address(words: dict[str, int], number: int) -> str:
 
 
 def _register_kinds() -> None:
-    """Register the three kinds: in this process, as the ones of other tests know nothing of them."""
+    """Register the three kinds, in this process only: the processes of other tests do not know them."""
     order, invoice, note = KINDS
     kinds.register(order)(lambda number: Content.from_templates("weir/orders/shipped", order={"number": number}))
     kinds.register(invoice)(

@@ -26,7 +26,7 @@ from weir.workers.mail.evidence.verdicts import LoggedAttempt, LogOutcome, LogVe
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 EMAILS = 2_000 if AT_LENGTH else 60
-# E-mails that are sent at once; then there is a pause: damage to one burst spares the others.
+# E-mails that are sent without a pause; then there is one: damage to one burst spares the others.
 BURST = 50 if AT_LENGTH else 30
 ROUNDS = 60 if AT_LENGTH else 20  # of damage, to the same logs
 CLIENTS = 4
@@ -65,9 +65,9 @@ MISSING = {"postfix": postfix.why_not(), "exim": exim.why_not(), "both": postfix
 
 @pytest.fixture(scope="module")
 def judge_logs_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], None]]:
-    """Judge the logs of each kind of server that there is, at the same time: most of it is to wait for the clock.
+    """Judge the logs of each kind of server that there is, at the same time: most of the time is waiting for the clock.
 
-    Returns a function that states how that ended. A test that was too late, and is run once more, has it begin anew.
+    Returns a function that asserts the result for a kind. If a test was too late and is run once more, it begins again.
     """
     with ThreadPoolExecutor(1 if AT_LENGTH else len(KINDS)) as beside:
 
@@ -90,12 +90,12 @@ def judge_logs_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
     ],
 )
 def test_no_verdict_is_wrong_whatever_becomes_of_the_logs(judge_logs_of: Callable[[str], None], kind: str) -> None:
-    """What is called accepted lies in a mailbox, what is called not accepted does not, and is sent again once."""
+    """What is called accepted is in a mailbox; what is called not accepted is not, and is sent again once."""
     judge_logs_of(kind)
 
 
 def _judge_logs_of(kind: str, folder: Path) -> None:
-    """Have two hosts of a kind, or of both, log what clients of all sorts do, and judge that."""
+    """Let two hosts of a kind, or of both, log what clients of all sorts do, and judge their logs."""
     with ExitStack() as stack:
         servers: dict[str, Server] = {}
         if kind != "exim":
@@ -163,7 +163,7 @@ def send(servers: Sequence[Server], chance: Random) -> list[Sent]:
 
 
 def pause() -> None:
-    """Wait until no attempt of before is one of now: for the clock, by which attempts are told apart."""
+    """Wait until the clock tells earlier attempts from later ones."""
     apart = datetime.now(UTC) + 2 * CLOCK_ERROR + timedelta(seconds=1)
     wait_for(lambda: datetime.now(UTC) >= apart, 60, "the clock")
 
@@ -214,7 +214,7 @@ def settle_down(servers: dict[str, Server]) -> None:
 
 
 def have_all_log(servers: dict[str, Server]) -> None:
-    """Have each server log lines that name an e-mail."""
+    """Make each server log lines that name an e-mail."""
     for name, server in servers.items():
         submit(server, f"last-{name}-{time.time_ns()}@example.com", "reply")
     settle_down(servers)

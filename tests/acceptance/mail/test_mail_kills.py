@@ -31,7 +31,7 @@ AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 200 if AT_LENGTH else 10  # at random
 KILLS_A_STEP = 25 if AT_LENGTH else 1
 ORDERS = 2_000 if AT_LENGTH else 120
-MORTALS = 4 if AT_LENGTH else 2  # workers beside the one that dies at a step: it waits until it has got an e-mail
+MORTALS = 4 if AT_LENGTH else 2  # workers besides the one that dies at a step, which waits until it has got an e-mail
 WORKERS = 4
 FREEZES = 12 if AT_LENGTH else 1
 CUTS_A_FREEZE = 4
@@ -39,7 +39,7 @@ REPLY_S = 6.0 if AT_LENGTH else 4.0
 LEASE_S = 6.0 if AT_LENGTH else 3.0
 FROZEN_S = LEASE_S + 2.0  # on the average
 HOUR, SOON = timedelta(hours=1), timedelta(seconds=2)
-SLACK = timedelta(seconds=1)  # within which arrives what has begun in time
+SLACK = timedelta(seconds=1)  # what has begun in time arrives within it
 MAIL_SETTINGS = {
     "EMAIL_TIMEOUT": 1.5,
     "WEIR_MAIL_COMMAND_TIMEOUT": 1.5,
@@ -56,7 +56,7 @@ def chance() -> random.Random:
 
 @pytest.fixture
 def server(tmp_path: Path, settings: Settings) -> Iterator[MailServer]:
-    """A mail server, which the settings name, and times that are short."""
+    """A mail server that the settings name, with short times."""
     with mail_server.running(tmp_path) as running:
         settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, running.port
@@ -83,7 +83,7 @@ def test_whoever_is_killed_no_email_is_accepted_twice_and_each_unknown_is_explai
     workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(MORTALS)]
     killed: dict[int | None, str] = {}  # process id -> the step
     for _ in range(KILLS):
-        time.sleep(chance.uniform(0.0, 0.1))  # when is a matter of chance
+        time.sleep(chance.uniform(0.0, 0.1))  # chance decides when
         worker = workers.pop(0)
         processes.kill(worker)
         killed[worker.pid] = "at random"
@@ -113,7 +113,7 @@ def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
         frozen = psutil.Process(workers[number % WORKERS].pid)
         frozen.suspend()
         for _ in range(CUTS_A_FREEZE):
-            time.sleep(chance.uniform(0.0, 2 * FROZEN_S / CUTS_A_FREEZE))  # when is a matter of chance
+            time.sleep(chance.uniform(0.0, 2 * FROZEN_S / CUTS_A_FREEZE))  # chance decides when
             cut_connections()
         frozen.resume()
     print(f"\nfrozen: {FREEZES} workers, connections cut: {FREEZES * CUTS_A_FREEZE} times")
@@ -121,7 +121,7 @@ def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
 
 
 def test_after_an_outage_nothing_is_transmitted_whose_time_is_over(processes: Processes, server: MailServer) -> None:
-    """A mailer stands still where it would begin, codes expire meanwhile, and then all mailers come back at once."""
+    """A mailer stands still where it would begin, codes expire meanwhile, and then all mailers come back together."""
     frozen_one = queue("frozen", HOUR)
     frozen = processes.start(roles.keep_sending_but_stand_still, processes.stop)
     wait_for(lambda: psutil.Process(frozen.pid).status() == psutil.STATUS_STOPPED, 20, "it to stand still")
@@ -143,7 +143,7 @@ def test_after_an_outage_nothing_is_transmitted_whose_time_is_over(processes: Pr
 
 
 def queue(key: str, life: timedelta) -> Email:
-    """Queue an e-mail that expires so soon."""
+    """Queue an e-mail that expires after this time."""
     order = Order.objects.create(number=key, customer_email=f"plain.{key.replace(' ', '-')}@customers.example")
     to, expires_at = order.customer_email, timezone.now() + life
     return outbox.send_once(SHIPPED, key, to=to, context={"order_id": order.pk}, expires_at=expires_at)
@@ -212,7 +212,7 @@ def came(server: MailServer) -> Counter[str]:
 
 
 def unfinished() -> bool:
-    """Tell whether an e-mail will still change by itself."""
+    """Return whether an e-mail will still change by itself."""
     return Email.objects.filter(state__in=(EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)).exists()
 
 

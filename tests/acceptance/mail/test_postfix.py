@@ -1,4 +1,4 @@
-"""A real Postfix, which is killed as the mailers are: nothing is accepted twice, and its log settles all."""
+"""A real Postfix is killed, and so are the mailers: nothing is accepted twice, and its log settles all."""
 
 import os
 import random
@@ -35,7 +35,7 @@ NAMED = ("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "DEFAULT_FROM_EMAIL")  # s
 ORDERS = 2_500 if AT_LENGTH else 100
 KILLS = 120 if AT_LENGTH else 4  # of mailers, at random
 KILLS_A_STEP = 12 if AT_LENGTH else 1
-MAILERS_A_POSTFIX = 5  # one kill of Postfix for so many of mailers
+MAILERS_A_POSTFIX = 5  # kills of mailers for each kill of Postfix
 WORKERS = 4 if AT_LENGTH else 2
 CLOCK_ERROR = timedelta(seconds=2)  # one clock, but the log has whole seconds
 STEPS = ("after begin", "after content", "before dot", "after dot", "before record")
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(bool(postfix.why_not()), reason=postfix.why_not(
 
 @pytest.fixture
 def server(settings: Settings) -> Iterator[Postfix]:
-    """A Postfix, which the settings name, and times that are short. Its queue ids never come again."""
+    """A Postfix that the settings name, with short times. Its queue ids are never used again."""
     with postfix.running("enable_long_queue_ids = yes\n") as running:
         settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = postfix.HOST, running.port
@@ -66,7 +66,7 @@ def processes(transactional_db: None, tmp_path: Path, server: Postfix) -> Iterat
 def test_postfix_and_mailers_are_killed_nothing_is_accepted_twice_and_the_log_settles_all_that_is_unknown(
     processes: Processes, server: Postfix
 ) -> None:
-    """Each verdict equals what lies in the mailbox; what was not accepted by the log is sent again, and comes once."""
+    """Each verdict agrees with the mailbox; what the log proves not accepted is sent again, and comes once."""
     begin = datetime.now(UTC) - CLOCK_ERROR
     send_and_kill(processes, server)
     server.wait_until_queue_is_empty()
@@ -117,7 +117,7 @@ def test_what_postfix_returns_is_bounced(processes: Processes, server: Postfix, 
 
 
 def handle_reports(mailbox: Path) -> str:
-    """Have the delivery reports in a Maildir handled; return what is said about it."""
+    """Handle the delivery reports in a Maildir; return what the command prints."""
     output = StringIO()
     call_command("emails", "bounces", "--maildir", str(mailbox), stdout=output)
     return output.getvalue()
@@ -129,7 +129,7 @@ def send_and_kill(processes: Processes, server: Postfix) -> None:
     clerks = [processes.start(roles.ship_orders, clerk, processes.stop) for clerk in range(2)]
     workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(WORKERS)]
     for number in range(KILLS):
-        time.sleep(chance.uniform(0.0, 0.2))  # when is a matter of chance
+        time.sleep(chance.uniform(0.0, 0.2))  # chance decides when
         processes.kill(workers.pop(0))
         workers.append(processes.start(roles.keep_sending, processes.stop))
         if number % MAILERS_A_POSTFIX == 1:
@@ -148,7 +148,7 @@ def send_and_kill(processes: Processes, server: Postfix) -> None:
 
 
 def wait_until_log_goes_on(server: Postfix) -> None:
-    """Wait until each attempt has ended for certain, and have Postfix log a line after that."""
+    """Wait until each attempt has ended for certain, and make Postfix log a line after that."""
     last = Email.objects.filter(state=EmailState.UNKNOWN).aggregate(Max("sending_since"))["sending_since__max"]
     end = last + timedelta(seconds=MAIL_SETTINGS["WEIR_MAIL_UNKNOWN_AFTER"]) + 2 * CLOCK_ERROR
     wait_for(lambda: datetime.now(UTC) > end, 60, "the end of all attempts")
@@ -158,7 +158,7 @@ def wait_until_log_goes_on(server: Postfix) -> None:
 
 
 def accepted_more_than_once(server: Postfix) -> list[str]:
-    """Return the Message-IDs with more than one acceptance; Postfix's own second deliveries are only told."""
+    """Return the Message-IDs with more than one acceptance; Postfix's own second deliveries are only printed."""
     received = server.received()
     if copies := received.total() - len(received):
         print(f"Postfix, killed, delivered {copies} of what it had accepted once more")
@@ -179,7 +179,7 @@ def judge(server: Postfix, begin: datetime) -> EvidenceReport:
 
 
 def apply(server: Postfix, begin: datetime) -> None:
-    """Settle what is unknown, as an operator does."""
+    """Settle the unknown e-mails by the log, as an operator does."""
     time_until = datetime.now(UTC).isoformat()
     options = ["--complete-from", begin.isoformat(), "--complete-until", time_until, "--queue-empty", "--apply"]
     options += ["--log-survived-crashes", "--clock-error", f"{CLOCK_ERROR.total_seconds():g}"]

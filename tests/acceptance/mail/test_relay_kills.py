@@ -1,4 +1,4 @@
-"""SIGKILL at every step, by two kinds of relay: no e-mail is accepted twice, by the lists of both servers together."""
+"""SIGKILL at every step, with two kinds of relay: no e-mail is accepted twice, by both servers' lists together."""
 
 import os
 import random
@@ -27,14 +27,14 @@ EMAILS = 5_500 if AT_LENGTH else 50  # of a scene
 KILLS = 120 if AT_LENGTH else 2  # of mailers, at random
 KILLS_A_STEP = 16 if AT_LENGTH else 1
 KILLS_A_CLERK_STEP = 5 if AT_LENGTH else 1
-KILLS_A_CLERK = 10  # so many of mailers for one of a clerk, at random
-KILLS_A_CHANGE = 6 if AT_LENGTH else 3  # so many until the mail server goes away, or comes back
+KILLS_A_CLERK = 10  # kills of mailers for each kill of a clerk, at random
+KILLS_A_CHANGE = 6 if AT_LENGTH else 3  # kills until the mail server goes away, or comes back
 MAILERS = 4
 CLERKS = 2
 LONGEST_S = 400 if AT_LENGTH else 90
 COMMAND_S = 1.0
 REPLY_S = 5.0 if AT_LENGTH else 1.0
-BEGIN_S = 1.0  # for so long `begin` takes at most: a server that was killed in between has said 354 before
+BEGIN_S = 1.0  # `begin` takes no longer: a server that was killed meanwhile had said 354 before
 MAIL_SETTINGS = {
     "EMAIL_TIMEOUT": COMMAND_S,
     "WEIR_MAIL_COMMAND_TIMEOUT": COMMAND_S,
@@ -88,7 +88,7 @@ def provider(tmp_path: Path) -> Iterator[MailProvider]:
 
 
 class Scene:
-    """Clerks and mailers, and who of them was killed."""
+    """Clerks and mailers, and which of them were killed."""
 
     def __init__(self, processes: Processes, words: dict[str, int], chance: random.Random) -> None:
         self._processes = processes
@@ -101,7 +101,7 @@ class Scene:
 
     def kill_at_random(self) -> None:
         """Kill a mailer, at times a clerk, and start another."""
-        time.sleep(self._chance.uniform(0.0, 0.1))  # when is a matter of chance
+        time.sleep(self._chance.uniform(0.0, 0.1))  # chance decides when
         mailer = self._mailers.pop(0)
         self._processes.kill(mailer)
         self.killed[mailer.pid] = "at random"
@@ -112,7 +112,7 @@ class Scene:
             self._clerks.append(self._clerk())
 
     def kill_at(self, step: str) -> None:
-        """Have a further mailer, or clerk, kill itself at this step."""
+        """Start one more mailer, or clerk, that kills itself at this step."""
         if step in roles.CLERK_STEPS:
             self._processes.gone(self._clerk(step))
             self.killed_clerks[step] += 1
@@ -122,7 +122,7 @@ class Scene:
         self.killed[mailer.pid] = step
 
     def end(self, received: Callable[[], Counter[str]]) -> list[Email]:
-        """Wait until there are enough e-mails and all have ended; return them. Fail where one was accepted twice."""
+        """Wait until there are enough e-mails and all have ended; return them. Fail if one was accepted twice."""
         wait_for(lambda: Email.objects.count() >= EMAILS, LONGEST_S, f"{EMAILS} e-mails")
         for clerk in self._clerks:
             self._processes.kill(clerk)
@@ -171,7 +171,7 @@ def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  #
 
 
 def use(settings: Settings, *relays: str) -> None:
-    """Name the relays, and times that are short."""
+    """Name the relays in the settings, with short times."""
     settings.WEIR_MAIL_RELAYS = list(relays)
     for name, value in MAIL_SETTINGS.items():
         setattr(settings, name, value)
@@ -181,7 +181,7 @@ def use(settings: Settings, *relays: str) -> None:
 def test_whoever_is_killed_a_provider_accepts_no_email_twice_and_none_stays_unknown(
     processes: Processes, provider: MailProvider, settings: Settings, chance: random.Random
 ) -> None:
-    """Its answers are lost, late, cut, wrong; asking again by the key settles all."""
+    """The provider's answers are lost, late, cut, wrong; asking again with the key settles all."""
     use(settings, provider.url)
     scene = Scene(processes, BY_PROVIDER, chance)
     for step in steps(chance):
@@ -267,7 +267,7 @@ def why_unknown(email: Email, cut: dict[str, str], server_killed_at: list[float]
 
 
 def was_in_hand(email: Email, server_killed_at: list[float]) -> bool:
-    """Tell whether the mail server was killed while it could have had the e-mail."""
+    """Return whether the mail server was killed while it could have had the e-mail."""
     assert email.sending_since
     begun = email.sending_since.timestamp()
     return any(begun - BEGIN_S <= moment <= begun + COMMAND_S + REPLY_S for moment in server_killed_at)
@@ -279,17 +279,17 @@ def accepted_by_recipient(events: list[mail_server.Event] | list[mail_provider.E
 
 
 def is_asked(email: Email) -> bool:
-    """Tell whether the provider is still asked about the e-mail: a refusal says nothing of an earlier attempt."""
+    """Return whether the provider is still asked about the e-mail: a refusal says nothing of an earlier attempt."""
     return email.state == EmailState.PENDING and email.ask_until is not None
 
 
 def still_refused(emails: list[Email]) -> int:
-    """Return how many e-mails are asked about, and refused whenever that is done."""
+    """Return how many e-mails the provider is still asked about; it refuses each time."""
     return sum(is_asked(email) for email in emails)
 
 
 def unfinished_but_refused() -> bool:
-    """Tell whether an e-mail will still change by itself within the time of a test."""
+    """Return whether an e-mail will still change by itself within the time of a test."""
     refused = Email.objects.filter(state=EmailState.PENDING, ask_until__isnull=False, last_reply__contains="422")
     held = Email.objects.filter(state__in=(EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING))
     return unfinished() and held.exclude(pk__in=refused.values("pk")).exists()

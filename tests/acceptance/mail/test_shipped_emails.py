@@ -46,7 +46,7 @@ def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def ship(count: int, word: str = "plain") -> None:
-    """Place and ship so many orders."""
+    """Place and ship this many orders."""
     for _ in range(count):
         number = Order.objects.count()
         order = Order.objects.create(number=str(number), customer_email=f"{word}.{number}@customers.example")
@@ -59,7 +59,7 @@ def states() -> set[str]:
 
 
 def rests(cluster: Cluster) -> bool:
-    """Tell whether the mailer has nothing to do: no message is there, and then a turn says that no task runs.
+    """Return whether the mailer has nothing to do: no message is there, and then a turn says that no task runs.
 
     Otherwise it may still be in its round, in which it would meet whatever is shipped.
     """
@@ -76,7 +76,7 @@ def rests(cluster: Cluster) -> bool:
 
 
 def test_shipped_emails_go_out_at_once_and_without_messages_a_tick_later(cluster: Cluster, server: MailServer) -> None:
-    """A message from ship needs no beat; where messages are lost, beat is enough."""
+    """A message from ship needs no beat; if messages are lost, beat is enough."""
     cluster.start("mailer", "mailer")
     ship(20)
     wait_for(lambda: states() == {EmailState.SENT}, 10, "the e-mails, without beat")

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from weir.notifications.counters import ADD
 
-# Of all requests. An error keeps a process from Redis for a second, so cuts and long delays must be rare.
+# Shares of all requests. An error keeps a process from Redis for a second, so cuts and long delays must be rare.
 CUT: Final = 0.004
 DELAYED, DELAYED_LONG = 0.1, 0.004
 REPEATED: Final = 0.15
 SHORT_S, LONG_S = 0.03, (0.7, 3.0)  # the deadline of a delta lies among the long ones
-LIMIT: Final = 2**20  # bytes of a line that the network reads at once
+LIMIT: Final = 2**20  # bytes of a line that the network reads in one piece
 CUTS = ("cut before the request", "cut within the request", "cut before the answer")
 
 
@@ -34,7 +34,7 @@ class Request:
     message: Message
 
     def call(self) -> tuple[bytes, ...]:
-        """Return what is the call's own: EVAL, after an EVALSHA that found no script, is the same call again."""
+        """Return what identifies the call: EVAL, after an EVALSHA that found no script, is the same call again."""
         words = self.message.value
         own = 3 + int(words[2])
         return tuple(words[own : own + OWN_ARGUMENTS])
@@ -53,11 +53,11 @@ OWN_ARGUMENTS = 2  # of that script, before the users
 
 @dataclass(kw_only=True)
 class FaultyNetwork:
-    """Hands on what comes in by TCP to a Unix socket, and back, as `chance` will have it, until it is `mended`.
+    """Hands on what comes in by TCP to a Unix socket, and back, with faults by `chance`, until it is `mended`.
 
-    A repeated request goes to Redis twice, at once or later, over the same connection or another one; nobody is told
-    the second answer. One that its sender gave up is delivered all the same. `added` is what Redis said that it added,
-    by user: once for each call, however often that was delivered.
+    A repeated request goes to Redis twice, immediately or later, over the same connection or another one; its second
+    answer is dropped. A request that its sender gave up is delivered all the same. `added` is what Redis said that it
+    added, by user: once for each call, however often that was delivered.
     """
 
     path: str
@@ -71,7 +71,7 @@ class FaultyNetwork:
     _copies: set[asyncio.Task[None]] = field(default_factory=set)
 
     def is_quiet(self) -> bool:
-        """Tell whether everything that was sent has been delivered."""
+        """Return whether everything that was sent has been delivered."""
         return not self.in_flight
 
     async def serve(self, listening: threading.Event, stop: asyncio.Event) -> None:
@@ -93,7 +93,7 @@ class FaultyNetwork:
     async def _carry(
         self, request: Request, ours: asyncio.StreamReader, theirs: asyncio.StreamWriter
     ) -> Message | None:
-        """Deliver a request, with what befalls it; return the answer, or nothing where the connection is cut."""
+        """Deliver a request, with its faults; return the answer, or nothing if the connection is cut."""
         self.in_flight += 1
         try:
             self.done["requests"] += 1
@@ -122,7 +122,7 @@ class FaultyNetwork:
         return chosen
 
     def _repeat_s(self) -> float | None:
-        """Return after which time to repeat a request, 0 for at once; None for not at all."""
+        """Return after how many seconds to repeat a request, 0 for immediately; None for not at all."""
         if not self._chooses("", REPEATED):
             return None
         return self.chance.choice((0.0, self.chance.uniform(0.0, 2 * SHORT_S), self.chance.uniform(0.0, LONG_S[1])))
@@ -179,7 +179,7 @@ async def read(reader: asyncio.StreamReader) -> Message:
 
 @contextmanager
 def faulty_network(path: str, chance: random.Random) -> Iterator[FaultyNetwork]:
-    """Have such a network before the Unix socket, in a thread of its own."""
+    """Run such a network before the Unix socket, in a thread of its own."""
     network, loop, stop = FaultyNetwork(path=path, chance=chance), asyncio.new_event_loop(), asyncio.Event()
     listening = threading.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=[network.serve(listening, stop)])

@@ -27,7 +27,7 @@ KILLS = 250 if AT_LENGTH else 8  # at random
 KILLS_A_STEP = 25 if AT_LENGTH else 1
 READS = 120_000 if AT_LENGTH else 2_000
 USERS = range(1, 251)
-LINGER_S = 0.01  # around the steps of flushes and reads, where they are to meet
+LINGER_S = 0.01  # around the steps of flushes and reads, if they are to meet
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_flushers_that_are_killed_lose_nothing_and_double_nothing(processes: Pro
         processes.start(roles.write, USERS, seed, processes.stop)
     flushers = [processes.start(roles.keep_flushing, processes.stop) for _ in range(2)]
     for _ in range(KILLS):
-        time.sleep(chance.uniform(0.0, 0.06))  # when is a matter of chance
+        time.sleep(chance.uniform(0.0, 0.06))  # chance decides when
         processes.kill(flushers.pop(0))
         flushers.append(processes.start(roles.keep_flushing, processes.stop))
     killed_at = dict.fromkeys(roles.FLUSH_STEPS, 0)
@@ -106,7 +106,7 @@ def test_whatever_is_killed_a_pass_makes_every_number_right(processes: Processes
     ]
     running = [(processes.start(*kind, processes.stop), kind) for kind in kinds]
     for number in range(KILLS):
-        time.sleep(chance.uniform(0.0, 0.1))  # when is a matter of chance
+        time.sleep(chance.uniform(0.0, 0.1))  # chance decides when
         process, kind = running.pop(chance.randrange(len(running)))
         processes.kill(process)
         running.append((processes.start(*kind, processes.stop), kind))
@@ -124,7 +124,7 @@ def test_whatever_is_killed_a_pass_makes_every_number_right(processes: Processes
 
 
 def reconciled() -> bool:
-    """Run a pass, and tell whether all numbers are right without counting rows."""
+    """Run a pass, and return whether all numbers are right without counting rows."""
     report = reconcile.run_pass()
     seen = drift.look(USERS)
     return bool(report and report.trusted and not seen.differing and not seen.moving and not Doubt.objects.exists())

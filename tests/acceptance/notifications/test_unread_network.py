@@ -23,7 +23,7 @@ from weir.redis_link import calls
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 SEED = os.environ.get("WEIR_FAULTS_SEED", "weir")
-SECONDS = 150.0 if AT_LENGTH else 2.0  # that long everything goes wrong
+SECONDS = 150.0 if AT_LENGTH else 2.0  # for this long, everything goes wrong
 BOUND_S = 45.0  # docs/explanation/counted.md: a delta that is lost is found by then
 USERS = range(1, 251)
 WRITERS = [(roles.write, USERS, seed) for seed in range(3)]
@@ -83,7 +83,7 @@ def go_wrong(
         processes.start(*kind, processes.stop)
     kills, until = 0, time.monotonic() + SECONDS
     while time.monotonic() < until or not (enough() or time.monotonic() > until + LONG_S):
-        time.sleep(chance.uniform(0.0, 0.5))  # when is a matter of chance
+        time.sleep(chance.uniform(0.0, 0.5))  # chance decides when
         process, kind = running.pop(chance.randrange(len(running)))
         processes.kill(process)
         running.append((processes.start(*kind, processes.stop), kind))
@@ -96,12 +96,12 @@ def go_wrong(
 
 
 def stored() -> dict[int, int]:
-    """Return the numbers that stand in PostgreSQL."""
+    """Return the numbers that PostgreSQL has."""
     return dict.fromkeys(USERS, 0) | dict(UnreadCount.objects.values_list("pk", "unread_count"))
 
 
 def wrong() -> dict[int, int]:
-    """Return by how much the numbers are wrong that are shown, or would be if nobody counted rows."""
+    """Return by how much the shown numbers are wrong, or would be if rows were not counted."""
     rows, shown, kept = roles.count_rows(USERS), inbox.unread_counts(USERS), stored()
     return {user: kept[user] - rows[user] for user in USERS if not kept[user] == shown[user] == rows[user]}
 
@@ -134,7 +134,7 @@ def test_what_the_network_repeats_is_counted_once(
 def test_whatever_the_network_does_every_number_is_right_in_time(
     processes: Processes, network: FaultyNetwork, chance: random.Random
 ) -> None:
-    """Reconcilers repair what was lost; they, too, ask Redis by that network, and are killed."""
+    """Reconcilers repair what was lost; they, too, ask Redis over that network, and are killed."""
     mortal = [*WRITERS, READER, *FLUSHERS, *([RECONCILER] if AT_LENGTH else [])]  # after a kill no pass runs for 15 s
     kills = go_wrong(processes, network, chance, mortal, [] if AT_LENGTH else [RECONCILER])
     drifted, began = {user: found.drift for user, found in drift.look(USERS).differing.items()}, time.monotonic()

@@ -22,7 +22,7 @@ from weir.workers import task_names
 
 BUSY, QUIET = range(1, 201), range(1001, 1101)
 AT_LENGTH = "WEIR_FAULTS" in os.environ
-# Passes of the schedule as it comes, each ten seconds, or of an operator's own.
+# Passes by the schedule as it is installed, each ten seconds, or by one of an operator's own.
 PASS_EVERY_S, EXACT_WITHIN_S = (10, 60.0) if AT_LENGTH else (2, 30.0)
 FLUSHALL, DOWN = "FLUSHALL", "down for a while, empty afterwards"
 LOSSES = [FLUSHALL, DOWN] if AT_LENGTH else [FLUSHALL]
@@ -47,12 +47,12 @@ def trusted() -> bool:
 
 
 def trusts_another(incarnation: str) -> bool:
-    """Tell whether a Redis of another incarnation than this one is trusted."""
+    """Return whether a Redis of another incarnation than this one is trusted."""
     return Reconciliation.objects.filter(trusted=True).exclude(incarnation=incarnation).exists()
 
 
 def exact(users: range) -> bool:
-    """Tell whether all numbers are right by deltas and what was flushed, without counting rows."""
+    """Return whether all numbers are right by deltas and what was flushed, without counting rows."""
     seen = drift.look(users)
     return not seen.differing and not seen.moving
 
@@ -60,7 +60,7 @@ def exact(users: range) -> bool:
 @pytest.mark.faults
 @pytest.mark.parametrize("loss", LOSSES)
 def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: Processes, loss: str) -> None:
-    """Beat and worker find out by themselves. Numbers that do not change are never shown wrong meanwhile."""
+    """Beat and worker notice it by themselves. Numbers that do not change are never shown wrong meanwhile."""
     every, _ = IntervalSchedule.objects.get_or_create(every=PASS_EVERY_S, period=IntervalSchedule.SECONDS)
     assert PeriodicTask.objects.filter(task=task_names.RECONCILE_UNREAD).update(interval=every) == 1
     cluster.start_together("ticks", "maintenance", "beat")
@@ -78,7 +78,7 @@ def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: Pr
     else:
         cluster.stop_broker()
         inbox.notify_many(QUIET, "news", "Missed")
-        time.sleep(5)  # that long it is down
+        time.sleep(5)  # it is down for this long
         cluster.start_broker()
     reads = 0
     while not trusts_another(known):

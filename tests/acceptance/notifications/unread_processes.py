@@ -179,7 +179,7 @@ def keep_flushing_as_published(stop: Path, die_at: str = "") -> None:
 
 
 def _linger(owner: Any, name: str, seconds: float) -> None:
-    """Have the process wait up to so long before and after it calls this function."""
+    """Make the process wait for up to this time before and after it calls this function."""
     call = getattr(owner, name)
 
     def wrapped(*arguments: Any) -> Any:

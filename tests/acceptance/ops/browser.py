@@ -18,12 +18,12 @@ CHROMIUM: Final = next(filter(None, map(shutil.which, NAMES)), None)
 WHY_NOT: Final = "" if CHROMIUM else "no Chromium is installed: apt-get install --no-install-recommends chromium"
 LONGEST_MS: Final = 15_000  # of one step
 ALL_LOOKS: Final = list(product(("light", "dark"), (360, 1280, 2560)))
-FIRST_LOOK: Final = ("light", 1280)  # a page is loaded so
+FIRST_LOOK: Final = ("light", 1280)  # a page is loaded like this
 AT_LENGTH: Final = "WEIR_FAULTS" in os.environ  # `make faults` looks at everything in all ways
 # The schemes differ in colours alone: both are seen where a page has least room. Little changes from one to the next.
 LOOKS: Final = ALL_LOOKS if AT_LENGTH else [FIRST_LOOK, ("light", 2560), ("light", 360), ("dark", 360)]
 AXE_LOOKS: Final = ALL_LOOKS if AT_LENGTH else [("dark", 360), FIRST_LOOK]  # axe takes most of the time
-LATER: Final = "Fetch"  # what a page's script asks for once the page is there
+LATER: Final = "Fetch"  # Chromium's type of what a script asks for once the page is there
 AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
     (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
 OVERFLOW: Final = "document.scrollingElement.scrollWidth - innerWidth"
@@ -42,7 +42,7 @@ class Witness:
     _kinds: dict[str, str] = field(default_factory=dict)
 
     def watch(self, page: Page) -> None:
-        """Begin; the browser's cache is not used from now on. Handlers only note: they may not wait for the browser."""
+        """Begin, without the browser's cache from now on. Handlers only record: they may not wait for the browser."""
         page.add_init_script(TELLS_VIOLATIONS)
         page.on("console", lambda message: self._note(message.type, message.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
@@ -56,7 +56,7 @@ class Witness:
         protocol.send("Network.setCacheDisabled", {"cacheDisabled": True})
 
     def begin(self) -> None:
-        """Have seen nothing; what was seen before stays with whoever has it."""
+        """Forget what was seen; lists that were handed out before keep it."""
         self.seen, self.bytes = [], Counter()
 
     def _note(self, kind: str, text: str) -> None:
@@ -87,9 +87,9 @@ class Tab:
 
 
 class Tabs:
-    """Tabs that are used one time after the other: to make one takes the browser four times as long as to load a page.
+    """Tabs that are used again and again: to make one takes the browser four times as long as to load a page.
 
-    Whoever gets one finds it as if it were new, but for scripts that were added to all its pages: close the page then.
+    Each user of a tab finds it like new, except for scripts that were added to all its pages: close the page then.
     """
 
     def __init__(self, browser: Browser, base: str) -> None:
@@ -127,9 +127,9 @@ class Tabs:
     def _clear(self, tab: Tab) -> None:
         page = tab.page
         tab.witness.begin()
-        page.unroute_all(behavior="wait")  # what a handler has in hand would be an error of the next test
+        page.unroute_all(behavior="wait")  # a handler that still runs would be an error of the next test
         page.context.set_offline(False)
-        page.goto("/livez")  # no page asks for anything any more; one of another site would take another process
+        page.goto("/livez")  # no page asks for anything any more; a page of another site would need another process
         page.evaluate("localStorage.clear(); sessionStorage.clear(); window.name = ''")
         page.context.clear_cookies()
         show(page, *FIRST_LOOK)
@@ -150,7 +150,7 @@ def chromium() -> Iterator[Browser]:
 def visiting(browser: Browser, base: str, session: str = "", **options: Any) -> Iterator[BrowserContext]:
     """A context of the browser with this session; "" for a visitor who has none.
 
-    Nothing moves there: a colour that changes slowly is no colour of the page.
+    Nothing moves there: a colour in the middle of a change is not a colour of the page.
     """
     context = browser.new_context(base_url=base, reduced_motion="reduce", **options)
     context.set_default_timeout(LONGEST_MS)
@@ -177,7 +177,7 @@ def axe(page: Page) -> list[str]:
 
 
 def too_wide(page: Page, looks: Iterable[tuple[str, int]] = LOOKS) -> list[str]:
-    """Return the widths at which the page scrolls aside, and by how much."""
+    """Return the widths at which the page scrolls sideways, and by how much."""
     found: list[str] = []
     for scheme, width in looks:
         show(page, scheme, width)
@@ -187,6 +187,6 @@ def too_wide(page: Page, looks: Iterable[tuple[str, int]] = LOOKS) -> list[str]:
 
 
 def show(page: Page, scheme: str, width: int) -> None:
-    """Have the window be so wide, and its colours light or dark."""
+    """Make the window this wide, and its colours light or dark."""
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": width, "height": 900})

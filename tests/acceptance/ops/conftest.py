@@ -35,14 +35,14 @@ class Web:
     database: str
 
     def write(self, statement: str) -> None:
-        """Change rows, beside the transaction of the test."""
+        """Change rows, outside the transaction of the test."""
         with psycopg.connect(self.database) as connected:
             connected.execute(statement.encode())
 
 
 @pytest.fixture(scope="module")
 def found() -> None:
-    """Skip where no browser is."""
+    """Skip if there is no browser."""
     if browsers.WHY_NOT:
         pytest.skip(browsers.WHY_NOT)
 
@@ -53,7 +53,7 @@ def browser(web: Web) -> Iterator[Browser]:  # noqa: ARG001  it begins after all
     with pytest.MonkeyPatch.context() as patch, browsers.chromium() as running:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield running
-        connection.close()  # which this thread has while its loop runs; afterwards it has another
+        connection.close()  # this thread has it while its loop runs; afterwards it has another one
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def _first(page: Page, path: str) -> str:
 
 
 def _paint_ms(page: Page, path: str) -> float:
-    """Return how long after the request the browser shows something; its cache has script and style."""
+    """Return the milliseconds from the request until the browser shows something; its cache has script and style."""
     times: list[float] = []
     for _ in range(PAINTS):
         page.goto(path)

@@ -12,7 +12,7 @@ from weir.workers.mail.models import Email, PausedKind, RelayHold
 from weir.workers.processes.models import Process
 
 MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 }}</title>"
-# What turns text around, takes no room, or is no character: PostgreSQL refuses NUL alone.
+# What turns text around, takes no room, or is not a character: PostgreSQL refuses only NUL.
 DIRECTIONS: Final = "\u202egnp.exe\u2066\u200b\u200f \u05e9\u05dc\u05d5\u05dd \U0001f9e8\ufeff\x01\x1b[2J\x7f\x85"
 LONG: Final = MARKUP + DIRECTIONS + "x" * 1_000_000
 SHORTER: Final = LONG[:3_000]  # a hundred of these in a list are still more than a page may weigh
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 
 
 def write() -> Rows:
-    """Write rows of each kind, of some more than a page shows."""
+    """Write rows of each kind, and of some kinds more than a page shows."""
     sites = [
         Site.objects.create(name=name, interval=timedelta(seconds=1), has_backlog=True, backoff_error=LONG[:300])
         for name in (SITE, HOSTILE_SITE, *(f"{number}.example" for number in range(MORE)))

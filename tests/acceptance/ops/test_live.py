@@ -26,7 +26,7 @@ FROM weir_processes_process LIMIT 1
 
 @contextmanager
 def opened(web: Web, tabs: Tabs, path: str, idle_s: int = 1800) -> Iterator[Page]:
-    """A page that looks for changes five times a second, and stops after `idle_s` in which nobody did anything."""
+    """A page that looks for changes five times a second, and stops after `idle_s` without use."""
 
     def hurry(route: Route) -> None:
         answer = route.fetch()
@@ -71,7 +71,7 @@ def test_what_was_typed_stays(web: Web, tabs: Tabs) -> None:
 
 
 def test_hidden_page_does_not_ask(web: Web, tabs: Tabs) -> None:
-    """A page in a hidden tab asks for nothing; it asks at once when it is shown again."""
+    """A page in a hidden tab asks for nothing; it asks immediately when it is shown again."""
     with opened(web, tabs, "/unread/") as page:
         page.evaluate(
             "() => { window.asked = 0; const ask = window.fetch;"
@@ -98,7 +98,7 @@ def test_page_opened_in_a_hidden_tab_does_not_ask(web: Web, tabs: Tabs) -> None:
 
 
 def test_page_that_nobody_uses_stops(web: Web, tabs: Tabs) -> None:
-    """After a time in which nobody did anything the page stops, says so, and starts again by its button."""
+    """After a time without use the page stops, says so, and starts again by its button."""
     with opened(web, tabs, "/unread/", idle_s=2) as page:
         state(page, "Updates have stopped")
         page.click("#live-switch")
@@ -106,7 +106,7 @@ def test_page_that_nobody_uses_stops(web: Web, tabs: Tabs) -> None:
 
 
 def test_signed_out_page_says_so(web: Web, tabs: Tabs) -> None:
-    """A page whose session has ended says so, and asks no more."""
+    """A page whose session has ended says so, and asks for nothing more."""
     with opened(web, tabs, "/unread/") as page:
         page.context.clear_cookies()
         state(page, "You are signed out")

@@ -92,7 +92,7 @@ def recounted() -> Series:
 
 
 def work(cluster: Cluster, running: sites.Sites, name: str, *, users: int) -> None:
-    """Have 121 fetches, one of which fails, ten e-mails and some notifications, and wait for their end."""
+    """Ask for 121 fetches, one of which fails, ten e-mails and some notifications, and wait for their end."""
     flushed = FlushedEpoch.objects.aggregate(sum=Sum("users"))["sum"] or 0
     urls = ["no URL", *(running.url(n % 2, f"/{name}/{n}") for n in range(120))]
     web_process.manage(cluster, "shell", "-c", ASK.format(urls=urls, emails=10, users=users, name=name))
@@ -124,7 +124,7 @@ def agree(urls: dict[str, str]) -> Series:
 
 
 def test_counters_of_three_web_processes_are_one_truth(told: Cluster, tmp_path: Path) -> None:
-    """They equal the rows, and fall neither between scrapes nor by the death of a web process."""
+    """They equal the rows, and never fall, neither between scrapes nor when a web process dies."""
     Watermark.objects.create(id=1, rolled_until=Now() - timedelta(minutes=1), epoch=0)
     with sites.running(2, tmp_path) as running, mail_server.running(tmp_path) as server:
         set_rates(running, dict.fromkeys(running.hosts, "20/s"))
@@ -152,7 +152,7 @@ def test_counters_of_three_web_processes_are_one_truth(told: Cluster, tmp_path: 
 
 
 def test_doors_and_format_of_a_real_web_process(told: Cluster) -> None:
-    """Without the token it says no figure, and Prometheus' own tool finds nothing to complain about."""
+    """Without the token it tells no figure, and Prometheus' own tool finds nothing to complain about."""
     url = f"{web_process.start(told, WEBS[0])}/metrics"
     assert answer(url, shown="wrong") == answer(url, shown="") == (401, "")
     assert answer(url, method="HEAD") == (200, "")
@@ -194,7 +194,7 @@ def freeze(processes: list[psutil.Process]) -> None:
 
 
 def thaw(processes: list[psutil.Process]) -> None:
-    """Have a server go on; those of its processes that are gone need nothing."""
+    """Let a server go on; processes of it that are gone are left out."""
     for process in processes:
         if process.is_running():
             process.send_signal(signal.SIGCONT)
@@ -209,10 +209,10 @@ def errors(url: str) -> set[str]:
 
 
 def test_a_frozen_database_holds_up_no_scrape(told: Cluster, own_database: list[psutil.Process]) -> None:
-    """What Redis knows is told within Prometheus' patience, and the rest as soon as the database goes on."""
+    """What Redis knows is told within Prometheus' time-out, and the rest as soon as the database goes on."""
     url = f"{web_process.start(told, WEBS[0])}/metrics"
     assert errors(url) == set()
-    freeze(own_database[:1])  # which accepts sessions: one that exists would be another's
+    freeze(own_database[:1])  # this one accepts sessions; an existing session has a process of its own
     of_database = {"processes", "work", "unread", "database", "history"}
     wait_for(lambda: errors(url) == of_database, 30, "an answer without the database")
     signed_in = Request(url.removesuffix("metrics"), headers={"Cookie": "sessionid=of-somebody"})  # noqa: S310

@@ -50,9 +50,9 @@ PAGES: Final = {
 VISITORS: Final = {"sign in": "", "refused link": "", "forbidden": "nobody", "no page": ""}
 ACTS: Final = {name for name in PAGES if name.endswith("-act")}
 SHOW_MARKUP: Final = ("fetches", "fetch", "fetch, done", "site", "emails", "email", "audit", "forbidden")
-# Kept up to date by a script. The others have none: they are the same without.
+# Kept up to date by a script. The other pages have none, and are the same without.
 LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found"}
-# Leaves three rows of each kind: a hundred that differ in their words alone take axe, and the Tab key, seconds.
+# Leaves three rows of each kind: a hundred that differ only in their words take axe, and the Tab key, seconds.
 OF_EACH_KIND: Final = """() => { for (const body of document.querySelectorAll("tbody")) { const seen = {};
     for (const row of [...body.rows]) {
         const kind = [...row.querySelectorAll("*")].map((each) => `${each.tagName} ${each.className}`).join();
@@ -60,7 +60,7 @@ OF_EACH_KIND: Final = """() => { for (const body of document.querySelectorAll("t
     } } }"""
 HEADINGS: Final = """[...document.querySelectorAll("h1, h2, thead th, dt, label")].map(
     (each) => each.textContent.replace(/[0-9]+/g, "").trim())"""
-# What no page of ours has, so that it was made by a stranger's text; and what turns text around.
+# What no page of ours has: if it is there, a stranger's text made it. And what turns text around.
 FOREIGN: Final = r"""() => [
     ...[...document.querySelectorAll(`img, iframe, object, embed, base, style, script:not([src]), [style], [srcdoc]`)],
     ...[...document.links].filter((each) => !["http:", "https:"].includes(each.protocol)),
@@ -92,7 +92,7 @@ class Visit:
     foreign: list[str] = field(default_factory=list)
     headings: list[str] = field(default_factory=list)
     text: str = ""
-    stops: int = 0  # what the Tab key is to reach
+    stops: int = 0  # how many elements the Tab key is to reach
     focused: list[list[Any]] = field(default_factory=list)  # what it has reached: its number, and whether that shows
     seen: list[str]  # by the witness
     bytes: Counter[str]
@@ -145,7 +145,7 @@ def _session(web: Web, name: str) -> str:
 
 
 def _asked(web: Web, name: str) -> bytes:
-    """Return the page, as it comes: what it shows is remembered for the next visitor."""
+    """Return the page as it is sent: the process remembers what it shows for the next visitor."""
     cookie = {"Cookie": f"sessionid={_session(web, name)}"}
     with urlopen(Request(web.base + _path(web, name), headers=cookie), timeout=30) as answer:  # noqa: S310 it is http
         return bytes(answer.read())
@@ -172,7 +172,7 @@ def test_axe_finds_nothing(visits: Visits) -> None:
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_page_is_as_wide_as_the_window(visits: Visits, *, script: bool) -> None:
-    """It does not scroll aside, whatever strangers wrote; a table does, in its frame."""
+    """It does not scroll sideways, whatever strangers wrote; a table does, in its frame."""
     assert _wrong({name: visits(name, script=script).too_wide for name in (PAGES if script else LIVE)}) == {}
 
 
@@ -195,12 +195,12 @@ def test_what_strangers_wrote_is_text(visits: Visits) -> None:
 
 
 def test_markup_is_shown_as_it_was_written(visits: Visits) -> None:
-    """It is not taken away."""
+    """It is not removed."""
     assert [name for name in SHOW_MARKUP if MARKUP[:40] not in visits(name).text] == []
 
 
 def test_page_is_light(visits: Visits) -> None:
-    """With all that it loads, not compressed, and also where each text is as long as it can be."""
+    """With all that it loads, not compressed, and even if each text is as long as it can be."""
     weighed = {name: visits(name).bytes for name in PAGES}
     print(weighed)
     assert [name for name, each in weighed.items() if not 0 < each["all"] <= MOST_BYTES >= each["transferred"]] == []
@@ -215,14 +215,14 @@ def test_tab_reaches_everything_in_order(visits: Visits) -> None:
     for name in PAGES:
         found = visits(name)
         first = found.focused[0][0]
-        is_right = first == 0 or name == "sign in"  # which gives the name the focus
+        is_right = first == 0 or name == "sign in"  # the sign-in page gives the focus to the name
         if not is_right or found.focused != [[each, True] for each in range(first, found.stops)]:
             wrong[name] = found.focused
     assert wrong == {}
 
 
 def test_sites_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
-    """Sign in, open Sites, search, sort, open a site, ask what if."""
+    """Sign in, open Sites, search, sort, open a site, ask for a forecast."""
     with tabs.opened() as tab:
         page = tab.page
         page.goto("/sites/")

@@ -1,4 +1,4 @@
-"""A world that programs find, and nothing that this process remembers of another one."""
+"""The rows that programs find; this process remembers nothing of those of other tests."""
 
 import pytest
 
@@ -18,5 +18,5 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world(transactional_db: None, messages: list[object]) -> World:  # noqa: ARG001  asked for their effect
-    """Return what there is; messages to workers go nowhere."""
+    """Return the ids of the rows; messages to workers are not sent."""
     return programs.seed()

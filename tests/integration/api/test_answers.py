@@ -1,4 +1,4 @@
-"""What answers have beside their bodies, how long they are kept, and what pages there are."""
+"""What answers have besides their bodies, how long they are kept, and what pages there are."""
 
 import json
 import re
@@ -79,7 +79,7 @@ def test_the_etag_is_the_version_of_the_settings(program: Program) -> None:
 
 
 def test_the_notifications_of_others_are_left_alone(program: Program) -> None:
-    """An id counts for the user that the path names, and for nobody else."""
+    """An id counts only for the user that the path names."""
     theirs = inbox.notify(OTHER, "news", "For another user").pk
     answer = program.call("POST", f"/users/{USER}/notifications/read", {"ids": [theirs]})
     assert (answer.status_code, answer.json()) == (200, {"changed": 0})
@@ -122,7 +122,7 @@ def test_a_body_is_given_as_a_file_of_bytes(program: Program, world: World) -> N
 
 
 def test_a_cookie_opens_nothing_and_none_is_set(program: Program, admin_client: Client) -> None:
-    """Who is signed in to the pages has no way into the API by that."""
+    """A session of the pages does not open the API."""
     assert admin_client.get("/api/v1/status").status_code == 401
     assert not program.call("GET", "/status").cookies
 
@@ -157,7 +157,7 @@ def test_each_kind_of_problem_stands_in_the_reference() -> None:
 def test_an_answer_tells_what_was_set_and_not_what_others_set_since(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or the next request would undo theirs, with their ETag."""
+    """Otherwise the next request would undo their settings, with their ETag."""
     path = "/sites/new.example"
     seen = program.call("PUT", path, {"rate": "3/s"}).headers["ETag"]
     follow_all = strays.follow_all
@@ -197,7 +197,7 @@ def test_an_error_names_the_id_of_its_log_lines(program: Program, monkeypatch: p
 
 
 def test_a_post_to_nowhere_is_not_refused_as_forged(program: Program) -> None:
-    """As by Django's middleware, which the pages about it pass."""
+    """Django's CSRF middleware would refuse it; it protects only the pages about the API."""
     browser = Client(enforce_csrf_checks=True)
     answer = browser.post("/api/v1/notification", b"{}", content_type="application/json")
     assert (answer.status_code, answer.json()["type"]) == (404, problems.NOT_FOUND.type)
@@ -214,13 +214,13 @@ def aborted() -> Exception:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (IntegrityError("a foreign key"), problems.INVALID),  # trying again helps nobody
+        (IntegrityError("a foreign key"), problems.INVALID),  # trying again does not help
         (DataError("out of range"), problems.INVALID),
         (OperationalError("away"), problems.UNAVAILABLE),
         (InterfaceError("the connection is closed"), problems.UNAVAILABLE),
         (InternalError("a standby takes no writes"), problems.UNAVAILABLE),
         (RedisUnreachable("Redis is away"), problems.UNAVAILABLE),
-        (ProgrammingError("no such column"), problems.FAILED),  # which nobody puts right by waiting
+        (ProgrammingError("no such column"), problems.FAILED),  # waiting does not help
         (TransactionManagementError("within a transaction"), problems.FAILED),
         (aborted(), problems.FAILED),
     ],
@@ -237,7 +237,7 @@ def test_what_servers_refuse(
 
 
 def test_an_object_of_very_many_names_is_refused_at_once(program: Program) -> None:
-    """Each that is not known would be an entry of the answer."""
+    """Each unknown name would be an entry of the answer."""
     answer = program.call("POST", "/fetches", {str(number): 1 for number in range(200)})
     assert answer.status_code == 422
     assert "more than 100 names" in answer.json()["detail"]

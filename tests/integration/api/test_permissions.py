@@ -20,7 +20,7 @@ from weir.workers.audit import acting
 
 PAGE = CHECKOUT / "docs" / "reference" / "api.md"
 BEGIN, END = "<!-- permissions -->\n", "<!-- /permissions -->\n"
-WRITES = "WEIR_WRITE_TABLES" in os.environ  # has the test write the table
+WRITES = "WEIR_WRITE_TABLES" in os.environ  # makes the test write the table
 COLUMNS = ("right scope", "read-only")  # of the table: the other statuses are the same for all operations
 
 
@@ -48,7 +48,7 @@ def _revoke() -> None:
 
 
 def statuses(name: str, scope: str, world: World, settings: Settings) -> dict[str, int]:
-    """Return what the operation answers to each kind of token, those that may not first."""
+    """Return the status of the operation for each kind of token, first those that are not permitted."""
     example = world.examples()[name]
 
     def ask(program: Program) -> int:

@@ -19,7 +19,7 @@ from weir.api.v1 import api
 
 AT_LENGTH = bool(os.environ.get("WEIR_FAULTS"))
 EXAMPLES = 300 if AT_LENGTH else 5
-# How schemathesis notes what it can make no request of. It may skip the test then, which `parametrize` makes fail.
+# How schemathesis marks what it cannot make a request of. It may skip the test then, which `parametrize` makes fail.
 LEFT_OUT = (
     builder.InvalidHeadersExampleMark,
     builder.InvalidRegexMark,
@@ -45,7 +45,7 @@ def document() -> BaseSchema:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_what_the_document_says_holds(operation: str, secret: str) -> None:
-    """The requests are made up here. By `parametrize` of schemathesis, each process that collects tests would do so."""
+    """The requests are made here: with schemathesis' `parametrize`, every process that collects tests makes them."""
 
     @settings(
         max_examples=EXAMPLES,

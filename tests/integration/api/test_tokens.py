@@ -97,7 +97,7 @@ def signed_out() -> Client:
 
 
 def test_a_token_is_taken_at_its_rate() -> None:
-    """Beyond it, 429 says when to come again; other tokens do not notice."""
+    """Beyond it, 429 says when to come again; other tokens are not affected."""
     made = actions.create(acting.of_shell("pat"), "shop", ["weir_ops.view"], rate="1/m", burst=4)
     other = Program(token("weir_ops.view", name="other"))
     answers = [Program(made.secret).call("GET", "/status") for _ in range(6)]

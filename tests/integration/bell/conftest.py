@@ -25,7 +25,7 @@ STATEMENTS = """
 
 @dataclass(kw_only=True)
 class Tab:
-    """A tab of a browser: it asks as bell.js does, and has the number that it was told last."""
+    """A tab of a browser: it asks as bell.js does, and keeps the last number that it got."""
 
     client: Client
     user: int
@@ -98,7 +98,7 @@ def costs(valkey: redis.Redis, other_connection: psycopg.Connection[Any]) -> Cos
 
 
 def flushed() -> None:
-    """Flush what waits; then Redis knows what PostgreSQL has, and polls may be answered by it."""
+    """Flush what waits; then Redis knows what PostgreSQL has, and may answer polls."""
     flush.flush_sealed()
 
 

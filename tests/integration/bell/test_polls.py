@@ -48,7 +48,7 @@ def kim(tab: Tabs) -> Tab:
 
 
 def test_ten_unchanged_polls_are_ten_calls_and_no_statement(kim: Tab, costs: Costs) -> None:
-    """By the servers' own counts; while others are notified, and their deltas flushed."""
+    """By the servers' own counts; meanwhile other users are notified, and their deltas flushed."""
     with costs() as cost:
         assert [kim.poll() for _ in range(10)] == [304] * 10
     assert (cost.calls, cost.asked_postgresql) == (10, False)
@@ -159,7 +159,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("polled", [False, True], ids=["first poll", "after polls"])
 def test_a_change_is_never_hidden(kim: Tab, change: str, *, polled: bool) -> None:
-    """The first poll after it has the new number, which is the count of the rows; and so after each flush."""
+    """The first poll after it has the new number, which is the count of the rows; so has the first after each flush."""
     if polled:
         assert [kim.poll() for _ in range(3)] == [304] * 3
     CHANGES[change](kim.user)
@@ -188,7 +188,7 @@ def test_a_mark_is_seen_at_its_end_too(kim: Tab) -> None:
 
 
 def test_changes_that_come_to_nothing_may_be_hidden(kim: Tab) -> None:
-    """The number is the same; the list is asked for by its own."""
+    """The number is the same; the list has requests of its own."""
     inbox.notify(kim.user, "news", "One more")
     _read_one(kim.user)
     assert kim.poll() == 304
@@ -217,7 +217,7 @@ def test_a_repair_is_never_hidden(kim: Tab) -> None:
 def test_a_repair_of_a_killed_reconciler_is_seen_after_the_next_flush(
     kim: Tab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It repaired, and could tell nobody."""
+    """It repaired the number, and was killed before it could say so."""
     make_wrong(kim.user)
     monkeypatch.setattr(watching, "changed", lambda: None)
     assert reconcile.run_pass()
@@ -226,7 +226,7 @@ def test_a_repair_of_a_killed_reconciler_is_seen_after_the_next_flush(
 
 
 def test_a_doubt_is_seen_after_the_next_flush(kim: Tab, tmp_path: Path, costs: Costs) -> None:
-    """A sender that does not reach Redis cannot tell it; the flusher does, within two seconds."""
+    """A process that does not reach Redis cannot tell it of the doubt; the flusher does, within two seconds."""
     with redis_out_of_reach(tmp_path):
         inbox.notify(kim.user, "news", "Redis does not hear of it")
     assert Doubt.objects.count() == 1
@@ -234,7 +234,7 @@ def test_a_doubt_is_seen_after_the_next_flush(kim: Tab, tmp_path: Path, costs: C
     assert (kim.poll(), kim.unread) == (200, 4)
     with costs() as cost:
         kim.poll()
-    assert cost.asked_postgresql  # who has a doubt is counted each time
+    assert cost.asked_postgresql  # the rows of a user with a doubt are counted each time
     assert reconcile.run_pass()
     for _ in range(2):
         flushed()
@@ -276,7 +276,7 @@ def test_flushall_is_no_change(kim: Tab, costs: Costs) -> None:
 
 
 def test_a_redis_that_came_back_older_is_not_asked(tab: Tabs, tmp_path: Path, settings: Settings) -> None:
-    """All keys are as they were before the change, also the open epoch; but no script is there."""
+    """All keys are as they were before the change, even the open epoch; but no script is loaded."""
     with valkeys(tmp_path / "valkeys") as started:
         server = started.start("--save", "3600 1")
         settings.REDIS_URL = f"redis://{server.place}/0"
@@ -343,7 +343,7 @@ def test_after_a_recovery_the_rows_are_counted_at_once(kim: Tab) -> None:
 def test_a_session_is_looked_at_again_after_five_minutes(
     kim: Tab, costs: Costs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Polls in between do not prolong that."""
+    """Polls in between do not extend that time."""
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + polls.TRUSTED_S - 1)
     with costs() as cost:
@@ -355,7 +355,7 @@ def test_a_session_is_looked_at_again_after_five_minutes(
 
 
 def test_an_etag_is_of_its_session(kim: Tab, tab: Tabs) -> None:
-    """Another user, one who has signed out, and one who has signed in again, are asked who they are."""
+    """For another user, one who has signed out, and one who has signed in again, the session is looked at."""
     other = tab()
     other.etag = kim.etag
     assert (other.poll(), other.unread) == (200, 0)
@@ -381,7 +381,7 @@ def test_a_changed_etag_is_none(kim: Tab) -> None:
 
 
 def test_a_full_redis_is_no_outage(kim: Tab, valkey: redis.Redis) -> None:
-    """What cannot be noted is not noted; polls ask PostgreSQL then, and changes are flushed."""
+    """What Redis cannot store is not stored; polls ask PostgreSQL then, and changes are flushed."""
     inbox.notify(kim.user, "news", "One more")
     try:
         valkey.config_set("maxmemory", 1)

@@ -1,4 +1,4 @@
-"""The bell's views: for who is signed in, of that user's own notifications, and what is wrong is told by a 4xx."""
+"""The bell's views: for users who are signed in, about their own notifications; wrong requests get a 4xx."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ GETS, POSTS = ("", "page/"), ("read/", "read-all/")
 
 @pytest.mark.parametrize("path", [*GETS, *POSTS])
 def test_nobody_is_told_anything(path: str) -> None:
-    """Who is not signed in gets 401, by either method; and no redirect, which a script could not follow."""
+    """A client that is not signed in gets 401, by either method; not a redirect, which a script could not follow."""
     ask: Any = Client().get if path in GETS else Client().post
     assert refused(ask(f"/bell/{path}")) == (401, "You are signed out.")
 
@@ -57,7 +57,7 @@ def test_read_and_read_all(tab: Tabs) -> None:
 
 
 def test_ids_of_others_are_ids_of_none(tab: Tabs) -> None:
-    """They are not marked, and the answer is that to an id that does not exist."""
+    """They are not marked, and the answer is the same as for an id that does not exist."""
     mine, other = tab(), tab()
     theirs = inbox.notify(other.user, "news", "Hello")
     inbox.notify(mine.user, "news", "Hello")
@@ -101,7 +101,7 @@ def test_a_body_that_is_none(tab: Tabs, body: str | bytes, why: str) -> None:
 
 
 def test_a_form_is_no_json(tab: Tabs) -> None:
-    """Which a page of another site could send without asking first."""
+    """A page of another site could send a form without asking first."""
     assert refused(tab().client.post("/bell/read/", {"ids": "1"})) == (400, "The body must be application/json.")
 
 
@@ -160,7 +160,7 @@ def _shown(user: Any) -> str:
 
 
 def test_the_tag_shows_the_number(tab: Tabs) -> None:
-    """Before any script has run; and nothing where nobody is signed in."""
+    """Before any script has run; and nothing if no user is signed in."""
     opened = tab()
     inbox.notify(opened.user, "news", "Hello")
     html = _shown(get_user_model().objects.get(pk=opened.user))
@@ -195,7 +195,7 @@ def test_numbers_of_a_thousand_users_are_one_call(costs: Costs) -> None:
 
 
 def test_an_account_is_not_the_user_of_the_same_key(tab: Tabs, settings: Settings) -> None:
-    """Where users live elsewhere, an operator's account has the key of somebody else."""
+    """If users live elsewhere, an operator's account has the same key as another user."""
     opened = tab()
     inbox.notify(opened.user, "news", "Not for the operator")
     settings.WEIR_USER_KEY = "integer"

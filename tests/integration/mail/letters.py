@@ -10,10 +10,10 @@ _numbers = count(1)
 
 
 def letter(word: str = "plain", *, key: str = "", subject: str = "Hello, №1") -> Message:
-    """Return an e-mail to an address that has the fake servers behave so, with text, HTML and headers."""
+    """Return an e-mail with text, HTML and headers; the word in its address says how the fake servers behave."""
     number = next(_numbers)
     written = EmailMessage(policy=policy.SMTP)
-    recipient = f"{word}.l{number}@customers.example"  # none of an order
+    recipient = f"{word}.l{number}@customers.example"  # not the address of an order
     written["Subject"], written["From"], written["To"] = subject, "The Shop <orders@shop.example>", recipient
     written["Message-ID"], written["Auto-Submitted"] = f"<note-{number}@shop.example>", "auto-generated"
     written["Reply-To"], written["Date"] = "help@shop.example", "Mon, 23 Nov 2026 18:00:00 +0000"

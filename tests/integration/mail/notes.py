@@ -11,7 +11,7 @@ from weir.workers.mail.models import Email
 
 @pytest.fixture
 def note_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an app registered `note`, which says what it is told."""
+    """Register the kind `note`, as an app would; its context has its text and its subject."""
     monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
 
     @kinds.register("note")

@@ -33,7 +33,7 @@ _numbers = count(1)
 
 
 def place(word: str = "plain") -> Order:
-    """Place an order of a new customer, whose address has the mail server behave so."""
+    """Place an order of a new customer; the word in the address says how the mail server behaves."""
     number = next(_numbers)
     return Order.objects.create(number=f"T-{number}", customer_email=f"{word}.{number}@customers.example")
 
@@ -46,7 +46,7 @@ def ship(word: str = "plain") -> Email:
 
 
 def unrendered(email: Email) -> Email:
-    """Have a mailer render the e-mail, as one of an earlier release, or one that is rendered anew."""
+    """Delete its rendering: a mailer renders it, like one of an earlier release, or one that is rendered again."""
     Rendering.objects.filter(pk=email.pk).delete()
     return email
 
@@ -57,7 +57,7 @@ def message(email: Email) -> Message:
 
 
 def redirect(email: Email, word: str) -> None:
-    """Have the mail server behave otherwise from now on."""
+    """Change the e-mail's address, so that the mail server behaves as this word says."""
     Email.objects.filter(pk=email.pk).update(recipient=f"{word}.{email.pk}@customers.example")
 
 
@@ -74,7 +74,7 @@ def state(email: Email) -> tuple[str, int]:
 
 @contextmanager
 def sending_meanwhile(at_most_s: float | None = None) -> Iterator[None]:
-    """Send what is due meanwhile, in a thread; on leaving, wait for its end."""
+    """Send what is due, in a thread, during the block; then wait for the thread's end."""
 
     def send() -> None:
         try:
@@ -92,7 +92,7 @@ def sending_meanwhile(at_most_s: float | None = None) -> Iterator[None]:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, transport: Callable[[], Transport], place: str = "") -> None:
-    """Have the settings name one relay, with transports of the test's own; one with a place has a rate."""
+    """Make the settings name one relay, with transports of the test's own; one with a place has a rate."""
     relay = Relay(name="the test's", key_lifetime=None, place=place, is_smtp=True, _make=transport)
     monkeypatch.setattr(relays, "relays", lambda: (relay,))
 
@@ -140,7 +140,7 @@ def scripted_server(settings: Settings, *connections: list[bytes]) -> Iterator[l
 
 
 def _content(lines: Iterator[bytes]) -> bytes:
-    """Return everything to the dot."""
+    """Return everything up to the dot."""
     content: list[bytes] = []
     while not content or content[-1] != b".\r\n":
         content.append(next(lines, b".\r\n"))

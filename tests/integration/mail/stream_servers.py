@@ -41,7 +41,7 @@ class StreamServer:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Have it keep its clients waiting, until the end."""
+        """Keep its clients waiting, until the end of the block."""
         try:
             yield
         finally:
@@ -64,7 +64,7 @@ class StreamServer:
                 peer.sendall(f"{REFUSAL}\r\n".encode() if refused else b"250 OK\r\n")
 
     def _received(self, content: bytes) -> bool:
-        """Note what was accepted; tell whether the client is to be told."""
+        """Record what was accepted; return whether the client gets a reply."""
         if self.manner is Manner.SLOW:
             self.released.wait(PATIENCE_S)
         found = _ID.search(content)
@@ -102,7 +102,7 @@ def stream_server(port: int = 0) -> Iterator[StreamServer]:
 
 
 def dead_port() -> int:
-    """Return a port at which nobody listens."""
+    """Return a port at which nothing listens."""
     with socket.create_server((HOST, 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

@@ -38,7 +38,7 @@ def shipped(number: str, **fields: Any) -> Email:
 
 
 def unknown(number: str) -> Email:
-    """Return an e-mail of which nobody knows what became."""
+    """Return an e-mail whose outcome is not known."""
     known = {"phase": Phase.AFTER_DOT, "last_reply": REPLY, "claimed_by": "mail-1:77"}
     return shipped(number, state=EmailState.UNKNOWN, claim_token=uuid4(), sending_since=Now(), **known)
 
@@ -48,7 +48,7 @@ def failed(number: str) -> Email:
 
 
 def test_emails_are_listed_newest_first_and_filtered_by_state(admin_client: Client) -> None:
-    """The list says whom each is for and what the mail server said last; the filter leaves one state."""
+    """The list shows the recipient and the mail server's last reply of each; the filter leaves one state."""
     unknown("A-1")
     failed("A-2")
     shown = page(admin_client, EMAILS)

@@ -1,4 +1,4 @@
-"""Any of Django's mail backends as a transport: what its error says for certain is used, on real connections."""
+"""Any mail backend for Django as a transport, on real connections: what its errors say for certain is used."""
 
 import re
 import smtplib
@@ -82,7 +82,7 @@ def submit(transport: AnyBackend, message: Message) -> Accepted:
 def test_a_refusal_by_smtp_is_certain(
     smtp: AnyBackend, word: str, error: type[Exception], phase: Phase, *, is_permanent: bool | None
 ) -> None:
-    """550 and 451 are no unknown outcomes; a connection that is cut is one."""
+    """550 and 451 are not unknown outcomes; a connection that is cut is one."""
     with pytest.raises(error) as raised:
         submit(smtp, letter(word))
     found: Any = raised.value
@@ -109,7 +109,7 @@ def test_a_refusal_by_smtp_is_certain(
 def test_each_reply_by_smtp_is_judged_by_what_it_is_about(
     settings: Settings, replies: list[bytes], error: type[Exception], words: str
 ) -> None:
-    """What is said to MAIL concerns us, not the e-mail, unless that is too large; and so does later what names us."""
+    """A reply to MAIL is about us, not the e-mail, unless that is too large; so is a later reply that names us."""
     settings.EMAIL_TIMEOUT = 5.0
     with scripted_server(settings, [*replies, *[b"250 OK\r\n"] * 3]):
         transport = AnyBackend(django_mail.get_connection(SMTP))
@@ -135,7 +135,7 @@ def test_one_connection_that_is_cut_makes_no_other_email_unknown(
 def test_a_connection_that_was_cut_meanwhile_breaks_off_before_anything_begins(
     smtp: AnyBackend, mail_server_of_all: MailServer
 ) -> None:
-    """A mail server may close one that was idle; smtplib would say so when it is too late to tell."""
+    """A mail server may close an idle one; smtplib would raise only when the phase cannot be known any more."""
     begun: list[bool] = []
     submit(smtp, letter("cut-after-reply"))
     sent = letter()
@@ -183,7 +183,7 @@ def test_who_cannot_be_reached_by_smtp_has_begun_nothing(settings: Settings) -> 
 def test_each_reply_to_anymail_is_told_for_what_it_is(
     anymail: AnyBackend, word: str, error: type[Exception], words: str
 ) -> None:
-    """A status that says so is a refusal, of us or of the e-mail; all else is unknown."""
+    """A status that means so is a refusal, of us or of the e-mail; everything else is unknown."""
     with pytest.raises(error, match=words) as raised:
         submit(anymail, letter(word))
     found: Any = raised.value
@@ -195,7 +195,7 @@ def test_each_reply_to_anymail_is_told_for_what_it_is(
 
 
 def test_anymail_without_a_network_has_begun_nothing(anymail: AnyBackend) -> None:
-    """Nobody listens, no such host, or no answer to the connection."""
+    """Nothing listens, no such host, or no answer to the connection."""
     for url in (f"http://{HOST}:{free_port()}/", "http://no-such-host.invalid/"):
         anymail._backend.api_url = url  # type: ignore[attr-defined]
         with pytest.raises(Unreachable):
@@ -204,7 +204,7 @@ def test_anymail_without_a_network_has_begun_nothing(anymail: AnyBackend) -> Non
 
 
 def test_what_anymail_cannot_say_to_the_provider_is_refused(anymail: AnyBackend) -> None:
-    """It says so before it asks."""
+    """The backend raises before it asks the provider."""
     written = EmailMessage(policy=policy.SMTP)
     written["From"], written["To"], written["Subject"] = "a@shop.example", "kim@customers.example", "Hello"
     written.set_content("Hello\n")
@@ -214,7 +214,7 @@ def test_what_anymail_cannot_say_to_the_provider_is_refused(anymail: AnyBackend)
 
 
 def test_the_providers_name_of_an_email_is_kept(anymail: AnyBackend, provider: MailProvider) -> None:
-    """It answers questions to the provider."""
+    """People can ask the provider about the e-mail by that name."""
     sent = letter()
     reply = submit(anymail, sent)
     [event] = [event for event in provider.events() if event.recipient == sent.recipient]
@@ -222,7 +222,7 @@ def test_the_providers_name_of_an_email_is_kept(anymail: AnyBackend, provider: M
 
 
 def test_anymail_gets_the_whole_email(anymail: AnyBackend, provider: MailProvider) -> None:
-    """Texts, headers and files, also a picture that the HTML shows, and an attached e-mail."""
+    """Texts, headers and files, including a picture that the HTML shows, and an attached e-mail."""
     plain = letter()
     parsed = message_from_bytes(plain.content, policy=policy.SMTP)
     assert isinstance(parsed, EmailMessage)
@@ -273,7 +273,7 @@ def test_smtp_transmits_what_was_written(settings: Settings) -> None:
 def test_djangos_other_backends_take_an_email(
     name: str, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And write what was written, where they write."""
+    """Those that write the e-mail somewhere write it as it is."""
     settings.EMAIL_FILE_PATH = str(tmp_path / "mails")
     sent = letter()
     transport = AnyBackend(django_mail.get_connection(f"django.core.mail.backends.{name}.EmailBackend"))
@@ -290,7 +290,7 @@ def test_djangos_other_backends_take_an_email(
 
 
 class Chained(Exception):
-    """An error of somebody's own backend."""
+    """An error of a backend of the project's own."""
 
 
 def chained(cause: Exception, *, explicitly: bool) -> Chained:
@@ -333,7 +333,7 @@ def test_nothing_is_handed_over_when_begin_raises(smtp: AnyBackend, mail_server_
 
 
 def test_a_backend_that_says_nothing_leaves_the_email_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one that was told to fail silently."""
+    """For example a backend that was told to fail silently."""
     transport = AnyBackend(django_mail.get_connection("django.core.mail.backends.dummy.EmailBackend"))
     monkeypatch.setattr(transport._backend, "send_messages", lambda _: None)
     with pytest.raises(OutcomeUnknown, match=re.escape("did not say that it sent it")):

@@ -1,4 +1,4 @@
-"""Which reports are believed, by what names an e-mail of ours, and whom they have suppressed."""
+"""Which reports are believed, by what names an e-mail of ours, and which addresses they suppress."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,7 @@ def complaint(email: Email, kind: str = "abuse", to: str = "") -> bytes:
 
 
 def handled(content: bytes) -> Handled:
-    """Have the one report in an e-mail handled."""
+    """Handle an e-mail with one report; return what was done."""
     (found,) = reports.parse(content)
     return handling.handle(found)
 
@@ -73,7 +73,7 @@ NAMING: dict[str, Callable[[Email], dict[str, str]]] = {
 def test_a_report_is_believed_wherever_it_names_the_message_id(
     email: Email, naming: Callable[[Email], dict[str, str]]
 ) -> None:
-    """Exim writes References where it returns nothing, Microsoft In-Reply-To."""
+    """Exim writes References if it returns nothing of the e-mail, Microsoft writes In-Reply-To."""
     assert handled(report(email, **naming(email))).bounced
     assert suppression.reasons([email.recipient])
 
@@ -82,7 +82,7 @@ def test_a_report_is_believed_wherever_it_names_the_message_id(
     "name", ["a\0b@c.example", "\\x{D800}@c.example", "a@" + "\N{LATIN SMALL LETTER U WITH DIAERESIS}" * 300]
 )
 def test_a_name_that_no_database_takes_is_no_error(email: Email, name: str) -> None:
-    """Else the report would be read again and again."""
+    """Otherwise the report would be read again and again."""
     about = f"Message-ID: <{name}>\nReturn-Path: <{name}>\n"
     assert not handled(report(email, headers=f"In-Reply-To: <{name}>\nTo: {name}\n", about=about)).believed
     assert not handled(report(email, to=name, about=about)).believed
@@ -101,14 +101,14 @@ def test_a_report_of_ses_is_believed_by_its_own_id() -> None:
 
 @pytest.mark.parametrize("provider_id", ["<{}@provider.example>", "{}@provider.example", "{}"])
 def test_a_report_is_believed_by_the_name_that_any_provider_gave(provider_id: str) -> None:
-    """As backends keep it."""
+    """In the form in which backends keep it."""
     name = "20261127.0a1b2c3d4e5f"
     email = sent(provider_id=provider_id.format(name))
     assert handled(report(email, about=f"Message-ID: <{name}@provider.example>\n")).bounced
 
 
 def test_a_name_that_can_be_guessed_is_none() -> None:
-    """Some providers count."""
+    """Some providers number their e-mails."""
     assert not handled(report(sent(provider_id="4711"), about="Message-ID: <4711@provider.example>\n")).believed
 
 
@@ -146,14 +146,14 @@ def test_the_recipient_is_recognised_in_any_spelling(stored: str, named: str) ->
 def test_only_what_says_that_the_address_does_not_exist_suppresses(
     email: Email, status: str, diagnostic: str, is_suppressed: bool
 ) -> None:
-    """What the refusing server said counts as well as the status of the one that reports."""
+    """The words of the server that refused count, and so does the status of the server that reports."""
     content = report(email, status=status, diagnostic=diagnostic, about=f"Message-ID: {email.message_id}\n")
     assert handled(content).bounced
     assert bool(suppression.reasons([email.recipient])) is is_suppressed
 
 
 def test_a_report_that_names_no_recipient_suppresses_none(email: Email) -> None:
-    """It may be about somebody to whom the recipient forwards."""
+    """It may be about another address, to which the recipient forwards."""
     about = f"Message-ID: {email.message_id}\n"
     content = report(email, about=about).replace(b"Final-Recipient", b"Other")
     assert handled(content).bounced
@@ -181,7 +181,7 @@ def test_who_complains_is_not_written_to_any_more(email: Email, kind: str) -> No
 
 
 def test_a_complaint_of_somebody_else_suppresses_nobody(email: Email) -> None:
-    """Somebody to whom it was forwarded, or a forger."""
+    """The e-mail was forwarded to that person, or the complaint is forged."""
     assert not handled(complaint(email, to="Original-Rcpt-To: mallory@elsewhere.example\n")).believed
     email.message_id = "<order.shipped-1-000000000000@shop.example>"
     assert not handled(complaint(email)).believed
@@ -196,7 +196,7 @@ class TestEnvelopeSender:
         settings.WEIR_MAIL_ENVELOPE_SENDER = "bounces+{id}@shop.example"
 
     def test_each_e_mail_has_one_of_its_own(self, email: Email) -> None:
-        """Or all have the same, or that of DEFAULT_FROM_EMAIL."""
+        """Or all have the same one, or that of DEFAULT_FROM_EMAIL."""
         own = renderings.message(email, email.rendering).from_address
         assert own.startswith(f"bounces+{email.pk}-")
         assert own.endswith("@shop.example")
@@ -210,20 +210,20 @@ class TestEnvelopeSender:
         ],
     )
     def test_all_may_have_the_same(self, email: Email, settings: Settings, wanted: str, sender: str) -> None:
-        """A setting; without it, bounces go where answers go."""
+        """The setting names it; without it, bounces go where answers go."""
         settings.DEFAULT_FROM_EMAIL = "Shop <orders@shop.example>"
         settings.WEIR_MAIL_ENVELOPE_SENDER = wanted
         assert renderings.message(email, email.rendering).from_address == sender
 
     @pytest.mark.parametrize("header", ["To", "Delivered-To", "X-Original-To", "Envelope-To", "X-Forwarded-To"])
     def test_a_report_is_believed_by_what_it_was_sent_to(self, email: Email, header: str) -> None:
-        """Also in capital letters, as some servers write them."""
+        """Even in capital letters, as some servers write it."""
         own = renderings.envelope_sender(email).upper()
         assert handled(report(email, headers=f"{header}: <{own}>\n")).bounced
         assert suppression.reasons([email.recipient])
 
     def test_its_domain_may_have_any_letters(self, email: Email, settings: Settings) -> None:
-        """Servers are told the one in ASCII, and so are we."""
+        """Servers get the domain in ASCII, and report it so."""
         settings.WEIR_MAIL_ENVELOPE_SENDER = "{id}.bounces@B\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"
         own = renderings.envelope_sender(email)
         assert own.endswith(".bounces@xn--bcher-kva.example")
@@ -242,7 +242,7 @@ class TestEnvelopeSender:
             own = f"{local[:-1]}{'0' if local[-1] != '0' else '1'}@{domain}"
         elif change == "domain":
             own = own.replace("@shop.example", "@elsewhere.example")
-        elif change == "recipient":  # who got it first, before it was sent again to somebody else
+        elif change == "recipient":  # the first recipient, before it was sent again to another one
             Email.objects.filter(pk=email.pk).update(recipient="new@customers.example")
             victim.refresh_from_db()
         else:
@@ -258,7 +258,7 @@ class TestEnvelopeSender:
         assert handled(report(email, headers=f"To: {own}\n")).bounced
 
     def test_it_must_be_about_the_recipient_all_the_same(self, email: Email) -> None:
-        """Somebody to whom the recipient forwards may not exist."""
+        """An address to which the recipient forwards may not exist."""
         content = report(email, headers=f"To: {renderings.envelope_sender(email)}\n", to="other@elsewhere.example")
         assert not handled(content).believed
 
@@ -275,7 +275,7 @@ class TestEnvelopeSender:
         ],
     )
     def test_what_is_no_address_is_told_by_a_check(self, settings: Settings, wanted: str) -> None:
-        """Before the first e-mail; and no e-mail is to blame for it."""
+        """The check says so before the first e-mail; no e-mail fails because of it."""
         assert envelope_sender_is_an_address() == []
         settings.WEIR_MAIL_ENVELOPE_SENDER = wanted
         assert [message.id for message in envelope_sender_is_an_address()] == ["weir.E019"]

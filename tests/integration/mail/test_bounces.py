@@ -177,7 +177,7 @@ def test_only_an_address_that_does_not_exist_is_suppressed(piped: Callable[..., 
 def test_a_report_is_believed_only_with_a_message_id_of_ours_and_the_recipients_address(
     piped: Callable[..., str], heard: Heard, forged: dict[str, str], words: str
 ) -> None:
-    """Anybody can write one; only who got the e-mail knows the random part."""
+    """Anyone can write a report; only the recipient knows the random part of the Message-ID."""
     email = came_to(EmailState.SENT)
     assert words in piped(report(email, **forged))
     assert shipments.state(email)[0] == EmailState.SENT
@@ -199,7 +199,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_maildir_is_read_to_its_end_and_people_find_what_is_no_report(folder: Path) -> None:
-    """What was handled is seen; what is not believed, or is an answer of a customer, is flagged."""
+    """What was handled is marked as seen; what is not believed, or is an answer of a customer, is flagged."""
     email = came_to(EmailState.SENT)
     (folder / "new" / "1.a").write_bytes(report(email))
     (folder / "new" / "2.a").write_bytes(b"Subject: Where is my order?\n\nDear shop,\n")
@@ -215,7 +215,7 @@ def test_a_maildir_is_read_to_its_end_and_people_find_what_is_no_report(folder: 
 def test_what_could_not_be_handled_is_read_again(
     folder: Path, piped: Callable[..., str], heard: Heard, error: Exception
 ) -> None:
-    """Nothing is written then, the report stays new, and a pipe asks the mail server to try again later."""
+    """Then nothing is written, the report stays new, and a pipe asks the mail server to try again later."""
     email = came_to(EmailState.SENT)
     (folder / "new" / "1.a").write_bytes(report(email))
 
@@ -250,7 +250,7 @@ def test_what_could_not_be_handled_is_read_again(
 def test_a_report_that_is_faster_than_the_mailer_is_handled_later(
     folder: Path, piped: Callable[..., str], heard: Heard, fields: dict[str, Any]
 ) -> None:
-    """Also where the mailer has died: the e-mail is unknown in the end, and the report says what became of it."""
+    """Even if the mailer has died: the e-mail is unknown in the end, and the report says what became of it."""
     email = came_to(EmailState.PENDING)
     Email.objects.filter(pk=email.pk).update(**fields)
     (folder / "new" / "1.a").write_bytes(report(email))

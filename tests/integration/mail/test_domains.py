@@ -1,4 +1,4 @@
-"""Recipients' domains that take no more for now, or no more than so many."""
+"""Recipients' domains that take no more e-mails for now, or only at a rate."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,7 +25,7 @@ pytestmark = MARKS
 
 
 def shipped_to(*domains: str) -> list[Email]:
-    """Ship an order to somebody at each of these domains."""
+    """Ship an order to a customer at each of these domains."""
     emails = [ship() for _ in domains]
     for email, domain in zip(emails, domains, strict=True):
         Email.objects.filter(pk=email.pk).update(recipient=f"plain.{email.pk}@{domain}")
@@ -81,7 +81,7 @@ def test_of_a_batch_one_email_is_refused_and_the_others_wait(monkeypatch: pytest
 
 
 def test_a_domain_recovers_by_itself() -> None:
-    """Where no person has set its rate, and it has refused nothing for RECOVERED_AFTER; purge may take its site."""
+    """If no person has set its rate, and it has refused nothing for RECOVERED_AFTER; purge may delete its site."""
     recipient = "kim@busy.example"
     domains.back_off(recipient)
     sites = Site.objects.filter(name="busy.example:25")
@@ -114,7 +114,7 @@ def test_a_domain_gets_no_more_than_its_rate(mail: MailServer, settings: Setting
 
 @pytest.mark.parametrize("domain", ["Quiet.example", "mail.quiet.example"])
 def test_a_domain_can_be_paused_by_hand(domain: str) -> None:
-    """As any site, with its subdomains; the relay and its other e-mails go on."""
+    """Like any site, with its subdomains; the relay and its other e-mails go on."""
     site_settings.set_rate("quiet.example:25", "1/s", covers_subdomains=True)
     site_settings.pause("quiet.example:25")
     quiet, other = shipped_to(domain, "loud.example")
@@ -141,7 +141,7 @@ def test_a_domain_that_has_refused_gets_a_rate_and_waits_longer_each_time(
 
 
 def test_the_rate_that_somebody_has_set_for_a_domain_stays(settings: Settings) -> None:
-    """The settings and refusals leave it; other domains get that of the settings."""
+    """The settings and refusals do not change it; other domains get the rate of the settings."""
     settings.WEIR_MAIL_DOMAIN_RATE = "10/s"
     site_settings.set_rate("slow.example:25", "1/m")
     found = domains.paced(["kim@slow.example", "kim@other.example"])

@@ -1,4 +1,4 @@
-"""A relay that refuses e-mails for good in words that nobody knows: one odd e-mail fails, and nothing else does."""
+"""A relay that refuses e-mails for good in words that Weir does not know: one odd e-mail fails, and no other."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -29,7 +29,7 @@ BYE = b"221 Bye\r\n"
 
 
 class Odd(ConnectedTransport):
-    """A relay that refuses, in odd words, e-mails to `bad`; says whom it was asked about."""
+    """A relay that refuses, in odd words, e-mails to `bad`; `asked` has the recipients that it was asked about."""
 
     is_connected = False
     bad: ClassVar[tuple[str, ...]] = ("bad",)
@@ -49,7 +49,7 @@ class Odd(ConnectedTransport):
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have the relay be odd, a pause be short, and few e-mails be many."""
+    """Use an odd relay, with short pauses and small batches; return the recipients that it was asked about."""
     monkeypatch.setattr(source, "BATCH", BATCH)
     monkeypatch.setattr(refusals, "PAUSE_S", 0.2)
     monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 0.4)
@@ -60,7 +60,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def send(rounds: int) -> None:
-    """Send so often, each time all that waits; a round ends though what was put off for a moment is due again."""
+    """Send this many times, each time all that waits; a round ends though e-mails that it put off are due again."""
     for _ in range(rounds):
         due_again()
         runner.send_due(at_most_s=2.0)
@@ -93,7 +93,7 @@ def test_one_odd_email_fails_when_it_is_refused_again_and_holds_up_nobody(
 
 
 def all_are_sent() -> bool:
-    """Send all that waits, and tell whether nothing is left."""
+    """Send all that waits, and return whether nothing is left."""
     send(1)
     return {state for state, _ in states()} == {EmailState.SENT}
 
@@ -123,7 +123,7 @@ def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: 
     """While it takes others: each is asked about few times, and no other waits behind them."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 3
     shipped([f"bad{number}@out.example" for number in range(8)])
-    Email.objects.update(key=Concat(Value("bad "), "key"))  # no order's
+    Email.objects.update(key=Concat(Value("bad "), "key"))  # not the key of an order
     goods: list[Email] = []
 
     def have_ended() -> bool:
@@ -139,7 +139,7 @@ def test_a_whole_domain_that_the_relay_does_not_take_fails_in_the_end(settings: 
 
 
 def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
-    """What it was refused before the cause was mended is no longer counted against it."""
+    """Refusals before the cause was corrected are no longer counted against it."""
     bad = Email.objects.get(pk=shipped(["bad@in.example"])[0])
 
     def has_failed() -> bool:
@@ -164,7 +164,7 @@ def test_one_that_is_sent_again_has_all_attempts_ahead_of_it(monkeypatch: pytest
 
 
 def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: Settings, asked: list[str]) -> None:
-    """Nothing tells whether the relay takes others: each time is an attempt."""
+    """It is not known whether the relay takes others: each refusal is an attempt."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 4
     bad = ship("bad")
 
@@ -180,7 +180,7 @@ def test_an_email_that_is_refused_alone_is_not_asked_about_for_ever(settings: Se
 
 @pytest.mark.usefixtures("asked")
 def test_a_team_that_sends_one_email_an_hour_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its relay refuses all for hours: the third e-mail tells that it is the relay, before the first has failed."""
+    """Its relay refuses all for hours: the third e-mail shows that it is the relay, before the first has failed."""
     monkeypatch.setattr(Odd, "bad", ("",))
     for _ in range(8):
         ship()
@@ -192,7 +192,7 @@ def test_a_team_that_sends_one_email_an_hour_loses_none(monkeypatch: pytest.Monk
 
 
 def two(monkeypatch: pytest.MonkeyPatch, first: Callable[[], Transport], second: Callable[[], Transport]) -> None:
-    """Have the settings name two relays."""
+    """Make the settings name two relays."""
     made = tuple(
         Relay(name=name, key_lifetime=None, place="", is_smtp=True, _make=transport)
         for name, transport in (("first", first), ("second", second))
@@ -205,7 +205,7 @@ def two(monkeypatch: pytest.MonkeyPatch, first: Callable[[], Transport], second:
 def test_what_the_first_relay_refuses_in_odd_words_goes_by_the_second(
     monkeypatch: pytest.MonkeyPatch, after_dot: bool
 ) -> None:
-    """Once the first one was asked about a few, where it says so only after the content."""
+    """After the first one was asked about a few, if it refuses them only after the content."""
     monkeypatch.setattr(refusals, "PAUSE_S", 1.0)
     monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 2.0)
     monkeypatch.setattr(Odd, "after_dot", after_dot)
@@ -252,7 +252,7 @@ def test_what_both_relays_refuse_fails_when_both_have_accepted_another(monkeypat
 
 @pytest.mark.usefixtures("asked")
 def test_what_both_relays_refuse_is_not_asked_about_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where their pauses end apart, so that each try comes to one of them."""
+    """Even if their pauses end at different times, so that each try asks only one of them."""
     two(monkeypatch, Odd, Odd)
     bad = ship("bad")
     ship()
@@ -306,7 +306,7 @@ class RefusesUs(Odd):
 def test_an_email_is_to_blame_also_where_another_was_accepted_before_it_was_due_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where little is sent, none is between the moment when it is due and its next try."""
+    """If little is sent, no other e-mail is accepted between the moment when it is due and its next try."""
     use(monkeypatch, RefusesUs)
     bad = ship("bad")
     runner.send_due()

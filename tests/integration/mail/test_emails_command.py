@@ -41,7 +41,7 @@ def shipped(number: str, **fields: Any) -> Email:
 
 
 def unknown(number: str, minutes: int = 0, **fields: Any) -> Email:
-    """Return an e-mail whose transmission began so long ago, and of which nobody knows what became."""
+    """Return an e-mail whose transmission began this many minutes ago, and whose outcome is not known."""
     known = {"phase": Phase.AFTER_DOT, "last_reply": REPLY, "claimed_by": "mail-1:77", "attempts": 1}
     since = Now() - timedelta(minutes=minutes)
     return shipped(number, state=EmailState.UNKNOWN, claim_token=uuid4(), sending_since=since, **{**known, **fields})
@@ -75,7 +75,7 @@ SENT = {(number, "sent", "in", "the", "last", period) for number, period in (("1
 
 
 def test_every_state_is_counted_and_what_was_sent_lately() -> None:
-    """Nobody has to know which states there are; of those sent in all there are too many to count."""
+    """The reader need not know which states there are; all that were ever sent are too many to count."""
     assert [line.split()[0] for line in told().splitlines()] == ["0"] * (len(COUNTED) + 2)
     shipped("A-1")
     shipped("A-2")
@@ -90,7 +90,7 @@ def test_every_state_is_counted_and_what_was_sent_lately() -> None:
 
 
 def test_counting_ends_at_ten_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is said, to people by a plus, to machines by where it ended."""
+    """The output says so: to people by a plus, to machines by the number where it ended."""
     monkeypatch.setattr(counts, "MOST", 2)
     for number in range(3):
         shipped(f"A-{number}")
@@ -100,7 +100,7 @@ def test_counting_ends_at_ten_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_relay_that_cannot_be_used_is_named() -> None:
-    """Since when, and what it said; nothing else is wrong with what waits."""
+    """With the time since when, and its reply; nothing else is wrong with the e-mails that wait."""
     RelayHold.objects.create(relay="mx.example:25", reason="It refuses us: 550 5.7.1 \x1b[31m")
     listed = told()
     assert "The relay mx.example:25 cannot be used since 20" in listed
@@ -128,7 +128,7 @@ def test_unknown_ones_are_listed_oldest_first_with_what_is_known() -> None:
 def test_what_a_mail_server_leaves_unknown_is_listed(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a real one that accepts the e-mail and cuts the connection: listed until somebody says that it arrived."""
+    """A real one accepts the e-mail and cuts the connection: it is listed until a person says that it arrived."""
     monkeypatch.setattr("weir.workers.mail.sending.routes._breakers", {})
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     order = Order.objects.create(number="A-1", customer_email="cut-accepted.1@example.com")
@@ -145,7 +145,7 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
 
 
 def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
-    """They can be sent again, too; unknown ones are then not in the list."""
+    """They can be sent again, too; unknown ones are not in that list."""
     email = failed("A-1")
     unknown("A-2")
     assert "There is no such recipient" not in told()
@@ -157,7 +157,7 @@ def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
 
 @pytest.mark.parametrize("state", ["pending", "sending", "sent"])
 def test_the_e_mails_of_any_state_are_listed(state: str) -> None:
-    """The oldest first, of those sent the newest; how an e-mail looks that only waits can be seen, too."""
+    """The oldest first, sent ones the newest first; e-mails that only wait can be listed, too."""
     fields: dict[str, dict[str, Any]] = {
         "pending": {},
         "sending": {"sending_since": Now(), "claim_token": uuid4()},
@@ -172,7 +172,7 @@ def test_the_e_mails_of_any_state_are_listed(state: str) -> None:
 
 
 def test_those_to_an_address_are_listed_in_any_state() -> None:
-    """Or to addresses that begin so, in whatever case, also of one state or kind; the table says each one's state."""
+    """Or to addresses that begin so, in any case, or only of one state or kind; the table has the state of each."""
     first, second, other = failed("Kim-1"), shipped("kim-2"), shipped("Ada-1")
 
     def found(*arguments: str) -> list[int]:
@@ -306,7 +306,7 @@ def test_what_is_to_be_sent_again_is_pending_and_a_worker_hears_of_it(messages: 
 
 
 def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -> None:
-    """One that cannot be resolved is in nobody's way; an id that is given twice counts once."""
+    """One that cannot be resolved stops no other; an id that is given twice counts once."""
     first, waiting, last = unknown("A-1"), shipped("A-2"), unknown("A-3")
     output = StringIO()
     ids = [str(key) for key in (first.pk, waiting.pk, 2**63 - 1, first.pk, last.pk)]
@@ -335,7 +335,7 @@ def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -
     ],
 )
 def test_bad_input_is_refused_and_changes_nothing(arguments: list[str], sentence: str) -> None:
-    """Who says something says what, and why; nothing is guessed."""
+    """A person must say what became of it, and why; nothing is guessed."""
     email = unknown("A-1")
     assert sentence in refused("resolve", email.pk, *arguments)
     assert Email.objects.get().state == EmailState.UNKNOWN
@@ -343,7 +343,7 @@ def test_bad_input_is_refused_and_changes_nothing(arguments: list[str], sentence
 
 
 def test_an_unknown_one_can_be_given_up() -> None:
-    """It is not sent again, and nobody says that it arrived."""
+    """It is not sent again, and is not said to have arrived."""
     email = unknown("A-1")
     assert told("resolve", email.pk, "--give-up", "--why", "The customer was called") == (
         f"E-mail {email.pk}: it stays unsent.\n"
@@ -352,7 +352,7 @@ def test_an_unknown_one_can_be_given_up() -> None:
 
 
 def test_what_waits_is_cancelled_and_what_was_sent_is_not() -> None:
-    """With who did it, and why; the others are named."""
+    """The row says who did it, and why; those that were sent are named."""
     waiting, sent = shipped("A-1"), shipped("A-2", state=EmailState.SENT, sent_at=Now())
     sentence = f"E-mail {sent.pk} is sent: only pending or claimed ones can be cancelled."
     assert refused("cancel", waiting.pk, sent.pk, "--why", "The order was cancelled", "--who", "Ada") == sentence
@@ -383,7 +383,7 @@ def test_a_failed_one_cannot_be_said_to_have_arrived() -> None:
 
 
 def test_who_has_no_name_in_the_operating_system_must_say_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a container whose user is but a number, --who says who it is."""
+    """In a container whose user is only a number, --who names the person."""
 
     def nameless() -> NoReturn:
         raise KeyError("getpwuid(): uid not found: 4711")

@@ -57,7 +57,7 @@ def unknown(since: datetime = SINCE, relay: str = "") -> Email:
 
 
 def accept(log: Path, email: Email) -> str:
-    """Have the log accept the e-mail; returns the line that proves it."""
+    """Let the log say that the e-mail was accepted; return the line that proves it."""
     proof = f"Nov 20 12:00:02 mx1 postfix/qmgr[7]: A{email.pk:06}: from=<a@b>, size=1, nrcpt=1 (queue active)"
     named = f"Nov 20 12:00:01 mx1 postfix/cleanup[6]: A{email.pk:06}: message-id={email.message_id}"
     lines = [named, proof, *log.read_text().splitlines()]
@@ -66,7 +66,7 @@ def accept(log: Path, email: Email) -> str:
 
 
 def told(log: object, *arguments: str, changed: datetime = CHANGED) -> str:
-    """Return what the command says of files that were changed with their last line."""
+    """Return what the command prints about the files, which were last changed at `changed`."""
     output = StringIO()
     files = log if isinstance(log, list) else [log]
     for file in files:
@@ -103,7 +103,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(log: Path) -> Non
 
 
 def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> None:
-    """Accepted is sent, what certainly was not accepted goes out again, all else waits for an operator."""
+    """What was accepted is sent, what certainly was not goes out again, everything else waits for an operator."""
     arrived, lost, late = unknown(), unknown(), unknown(SINCE + timedelta(hours=1))
     proof = accept(log, arrived)
     text = told(log, *COMPLETE, "--apply", "--who", "Ada")
@@ -123,7 +123,7 @@ def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> Non
 
 
 def test_what_certainly_was_not_accepted_expires_if_its_time_is_over(log: Path) -> None:
-    """A log does not say that it may be late: an operator does."""
+    """A log cannot say that it may be sent late: only an operator can."""
     over, in_time = unknown(), unknown()
     ends_at = datetime(2100, 1, 1, tzinfo=UTC)
     Email.objects.filter(pk=over.pk).update(expires_at=SINCE + timedelta(minutes=5))
@@ -135,7 +135,7 @@ def test_what_certainly_was_not_accepted_expires_if_its_time_is_over(log: Path) 
 
 
 def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: Settings) -> None:
-    """Without a word on it they are those of the relay that the settings name, if it is a mail server."""
+    """Unless an option names the relay, it is that of the settings, if that is a mail server."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
     first, second = unknown(relay="mx1:25"), unknown(relay="mx2:25")
@@ -148,7 +148,7 @@ def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settin
 @pytest.mark.parametrize(
     ("relays", "relay"),
     [
-        ([], "mx1:25"),  # EMAIL_BACKEND calls an API, and EMAIL_HOST is what it is without a word
+        ([], "mx1:25"),  # EMAIL_BACKEND calls an API, and EMAIL_HOST has its default
         (["resend://key@api.resend.com"], "resend:api.resend.com"),
         (
             ["django://django.core.mail.backends.dummy.EmailBackend"],
@@ -159,7 +159,7 @@ def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settin
 def test_logs_of_a_mail_server_say_nothing_of_what_went_to_an_api(
     log: Path, settings: Settings, relays: list[str], relay: str
 ) -> None:
-    """Also where no other relay is named; what a log has is a proof all the same."""
+    """Even if no other relay is named; an e-mail that a log does name is proven all the same."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT, settings.WEIR_MAIL_RELAYS = "mx1", 25, relays
     silent, handed_on = unknown(relay=relay), unknown(relay=relay)
@@ -272,7 +272,7 @@ def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeyp
     ],
 )
 def test_what_is_typed_wrongly_is_refused(log: Path, option: str, value: str, words: str) -> None:
-    """One sentence that says what is expected."""
+    """The refusal is one sentence that says what is expected."""
     with pytest.raises(CommandError, match=words):
         told(log, f"{option}={value}")
 
@@ -299,7 +299,7 @@ def test_a_log_that_names_an_email_in_a_form_of_its_own_never_has_it_sent_again(
 
 
 def test_what_cannot_be_unpacked_is_said_and_what_another_file_proves_counts(log: Path) -> None:
-    """The sentence says what to do."""
+    """The sentence says what to do about the file."""
     arrived, lost = unknown(), unknown()
     accept(log, arrived)
     packed = log.parent / "mail.log.2.lz4"
@@ -310,7 +310,7 @@ def test_what_cannot_be_unpacked_is_said_and_what_another_file_proves_counts(log
 
 
 def test_whoever_asks_says_what_the_files_do_not(log: Path) -> None:
-    """The year of lines that name none, and whose lines they are."""
+    """Options name the year of lines without one, and the host whose lines they are."""
     lost, later = unknown(), CHANGED + timedelta(days=90)
     assert "say --year" in told(log, *COMPLETE, changed=later)
     log.write_text(log.read_text().replace("mx1", "localhost"))

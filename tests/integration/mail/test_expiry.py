@@ -40,7 +40,7 @@ def code(key: str = "17", **changes: Any) -> Email:
 
 
 def over(email: Email) -> None:
-    """Have the time of this one be over since now."""
+    """End the time of this one now."""
     assert Email.objects.filter(pk=email.pk).update(expires_at=Now())
 
 
@@ -60,7 +60,7 @@ def claimed() -> Email:
 def test_one_that_is_due_and_has_expired_is_not_tried(
     mail: MailServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No relay is asked, and none need be there; it takes no turn from the others, which are sent."""
+    """No relay is asked, and none need be running; it takes no turn from the others, which are sent."""
     email = code()
     over(email)
     port, settings.EMAIL_PORT, settings.WEIR_MAIL_RATE = settings.EMAIL_PORT, 1, "1/h"
@@ -79,7 +79,7 @@ def test_one_that_is_due_and_has_expired_is_not_tried(
 def test_one_that_expires_while_it_waits_for_its_turn(
     mail: MailServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The relay's rate lets it go at last: nobody connects for it."""
+    """When the relay's rate lets it go at last, no mailer connects for it."""
     settings.WEIR_MAIL_RATE = "100/s"
     routes.site.cache_clear()
     email = code()
@@ -114,7 +114,7 @@ def test_one_that_expires_between_its_claim_and_its_beginning(
 
 
 def test_one_that_has_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever becomes of it; what waits meanwhile ends."""
+    """Whatever its outcome is; e-mails that wait meanwhile end."""
 
     class Slow(ConnectedTransport):
         def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:  # noqa: ARG002  a transport's signature
@@ -142,7 +142,7 @@ def found_by_the_schedule(_email: Email) -> None:
 
 @pytest.mark.parametrize("find", [found_by_its_mailer, found_by_the_schedule])
 def test_what_is_claimed_ends_and_its_mailer_writes_no_more(find: Callable[[Email], None]) -> None:
-    """Also that of a mailer that died; one that goes on neither begins, nor writes what it has to say."""
+    """Even if its mailer died; a mailer that goes on neither begins it, nor writes an outcome."""
     code()
     email = claimed()
     over(email)
@@ -156,7 +156,7 @@ def test_what_is_claimed_ends_and_its_mailer_writes_no_more(find: Callable[[Emai
 
 
 def test_a_mailer_with_a_wrong_clock_keeps_to_postgresqls(mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Late or early: it neither sends what has expired, nor lets expire what has not."""
+    """Whether its clock is slow or fast, it neither sends what has expired, nor expires what has not."""
     late, early, now = code("late"), code("early"), timezone.now
     over(late)
     monkeypatch.setattr(timezone, "now", lambda: now() - 2 * HOUR)
@@ -168,7 +168,7 @@ def test_a_mailer_with_a_wrong_clock_keeps_to_postgresqls(mail: MailServer, monk
 
 
 def test_of_many_at_once_each_begins_or_expires(in_threads: InThreads) -> None:
-    """Mailers begin each at the moment at which it expires, and the schedule sweeps meanwhile: never both."""
+    """Mailers begin each at the moment when it expires, and the scheduled task ends them meanwhile: never both."""
     queued = [note(str(number)) for number in range(40)]
     soon = timezone.now() + timedelta(seconds=0.5)
     for number, email in enumerate(queued):
@@ -296,7 +296,7 @@ def asked(key: str = "17", key_lifetime: timedelta = 24 * HOUR) -> Email:
 
 
 def test_a_relay_is_asked_no_longer_than_the_email_may_be_sent(settings: Settings) -> None:
-    """To ask is to transmit it again; where the relay forgets sooner, that counts."""
+    """To ask is to transmit it again; if the relay forgets the key sooner, that counts."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 60.0
     longer, shorter = asked("1"), asked("2", timedelta(minutes=30))
     assert longer.ask_until == longer.expires_at
@@ -328,7 +328,7 @@ def test_the_schedule_ends_what_nobody_may_send(task: Callable[[], None]) -> Non
 
 @pytest.mark.parametrize("way", [expire_emails, runner.send_due], ids=["the schedule", "a mailer"])
 def test_it_is_unknown_and_not_expired(way: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows whether it was accepted, and nobody asks any more."""
+    """Whether it was accepted is not known, and no mailer asks any more."""
     use(monkeypatch, ConnectedTransport)  # type: ignore[arg-type]  # it is not asked to submit
     email = asked()
     Email.objects.update(next_attempt_at=Now(), expires_at=Now())
@@ -340,7 +340,7 @@ def test_it_is_unknown_and_not_expired(way: Callable[[], object], monkeypatch: p
 
 
 def test_an_unknown_one_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It began in time, and its outcome is not known: that its time is over says nothing of that."""
+    """It began in time, and its outcome is not known: the end of its time says nothing about the outcome."""
 
     class Loses(ConnectedTransport):
         def submit(self, _message: Message, begin: Callable[[], None]) -> Accepted:
@@ -371,7 +371,7 @@ def test_one_whose_mailer_died_while_it_was_sent_is_unknown() -> None:
 
 
 def test_what_was_queued_to_somebody_forgotten_meanwhile_is_forgotten() -> None:
-    """By a transaction that committed after that: no mailer comes upon an e-mail that has expired."""
+    """Its transaction committed after the forgetting, and no mailer takes an e-mail that has expired."""
     email, other = code(), code("18", to="robin@customers.example")
     suppression.forget("kim@customers.example", "Its owner was forgotten.")
     Email.objects.update(expires_at=Now())

@@ -1,4 +1,4 @@
-"""Until when an e-mail may be sent, as callers, kinds and operators say it; and what they see of that."""
+"""Until when an e-mail may be sent: how callers, kinds and operators set it, and what they see of it."""
 
 import json
 from datetime import timedelta
@@ -30,7 +30,7 @@ HOUR, QUARTER, SECOND = timedelta(hours=1), timedelta(minutes=15), timedelta(sec
 
 @pytest.fixture
 def _code_kind(monkeypatch: pytest.MonkeyPatch, note_kind: None) -> None:  # noqa: ARG001  it patches first
-    """Have an app registered `login.code`, whose e-mails may be sent for a quarter of an hour."""
+    """Register the kind `login.code`, as an app would; its e-mails may be sent for a quarter of an hour."""
     monkeypatch.setattr(kinds, "_expires_after", {})
     kinds.register("login.code", expires_after=QUARTER)(lambda: Content(subject="Your code", text="123456"))
 
@@ -59,7 +59,7 @@ def test_it_is_stored_as_it_was_given_and_without_one_it_never_expires() -> None
 
 @pytest.mark.usefixtures("_code_kind")
 def test_its_kind_says_for_how_long() -> None:
-    """By the database's clock; from `not_before` on, if that is later; and a caller who says until when is right."""
+    """By the database's clock; from `not_before` on, if that is later; a caller's `expires_at` takes precedence."""
     email, past, later = code("1"), code("2", not_before=timezone.now() - HOUR), timezone.now() + HOUR
     for each in (email, past):
         assert each.expires_at
@@ -71,7 +71,7 @@ def test_its_kind_says_for_how_long() -> None:
 
 
 def test_one_that_is_past_is_refused_and_the_callers_transaction_goes_on() -> None:
-    """An e-mail that could never be sent is a mistake of the caller's, also where it may not be rendered."""
+    """An e-mail that could never be sent is a mistake of the caller's, even with `raises=False`."""
     with transaction.atomic():
         for raises in (True, False):
             with pytest.raises(CannotBeWritten, match="expires_at is past, so that it would never be sent: 20"):
@@ -80,7 +80,7 @@ def test_one_that_is_past_is_refused_and_the_callers_transaction_goes_on() -> No
 
 
 def test_a_second_call_that_comes_too_late_finds_the_email_of_the_first() -> None:
-    """As a task that is delivered twice makes it: the first call counts, and its time."""
+    """A task that is delivered twice makes such a call: the first call counts, and its time."""
     email = note(expires_at=timezone.now() + HOUR)
     assert note(expires_at=timezone.now() - HOUR) == email
     assert Email.objects.get().expires_at == email.expires_at
@@ -91,7 +91,7 @@ def test_a_second_call_that_comes_too_late_finds_the_email_of_the_first() -> Non
 
 @pytest.mark.parametrize("act", [Act.RESEND, Act.CORRECT])
 def test_who_has_it_sent_again_lifts_its_time(act: Act, mail: MailServer) -> None:
-    """Or it would expire again at once."""
+    """Otherwise it would expire again immediately."""
     email = expired()
     resolving.resolve(email.pk, act, "kim", "it is wanted all the same")
     assert state(email) == (EmailState.PENDING, 0)
@@ -108,7 +108,7 @@ def test_a_correction_of_one_that_waits_keeps_its_time() -> None:
 
 
 def test_the_command_says_that_it_does_not_expire_any_more(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of those that did."""
+    """It says so of those that had expired."""
     ends, stays = expired("1"), note("2")
     Email.objects.filter(pk=stays.pk).update(state=EmailState.CANCELLED)
     call_command("emails", "resolve", ends.pk, stays.pk, "--resend", "--why", "it is wanted", "--who", "kim")
@@ -129,7 +129,7 @@ def test_it_is_counted_and_listed() -> None:
 
 
 def test_why_it_waits_and_until_when() -> None:
-    """Its time is over, and nobody has ended it yet; when it has ended it waits for nothing."""
+    """Its time is over, and it is not ended yet; when it has ended, it waits for nothing."""
     email = note(expires_at=timezone.now() + HOUR)
     assert "expired" not in [blocker.what for blocker in why(email)]
     Email.objects.update(expires_at=timezone.now() - SECOND)

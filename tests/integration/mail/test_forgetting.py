@@ -1,4 +1,4 @@
-"""forget_recipient: what is personal goes, the proof stays, and nothing goes out meanwhile."""
+"""forget_recipient: personal data is removed, the proof stays, and nothing is sent meanwhile."""
 
 import json
 import threading
@@ -28,7 +28,7 @@ PROOF = ("message_id", "content_hash", "content_size", "state", "created_at", "s
 
 
 def queue(key: str, to: str = KIM, **fields: Any) -> Email:
-    """Queue an e-mail about an order that there is, with these fields."""
+    """Queue an e-mail about an order that exists, with these fields."""
     email = outbox.send_once(SHIPPED, f"about-{key}", to=f"Kim <{to}>", context={"order_id": int(ship().key)})
     Email.objects.filter(pk=email.pk).update(**fields)
     email.refresh_from_db()
@@ -81,7 +81,7 @@ def test_what_was_said_about_it_names_the_address_no_more() -> None:
 
 
 def test_what_waits_is_cancelled_and_other_addresses_are_left_alone(mail: MailServer) -> None:
-    """Also what a mailer has claimed: it finds that out before it begins."""
+    """Even what a mailer has claimed: the mailer notices before it begins."""
     waiting, later = queue("1"), queue("2")
     other = queue("3", f"x{KIM}")
     Email.objects.exclude(pk__in=[waiting.pk, later.pk, other.pk]).delete()
@@ -121,7 +121,7 @@ def test_how_many_are_left_is_said_where_a_relay_takes_long() -> None:
 
 
 def test_nothing_new_goes_out_to_the_address(mail: MailServer) -> None:
-    """It is on the suppression list, by its hash only, also where it was there by its name."""
+    """It is on the suppression list, only by its hash, even if it was there by its name."""
     suppression.suppress(KIM, "5.1.1")
     forget_recipient(KIM, "Ada", "asked")
     assert Suppression.objects.get().address == ""
@@ -132,7 +132,7 @@ def test_nothing_new_goes_out_to_the_address(mail: MailServer) -> None:
 
 
 def test_what_was_queued_beside_it_is_forgotten_by_the_mailer(mail: MailServer) -> None:
-    """Its transaction commits when all others have been forgotten; only the mailer comes upon it."""
+    """Its transaction commits after all others have been forgotten; only the mailer finds it."""
     done: list[Forgotten] = []
 
     def forget() -> None:
@@ -158,7 +158,7 @@ def test_what_was_queued_beside_it_is_forgotten_by_the_mailer(mail: MailServer) 
 
 
 def test_the_act_is_kept_with_the_hash() -> None:
-    """Who had an address forgotten, when and why can be said to who asks with that address."""
+    """Whoever asks with that address can be told who had it forgotten, when and why."""
     forget_recipient(f" {KIM} ", "Ada", "Request 4711")
     act = MailAct.objects.get()
     assert (act.what, act.about, act.who, act.why) == (
@@ -209,7 +209,7 @@ def test_it_commits_batch_by_batch_and_can_be_repeated(monkeypatch: pytest.Monke
 
 
 def test_more_that_wait_than_a_batch_are_all_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Round by round, also where nobody waits for anything."""
+    """Round by round, even if the call does not wait for anything (`wait_s=0`)."""
     monkeypatch.setattr(forgetting, "BATCH", 2)
     for number in range(5):
         queue(str(number))

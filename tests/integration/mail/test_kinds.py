@@ -1,4 +1,4 @@
-"""Kinds of e-mail: two in one round, one that is unknown or broken, and those that somebody paused."""
+"""Kinds of e-mail: two in one round, one that is unknown or broken, and kinds that a person paused."""
 
 import pytest
 
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an app registered `note`, whose text needs no database."""
+    """Register the kind `note`, as an app would; its text needs no database."""
     monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
     kinds.register("note")(lambda: Content(subject="Note", text="Hello"))
 
@@ -53,7 +53,7 @@ def test_two_kinds_are_sent_in_one_round(mail: MailServer) -> None:
 
 
 def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailServer) -> None:
-    """No other of its round notices."""
+    """The others of its round are sent."""
     unknown, good = queued("order.lost", "17"), ship()
     report = runner.send_due()
     assert (report.failed, report.sent, report.stopped_because) == (1, 1, "")
@@ -63,7 +63,7 @@ def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailS
 
 
 def test_an_email_about_nothing_fails_alone_with_the_reason(mail: MailServer) -> None:
-    """What it is about was deleted before it was rendered anew."""
+    """What it is about was deleted before it was rendered again."""
     bad, good = unrendered(ship()), ship()
     Email.objects.filter(pk=bad.pk).update(context={"order_id": 4711})
     report = runner.send_due()
@@ -76,7 +76,7 @@ def test_an_email_about_nothing_fails_alone_with_the_reason(mail: MailServer) ->
 
 
 def test_none_of_a_paused_kind_is_sent_until_it_is_resumed(mail: MailServer) -> None:
-    """Others are."""
+    """E-mails of other kinds are."""
     shipped, other = ship(), note("1")
     paused = PausedKind.objects.create(kind="note", who="kim", why="a wrong price")
     assert runner.send_due().sent == 1
@@ -101,7 +101,7 @@ def test_those_of_a_higher_priority_go_first_and_then_those_that_wait_longest(ma
 
 
 def test_a_kind_is_registered_once_and_by_a_name_that_a_message_id_can_begin_with() -> None:
-    """Anything else is a mistake that shows when the process starts."""
+    """Anything else is a mistake that is reported when the process starts."""
     with pytest.raises(ValueError, match="two kinds of e-mail 'note'"):
         kinds.register("note")(lambda: Content(subject="", text=""))
     for name in ("", "a b", "order.", "<x>", "x" * 101):

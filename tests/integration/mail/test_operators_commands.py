@@ -37,7 +37,7 @@ def data(*arguments: object) -> Any:
 
 
 def test_a_paused_kind_waits_until_somebody_resumes_it(mail: MailServer, messages: list[Message]) -> None:
-    """With who paused it, and why; both acts are kept."""
+    """The pause says who set it, and why; both acts are kept."""
     email = ship()
     assert told("pause", SHIPPED, *WHY) == f"{SHIPPED} is paused: what is queued waits.\n"
     assert runner.send_due().sent == 0
@@ -52,7 +52,7 @@ def test_a_paused_kind_waits_until_somebody_resumes_it(mail: MailServer, message
 
 
 def test_what_is_paused_twice_keeps_its_first_reason() -> None:
-    """And what is not paused cannot be resumed; neither is written down."""
+    """And what is not paused cannot be resumed; neither call is recorded."""
     told("pause", SHIPPED, *WHY)
     assert refused("pause", SHIPPED, "--why", "another") == f"{SHIPPED}, paused by Ada: because. It stays so."
     told("resume", SHIPPED, *WHY)
@@ -67,7 +67,7 @@ def test_a_kind_that_is_misspelt_is_refused(action: str) -> None:
 
 
 def test_a_kind_that_no_app_registers_any_more_can_be_resumed() -> None:
-    """Its e-mails are there, and so is its pause."""
+    """Its e-mails still exist, and so does its pause."""
     PausedKind.objects.create(kind="old.kind", who="Ada", why="x")
     assert [kind["is_registered"] for kind in data("kinds")["kinds"] if kind["kind"] == "old.kind"] == [False]
     told("resume", "old.kind", *WHY)
@@ -75,7 +75,7 @@ def test_a_kind_that_no_app_registers_any_more_can_be_resumed() -> None:
 
 
 def test_kinds_are_listed_with_what_waits_is_unknown_and_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one of which there are e-mails and that nobody registers; counting ends at a bound."""
+    """Including one that has e-mails but that no app registers; counting ends at a bound."""
     monkeypatch.setattr(counts, "MOST", 2)
     for word in ("refuse", "cut-accepted"):
         ship(word)
@@ -97,7 +97,7 @@ def test_kinds_are_listed_with_what_waits_is_unknown_and_failed(monkeypatch: pyt
 
 
 def test_an_address_on_the_list_is_not_written_to_until_it_is_taken_off(mail: MailServer) -> None:
-    """In whatever case it is written; both acts are kept, by the address' hash."""
+    """In any case of letters; both acts are kept, by the address' hash."""
     email = ship()
     assert told("suppress", email.recipient.upper().replace("CUSTOMERS.EXAMPLE", "customers.example"), *WHY)
     assert "on the suppression list" in told("show", email.pk)
@@ -132,7 +132,7 @@ def test_an_address_is_recognised_in_letters_of_any_script() -> None:
 
 
 def test_the_list_is_shown_by_pages_the_newest_first() -> None:
-    """Of an address that was forgotten, the hash."""
+    """Of an address that was forgotten, it has the hash."""
     assert told("suppressed") == "No address is on the suppression list.\n"
     suppression.suppress("a@example.com", "550 no such user \x1b[31m")
     suppression.suppress("b@example.com", "forgotten", keep_address=False)
@@ -153,7 +153,7 @@ def test_the_list_is_shown_by_pages_the_newest_first() -> None:
 
 
 def test_forgetting_says_what_it_did() -> None:
-    """What is left, and why, is an error: it has to be repeated."""
+    """If e-mails are left, that is an error that says why: the command has to be repeated."""
     email = ship()
     assert told("forget", email.recipient, *WHY) == "1 e-mail forgotten, 1 of them cancelled.\n"
     assert data("forget", email.recipient, *WHY) == {"forgotten": 0, "cancelled": 0, "left": 0}
@@ -215,7 +215,7 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(arguments: list[str], sen
 
 
 def test_what_was_deleted_after_its_retention_is_not_rendered_anew() -> None:
-    """It might say something else than what was sent: its hash is shown."""
+    """It might differ from what was sent: its hash is shown."""
     email = ship()
     runner.send_due()
     email.rendering.delete()

@@ -1,4 +1,4 @@
-"""The outbox's rows: what is queued once, of what a worker hears, and what the database refuses."""
+"""The outbox's rows: what is queued once, which e-mails send a message to a worker, and what the database refuses."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ UNKNOWN = {
 
 
 def test_the_first_call_counts_and_later_ones_return_its_email(messages: list[Message], in_threads: InThreads) -> None:
-    """One after the other, and at once; a worker hears of it once."""
+    """One after the other, and at the same time; a worker gets one message."""
     emails = in_threads(8, lambda number: note(context={"text": f"text {number}"}))
     assert {email.pk for email in emails} == {note().pk}
     assert Email.objects.count() == 1
@@ -52,7 +52,7 @@ def test_the_first_call_counts_and_later_ones_return_its_email(messages: list[Me
 def test_the_transaction_of_a_call_that_comes_second_goes_on(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually, messages: list[Message]
 ) -> None:
-    """It waits for the first one's transaction, and returns that one's e-mail."""
+    """It waits for the first call's transaction, and returns that call's e-mail."""
 
     def second() -> tuple[int, int]:
         try:
@@ -75,7 +75,7 @@ def test_the_transaction_of_a_call_that_comes_second_goes_on(
 
 @pytest.mark.usefixtures("messages")
 def test_a_later_call_returns_the_email_also_where_what_it_is_about_is_gone() -> None:
-    """It is not rendered again, and its recipient counts for nothing."""
+    """It is not rendered again, and the later call's recipient is ignored."""
     email = note()
 
     def gone(**_context: Any) -> Content:
@@ -88,7 +88,7 @@ def test_a_later_call_returns_the_email_also_where_what_it_is_about_is_gone() ->
 
 
 def test_an_email_is_queued_with_its_bytes_or_not_at_all(messages: list[Message]) -> None:
-    """Also where the caller has no transaction."""
+    """Even if the caller has no transaction."""
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE weir_mail_rendering ADD CONSTRAINT none_is_written CHECK (false)")
         try:
@@ -144,7 +144,7 @@ def test_each_attempt_transmits_the_bytes_that_are_stored(monkeypatch: pytest.Mo
 
 
 def test_what_rolls_back_was_never_queued(messages: list[Message]) -> None:
-    """Nor does a worker hear of it."""
+    """Nor does a worker get a message."""
     with transaction.atomic():
         note()
         transaction.set_rollback(True)
@@ -193,7 +193,7 @@ def test_what_is_bad_is_refused_in_a_sentence_and_nothing_is_stored(
 
 
 def test_a_language_is_one_of_the_projects(settings: Settings) -> None:
-    """Not any that Django knows; a variant is that which the project has."""
+    """Not any language that Django knows; a variant becomes the language that the project has."""
     settings.LANGUAGES = [("en", "English"), ("de", "German"), ("pt-br", "Brazilian Portuguese")]
     with pytest.raises(CannotBeWritten, match="no language 'fr': write one of LANGUAGES, such as en"):
         note("17", language="fr")
@@ -210,7 +210,7 @@ def test_an_email_of_a_kind_that_no_app_has_registered_is_refused(messages: list
 
 @pytest.mark.usefixtures("messages", "mail")
 def test_an_email_is_not_sent_before_its_time() -> None:
-    """And then it is; nor does it go along with one of its kind that is due."""
+    """After its time it is sent. One of its kind that is due does not take it along."""
     email, due = note(not_before=database_now() + timedelta(hours=1)), note("18")
     assert runner.send_due().sent == 1
     assert (state(email), state(due)) == ((EmailState.PENDING, 0), (EmailState.SENT, 1))
@@ -220,7 +220,7 @@ def test_an_email_is_not_sent_before_its_time() -> None:
 
 
 def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[Message]) -> None:
-    """Whoever takes the older one goes on to the others: many orders at once cost one message."""
+    """The worker that takes the older one goes on to the others: many orders in a row cost one message."""
     for _ in range(5):
         ship()
     assert messages == [SEND_MESSAGE]
@@ -230,7 +230,7 @@ def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[M
 
 
 def test_an_older_email_that_is_not_sent_now_keeps_no_message_back(messages: list[Message]) -> None:
-    """Of a kind that somebody has paused, or one that waits for its time: no worker takes it."""
+    """Its kind is paused, or it waits for its time: no worker takes it."""
     PausedKind.objects.create(kind="note", who="kim", why="a wrong price")
     note()
     ship()
@@ -259,7 +259,7 @@ def test_an_older_email_that_is_not_sent_now_keeps_no_message_back(messages: lis
     ],
 )
 def test_the_database_refuses_a_state_that_contradicts_itself(changes: dict[str, Any], constraint: str) -> None:
-    """Whoever writes it, and by whatever way. Each breaks one constraint alone."""
+    """Whatever code writes it, in whatever way. Each case breaks only one constraint."""
     email = ship()
     with pytest.raises(IntegrityError, match=constraint):
         Email.objects.filter(pk=email.pk).update(**changes)

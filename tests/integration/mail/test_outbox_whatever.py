@@ -1,4 +1,4 @@
-"""`raises=False`: what cannot be rendered is stored all the same, and stops nobody's transaction."""
+"""`raises=False`: what cannot be rendered is stored all the same, and does not stop the caller's transaction."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_what_must_be_stored_whatever_it_is_fails_in_a_mailer_and_says_why() -> 
 @pytest.mark.usefixtures("messages")
 @pytest.mark.parametrize("to", ["kim\0@customers.example", "kim\ud83d@customers.example"])
 def test_an_address_that_postgres_would_refuse_is_stored_all_the_same(to: str) -> None:
-    """Where the e-mail must not stop the caller's transaction."""
+    """With `raises=False`, the e-mail must not stop the caller's transaction."""
     with transaction.atomic():
         email = note(to=to, raises=False)
     assert runner.send_due().failed == 1
@@ -40,7 +40,7 @@ def test_an_address_that_postgres_would_refuse_is_stored_all_the_same(to: str) -
 @pytest.mark.usefixtures("messages")
 @pytest.mark.parametrize("query", ["SELECT 1 / 0", "SET LOCAL statement_timeout = 10; SELECT pg_sleep(10)"])
 def test_a_kind_whose_query_fails_does_not_stop_the_callers_transaction(query: str) -> None:
-    """PostgreSQL aborts what the query was part of: that is not the caller's own work."""
+    """PostgreSQL aborts the savepoint in which the query failed, not the caller's own work."""
 
     def failing(**_context: Any) -> Content:
         with connection.cursor() as cursor:

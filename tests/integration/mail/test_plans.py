@@ -50,7 +50,7 @@ def _many(shared_rows: None, request: pytest.FixtureRequest) -> None:  # noqa: A
 
 def nodes(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
     """Return the nodes of the plan for what claim() would execute."""
-    with transaction.atomic():  # else Django refuses to lock
+    with transaction.atomic():  # otherwise Django refuses to lock
         return planned(queryset.select_for_update(of=("self",), skip_locked=True)[:50])
 
 
@@ -63,14 +63,14 @@ def planned(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("_many")
 def test_what_is_due_or_held_is_found_by_an_index() -> None:
-    """What is due, by its queue: no look at what is not due."""
+    """What is due is found in its queue, without a look at what is not due."""
     assert Email.objects.due().count() == DUE
     plan = plan_of("weir.workers.mail", "claim", CLAIM)
     scans = [node for node in plan if node.get("Relation Name") == "weir_mail_email" and "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans} == {"weir_email_queues", "weir_mail_email_pkey"}
     assert (
         rows_read("weir.workers.mail", "claim", CLAIM, "weir_mail_email") <= 2 * DUE + 2
-    )  # to pick, to mark; the heads
+    )  # to pick, and to mark; the heads of the queues
 
     for held in (
         Email.objects.abandoned(),

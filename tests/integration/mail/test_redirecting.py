@@ -1,4 +1,4 @@
-"""Another recipient is another right: whoever names the recipient of an e-mail can read what it says."""
+"""Another recipient needs another permission: who chooses the recipient of an e-mail can read what it says."""
 
 import hashlib
 
@@ -31,7 +31,7 @@ LISTED, SHOWN = "admin:weir_mail_email_changelist", "admin:weir_mail_email_chang
 
 
 def client_of(permission: str) -> Client:
-    """Return a browser in which somebody with this permission on e-mails is logged in."""
+    """Return a browser in which a user with this permission on e-mails is logged in."""
     user = User.objects.create_user(f"{permission}-{User.objects.count()}", is_staff=True)
     user.user_permissions.add(Permission.objects.get(content_type__app_label="weir_mail", codename=permission))
     client = Client()
@@ -56,7 +56,7 @@ def hashed(address: str) -> str:
 
 
 def was_redirected(email: Email) -> bool:
-    """Tell whether it was, with an entry of both addresses, neither of which can be read there."""
+    """Return whether it was, with an entry about both addresses, neither of which can be read there."""
     if Email.objects.get(pk=email.pk).recipient == OLD:
         assert not Entry.objects.filter(action__startswith="emails.").exists()
         return False
@@ -95,7 +95,7 @@ def by_page(email: Email, rights: tuple[str, ...]) -> int:
 
 @pytest.mark.parametrize("rights", RIGHTS, ids=str)
 def test_nobody_redirects_with_less_than_both_rights(email: Email, rights: tuple[str, ...]) -> None:
-    """By whatever door; and nobody is told whether an address is the one that the e-mail has."""
+    """By action, API or page; and no refusal tells whether an address is the one that the e-mail has."""
     with pytest.raises(acting.NotPermitted, match="lacks the permission weir_mail"):
         by_action(email, rights)
     assert by_api(email, rights) == 403
@@ -123,7 +123,7 @@ def test_a_user_with_both_rights_redirects_on_the_page(email: Email) -> None:
 
 
 def test_a_command_redirects(email: Email) -> None:
-    """Who has a shell may do everything."""
+    """A person with a shell may do everything."""
     told("correct", email.pk, "--to", NEW, "--why", f"Not {OLD}.")
     assert was_redirected(email)
 
@@ -136,14 +136,14 @@ def test_who_may_only_resolve_has_it_rendered_anew_for_the_same_address(email: E
 
 
 def test_who_may_only_resolve_sees_no_page_of_the_admin(email: Email) -> None:
-    """There stands whom an e-mail is for, and what it says."""
+    """The admin shows the recipient of an e-mail, and what it says."""
     for name, arguments in ((LISTED, []), (SHOWN, [email.pk])):
         assert client_of("resolve_email").get(reverse(name, args=arguments)).status_code == 403
         assert OLD in page(client_of("view_email"), name, *arguments)
 
 
 def test_what_is_said_of_an_email_names_neither_recipient(email: Email) -> None:
-    """Who may only resolve reads it on its page; and of one that was redirected nobody could have it forgotten."""
+    """Users who may only resolve read it on its page; and to forget the old address would not find a redirected one."""
     emails.resolve(
         Actor(name="eve", door=Door.API, may=lambda _right: True),
         email.pk,

@@ -36,24 +36,24 @@ pytestmark = MARKS
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 OK = b"250 OK\r\n"
 BATCH = 12
-MANY = 3 * BATCH  # what is claimed at once is no bound
+MANY = 3 * BATCH  # more than one batch
 GO_AHEAD = [OK, OK, b"354 Go ahead\r\n"]
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have so few be claimed at once that no test needs hundreds."""
+    """Make the batches small, so that no test needs hundreds of e-mails."""
     monkeypatch.setattr(source, "BATCH", BATCH)
 
 
 @pytest.fixture(autouse=True)
 def _pauses_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the process, however long a test takes."""
+    """The process' pauses outlast each test."""
     monkeypatch.setattr(refusals, "PAUSE_S", 600.0)
 
 
 def ship_many(number: int) -> None:
-    """Have so many e-mails be due, in two statements."""
+    """Make this many e-mails that are due, in two statements."""
     orders = Order.objects.bulk_create(
         Order(number=f"R-{index}", customer_email=f"plain.r{index}@customers.example") for index in range(number)
     )
@@ -126,7 +126,7 @@ def test_a_refusal_of_us_after_the_dot_is_certain_too(settings: Settings) -> Non
 def test_a_server_that_leaves_after_some_emails_costs_no_attempt(
     settings: Settings, before: list[bytes], said: bytes
 ) -> None:
-    """421 on a connection that has carried one: the e-mail goes over the next one, at once, and slows no domain."""
+    """421 on a connection that has carried one: the e-mail goes over the next one immediately, and slows no domain."""
     emails = [ship(), ship()]
     first = [*HELLO, *GO_AHEAD, OK, *before, said]
     with scripted_server(settings, first, [*HELLO, *GO_AHEAD, OK, b"221 Bye\r\n"]):
@@ -166,7 +166,7 @@ def test_an_email_that_is_too_large_fails_alone(settings: Settings) -> None:
 
 
 def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, settings: Settings) -> None:
-    """Three e-mails are an attempt poorer, and not all that are due; operators see why the others wait."""
+    """It costs three e-mails an attempt, not all that are due; operators see why the others wait."""
     emails = [ship() for _ in range(10)]
     port = settings.EMAIL_PORT
     with scripted_server(settings, *[[*HELLO, OK]] * 3):
@@ -179,7 +179,7 @@ def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, sett
 
 
 def test_a_relay_that_breaks_off_in_each_content_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one behind which a filter has died."""
+    """Such as a relay behind which a filter has died."""
     emails = [ship() for _ in range(10)]
 
     class Broken(ConnectedTransport):
@@ -194,7 +194,7 @@ def test_a_relay_that_breaks_off_in_each_content_is_left_alone(monkeypatch: pyte
 
 
 def assert_three_were_tried(report: runner.SendReport, emails: list[Email]) -> None:
-    """Of ten e-mails; the relay is left alone then."""
+    """Assert that three of ten e-mails were tried; then the relay is left alone."""
     assert (report.postponed, "is left alone for a while" in report.stopped_because) == (3, True)
     assert sorted(state(email) for email in emails) == [(EmailState.PENDING, 0)] * 7 + [(EmailState.PENDING, 1)] * 3
     assert "It breaks off e-mails: " in RelayHold.objects.get().reason
@@ -218,7 +218,7 @@ class Picky(ConnectedTransport):
 
 
 def due_since(email: Email, minutes: int) -> None:
-    """Have the e-mail be due since then, or later, at its time."""
+    """Make the e-mail due since this many minutes ago; a negative number: after so many minutes."""
     Email.objects.filter(pk=email.pk).update(next_attempt_at=Now() - timedelta(minutes=minutes))
 
 
@@ -226,7 +226,7 @@ def due_since(email: Email, minutes: int) -> None:
 def test_an_email_that_is_refused_while_others_are_accepted_fails_in_the_end(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, after_dot: bool
 ) -> None:
-    """Whatever the words are: each refusal since is an attempt, and the others go on in the same round."""
+    """Whatever the words are: each later refusal is an attempt, and the others go on in the same round."""
     settings.WEIR_MAIL_MAX_ATTEMPTS = 2
     monkeypatch.setattr(Picky, "after_dot", after_dot)
     use(monkeypatch, Picky)
@@ -265,7 +265,7 @@ def test_emails_that_are_refused_with_all_others_cost_no_attempt(monkeypatch: py
     [
         ([OK, b"554 5.7.1 Relay access denied\r\n", b"221 Bye\r\n"], 1),
         ([*GO_AHEAD, b"550 5.4.5 Daily sending quota exceeded\r\n", b"221 Bye\r\n"], 1),
-        ([b"550 5.7.1 Not from here\r\n", b"221 Bye\r\n"], 0),  # to MAIL: it knows nobody but us
+        ([b"550 5.7.1 Not from here\r\n", b"221 Bye\r\n"], 0),  # to MAIL: the server knows only us by then
     ],
 )
 def test_a_refusal_may_be_the_recipients_once_the_server_knows_that(
@@ -289,7 +289,7 @@ def test_a_refusal_may_be_the_recipients_once_the_server_knows_that(
 
 
 class Choosy(Picky):
-    """A relay that accepts e-mails to `good` only, and says when it was asked about whom."""
+    """A relay that accepts e-mails to `good` only; `asked` has the recipients in their order."""
 
     asked: ClassVar[list[str]] = []
 
@@ -303,7 +303,7 @@ class Choosy(Picky):
 
 @pytest.fixture
 def choosy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have the relay be choosy, and the shortest pause be a hundredth; return whom it was asked about."""
+    """Use the choosy relay, with short pauses; return the recipients that it was asked about."""
     monkeypatch.setattr(refusals, "PAUSE_S", 0.05)
     monkeypatch.setattr(Choosy, "asked", [])
     use(monkeypatch, Choosy)
@@ -311,7 +311,7 @@ def choosy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def shipped(recipients: list[str]) -> list[int]:
-    """Have an e-mail to each of these be due, in this order."""
+    """Make an e-mail to each of these that is due, in this order; return their ids."""
     like = unrendered(ship())
     Email.objects.all().delete()
     rows = Email.objects.bulk_create(
@@ -331,7 +331,7 @@ def shipped(recipients: list[str]) -> list[int]:
 def test_good_emails_leave_at_once_behind_any_number_that_are_refused_at_one_domain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A few of these are tried."""
+    """Only a few of the refused ones are tried."""
     monkeypatch.setattr(Choosy, "asked", [])
     use(monkeypatch, Choosy)
     *_, good = shipped([*(f"x{number}@out.example" for number in range(MANY)), "good@in.example"])
@@ -345,7 +345,7 @@ def test_good_emails_leave_at_once_behind_any_number_that_are_refused_at_one_dom
 
 @pytest.mark.parametrize("bad", ["x{}@d{}.example", "x{}@in.example"], ids=["many domains", "the same domain"])
 def test_good_emails_leave_behind_any_number_of_refused_ones(choosy: list[str], bad: str) -> None:
-    """No word of the refusals tells whom they mean. Few are asked about again before all others were."""
+    """The refusals do not tell whom they mean. Few e-mails are tried again before all others were tried."""
     recipients = [bad.format(number, number) for number in range(MANY)]
     *_, good = shipped([*recipients, "good@in.example"])
 
@@ -360,7 +360,7 @@ def test_good_emails_leave_behind_any_number_of_refused_ones(choosy: list[str], 
 
 
 def test_another_kind_is_tried_where_the_sender_may_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In reply to MAIL, which names nobody else: a kind may have a sender of its own."""
+    """In reply to MAIL, which names only the sender: a kind may have a sender of its own."""
 
     class OfOneSender(Picky):
         def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:

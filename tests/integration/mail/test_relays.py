@@ -50,7 +50,7 @@ class Fake:
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Have the settings name these relays."""
+    """Return a function that makes the settings name these relays."""
     routes.forget_failures()
     return lambda *fakes: monkeypatch.setattr(relays, "relays", lambda: fakes)
 
@@ -88,7 +88,7 @@ def unreachable() -> Transport:
 
 
 def test_what_the_first_relay_cannot_take_goes_by_the_second(use: Callable[..., None]) -> None:
-    """At once; operators see which one is held and why, until it works again."""
+    """Immediately; operators see which one is held and why, until it works again."""
     first, second = Fake("first", accept), Fake("second", accept)
     works, first.new = first.new, unreachable  # type: ignore[method-assign]
     use(first, second)
@@ -113,7 +113,7 @@ def small() -> Transport:
 
 
 def test_what_the_first_relay_has_no_extension_for_goes_by_the_second(use: Callable[..., None]) -> None:
-    """Where none can take it, it fails; where one cannot be reached, it waits for that, and holds up no other."""
+    """If none can take it, it fails; if one cannot be reached, it waits for that one, and holds up no other e-mail."""
     first, second = Fake("first", accept), Fake("second", accept)
     first.new = small  # type: ignore[method-assign]
     use(first, second)
@@ -158,7 +158,7 @@ def test_what_may_have_been_accepted_never_goes_by_another_relay(use: Callable[.
 
 
 def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callable[..., None]) -> None:
-    """Until it says what became of the e-mail; no other relay is."""
+    """Until it says what became of the e-mail; no other relay is asked."""
     first, second = Fake("first", lose_first, timedelta(hours=1)), Fake("second", accept)
     use(first, second)
     email = ship()
@@ -175,7 +175,7 @@ def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callab
 
 
 def test_a_relay_that_refuses_us_when_it_is_asked_is_asked_later_and_no_other_one_is(use: Callable[..., None]) -> None:
-    """That it does not take the question says nothing of the first attempt."""
+    """Its refusal of the question says nothing about the first attempt."""
 
     def lose_then_refuse(number: int) -> Accepted:
         return refuse_us(number) if number == 2 else lose_first(number)
@@ -208,7 +208,7 @@ def test_one_whose_relay_cannot_be_asked_is_asked_later_and_holds_up_no_other(us
 
 
 def test_one_that_is_asked_about_waits_for_no_relay_that_refuses_its_kind(use: Callable[..., None]) -> None:
-    """Its own relay is asked, whichever its kind goes by now."""
+    """Its own relay is asked, whichever relays its kind has now."""
     relay = Fake("first", accept)
     use(relay)
     email = ship()
@@ -219,7 +219,7 @@ def test_one_that_is_asked_about_waits_for_no_relay_that_refuses_its_kind(use: C
 
 
 def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., None], settings: Settings) -> None:
-    """It would be a second e-mail: the last one is asked so long before as a submission can take."""
+    """It would be a second e-mail: the last question is asked earlier by the longest time of a submission."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 3_600.0
     longer, too_short = timedelta(hours=2), timedelta(hours=1)
     use(Fake("first", lose, longer))
@@ -235,7 +235,7 @@ def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., N
 
 
 def test_what_a_dead_worker_was_sending_is_asked_about_too(use: Callable[..., None]) -> None:
-    """By its key, as soon as nobody can be at it any more; nobody has to look at it."""
+    """By its key, as soon as no mailer can be sending it any more; no person has to look at it."""
     first = Fake("first", accept, timedelta(days=1))
     use(first)
     email = ship()
@@ -248,7 +248,7 @@ def test_what_a_dead_worker_was_sending_is_asked_about_too(use: Callable[..., No
 
 
 def test_when_the_key_is_forgotten_or_the_relay_is_gone_it_is_unknown(use: Callable[..., None]) -> None:
-    """And waits for an operator, as any other."""
+    """And it waits for an operator, like any other."""
     first = Fake("first", lose, timedelta(hours=1))
     use(first)
     forgotten, gone = ship(), ship()
@@ -264,7 +264,7 @@ def test_when_the_key_is_forgotten_or_the_relay_is_gone_it_is_unknown(use: Calla
 
 
 def late_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have this host's clock be three hours late."""
+    """Set this host's clock three hours back."""
     right = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: right() - timedelta(hours=3))
 
@@ -287,7 +287,7 @@ def test_a_wrong_clock_of_a_mailer_asks_no_relay_that_has_forgotten_the_key(
 
 
 def test_a_mailer_that_stood_still_until_the_key_was_forgotten_does_not_begin() -> None:
-    """Though nobody has taken the e-mail from it meanwhile."""
+    """Though no other mailer has taken the e-mail meanwhile."""
     ship()
     (claimed,) = leases.claim(1, uuid4())
     Email.objects.update(ask_until=Now())
@@ -315,7 +315,7 @@ def test_an_acceptance_that_comes_late_is_never_thrown_away(act: Act, use: Calla
 def test_nor_is_one_that_comes_while_another_worker_sends_it_again(
     second: Callable[[int], Accepted], use: Callable[..., None]
 ) -> None:
-    """Whatever becomes of that: it is sent."""
+    """Whatever the outcome of that is, the e-mail is `sent`."""
     email = ship()
     (first,) = leases.claim(10, uuid4())
     leases.begin(first, "first", None)

@@ -1,4 +1,4 @@
-"""What operators ask is answered by indexes, among 120,000 e-mails: no list, search or count reads the table."""
+"""Indexes answer what operators ask, among 120,000 e-mails: no list, search or count reads the whole table."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -52,7 +52,7 @@ def _many(shared_rows: None) -> None:  # noqa: ARG001  must come first
 
 
 def read_by(call: Callable[[], object]) -> int:
-    """Return how many e-mails its queries look at; none may read the table in its own order."""
+    """Return how many e-mails its queries look at; no query may scan the table in its own order."""
     with CaptureQueriesContext(connection) as captured:
         call()
     asked = [query["sql"] for query in captured if 'FROM "weir_mail_email"' in query["sql"]]
@@ -60,7 +60,7 @@ def read_by(call: Callable[[], object]) -> int:
     read = []
     for text in asked:
         is_count = "COUNT(*)" in text
-        with connection.cursor() as cursor:  # counting sets it for its transaction, which is the test's here
+        with connection.cursor() as cursor:  # counting sets it off for its transaction, here the test's
             cursor.execute(f"SET LOCAL enable_seqscan = {'off' if is_count else 'on'}")
         scans = {node["Node Type"] for node in explain(text) if node.get("Relation Name") == "weir_mail_email"}
         assert "Seq Scan" not in scans, text
@@ -99,7 +99,7 @@ def test_a_list_reads_what_it_shows(arguments: str) -> None:
 def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL expects those that failed among all addresses, and they are among the last."""
+    """PostgreSQL expects the failed ones to be spread over all addresses, but they are among the last."""
     monkeypatch.setattr(listing, "LOOKED_AT", 1_000)
     last = Email.objects.filter(recipient__gte="kim.9")
     Email.objects.filter(state="failed").update(state="sent", sent_at=Now())
@@ -126,7 +126,7 @@ def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
 def test_the_pages_of_operators_have_all_that_is_wanted_once(
     wanted: listing.EmailFilters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where pages are short."""
+    """Even if pages are short."""
     monkeypatch.setattr(listing, "LOOKED_AT", 3_000)
     page = listing.page(wanted)
     found = [email.pk for email in page.emails]
@@ -139,7 +139,7 @@ def test_the_pages_of_operators_have_all_that_is_wanted_once(
 
 @pytest.mark.usefixtures("_many")
 def test_sent_e_mails_are_found_among_many_that_were_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where hardly any is sent, the newest first; no page goes on for long."""
+    """Even if hardly any were sent, the newest first; no page takes long."""
     monkeypatch.setattr(listing, "LOOKED_AT", 30_000)
     Email.objects.filter(state="sent").exclude(recipient__startswith="kim.77").update(state="failed", sent_at=None)
     wanted = listing.EmailFilters(state="sent")
@@ -176,7 +176,7 @@ def test_a_page_of_the_admin_counts_no_further_than_its_bound(query: dict[str, s
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = on")
             assert client.get(reverse("admin:weir_mail_email_changelist"), query).status_code == 200
-            cursor.execute("SHOW enable_seqscan")  # it counts so, and the transaction is the test's
+            cursor.execute("SHOW enable_seqscan")  # counting sets it off, in the test's transaction
             assert cursor.fetchone() == ("off",)
 
     assert read_by(listed) <= COUNTED
@@ -186,7 +186,7 @@ def test_a_page_of_the_admin_counts_no_further_than_its_bound(query: dict[str, s
 @pytest.mark.parametrize(("name", "most"), [("states", 2 * counts.MOST), ("kinds", 2 * counts.MOST + LOOKED_UP)])
 @pytest.mark.parametrize("is_stale", [False, True])
 def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int, is_stale: bool) -> None:
-    """Also where PostgreSQL believes that a state is common that has no e-mail any more."""
+    """Even if PostgreSQL believes that a state is common that has no e-mail any more."""
     with transaction.atomic():
         if is_stale:
             Email.objects.filter(state="failed").exclude(kind="order.shipped").update(state="sent", sent_at=Now())
@@ -200,7 +200,7 @@ def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int
 
 @pytest.mark.usefixtures("_many")
 def test_counts_are_right_up_to_their_bound() -> None:
-    """Nothing is missed by the indexes that are partial."""
+    """The partial indexes miss no e-mail."""
     numbers = counts.by_state()
     assert (numbers.pending, numbers.failed, numbers.unknown) == (counts.MOST, counts.MOST, 0)
     [news, shipped] = [kind for kind in counts.of_kinds() if kind.kind in {"news", "order.shipped"}]

@@ -1,4 +1,4 @@
-"""Resend's API, on real connections to a provider that behaves as documented: what is told is what the provider did."""
+"""Resend's API, on real connections to a provider that behaves as documented: outcomes are what the provider did."""
 
 import base64
 import socket
@@ -53,7 +53,7 @@ def transport(provider: MailProvider) -> Iterator[ResendTransport]:
 
 
 def nothing() -> None:
-    """Begin, in a test that does not look at it."""
+    """Stand for `begin` in tests that do not look at it."""
 
 
 def accepted(provider: MailProvider, message: Message) -> int:
@@ -63,7 +63,7 @@ def accepted(provider: MailProvider, message: Message) -> int:
 
 
 def test_an_email_is_accepted_once_and_named(transport: ResendTransport, provider: MailProvider) -> None:
-    """The name answers questions to the provider."""
+    """People can ask the provider about the e-mail by that name."""
     sent = letter()
     reply = transport.submit(sent, nothing)
     [event] = [event for event in provider.events() if event.recipient == sent.recipient]
@@ -101,7 +101,7 @@ def test_the_provider_gets_the_whole_email(transport: ResendTransport, provider:
     assert files == [
         {"filename": "logo.png", "content_type": "image/png", "content_id": "logo"},
         {"filename": "bill.pdf", "content_type": "application/pdf"},
-        {"filename": "bill.txt"},  # its type is another than its name says: ResendTransport would drop the e-mail
+        {"filename": "bill.txt"},  # its type differs from what its name says: ResendTransport would drop the e-mail
         {"filename": "attachment.json", "content_type": "application/json"},
     ]
 
@@ -132,7 +132,7 @@ def test_asking_again_settles_what_is_unknown(
     assert not transport.is_connected
     reply = transport.submit(sent, nothing)
     assert [event.id for event in provider.events() if event.recipient == sent.recipient and event.id] == (
-        [reply.provider_id] * (1 + comes)  # the second time as an answer to who asked again
+        [reply.provider_id] * (1 + comes)  # the second time as an answer to the question
     )
     assert accepted(provider, sent) == 1
 
@@ -159,7 +159,7 @@ def test_asking_again_settles_what_is_unknown(
 def test_each_reply_is_told_as_the_provider_documents_it(
     transport: ResendTransport, provider: MailProvider, word: str, error: type[Exception], words: str
 ) -> None:
-    """What concerns us holds all e-mails, what concerns this one ends it, and all else is unknown."""
+    """A reply about us holds all e-mails, a reply about this e-mail ends it, and everything else is unknown."""
     sent = letter(word)
     with pytest.raises(error, match=words) as raised:
         transport.submit(sent, nothing)
@@ -198,7 +198,7 @@ def test_what_another_than_the_provider_refuses_is_doubtful(status: bytes) -> No
 def test_a_refusal_that_comes_before_the_whole_was_read_counts(
     answer: bytes, error: type[Exception], words: str
 ) -> None:
-    """The server closes the connection, which resets it while the rest is written. Nobody accepted a part of it."""
+    """The server closes the connection, which resets it while the rest is written. No part was accepted."""
     big = replace(letter(), content=b"From: orders@shop.example\r\n\r\n" + b"x" * 12_000_000)  # more than kernels keep
 
     def refuse(connection: socket.socket) -> None:
@@ -223,7 +223,7 @@ def test_a_refusal_that_comes_before_the_whole_was_read_counts(
     ],
 )
 def test_the_recipients_name_is_told(transport: ResendTransport, provider: MailProvider, name: str, told: str) -> None:
-    """Where it needs no quotes."""
+    """If it needs no quotes."""
     sent = letter()
     parsed = message_from_bytes(sent.content, policy=policy.SMTP)
     del parsed["To"]
@@ -234,7 +234,7 @@ def test_the_recipients_name_is_told(transport: ResendTransport, provider: MailP
 
 
 def test_how_long_to_wait_is_told() -> None:
-    """Where the provider says so; an hour at most, and nothing that is no number."""
+    """If the provider says so, with a number; an hour at most."""
     waits = {
         b"2": 2.0,
         b"86400": 3600.0,
@@ -283,7 +283,7 @@ def test_an_email_that_is_still_in_flight_is_unknown(settings: Settings, provide
 def test_another_email_with_a_key_that_was_used_is_unknown_and_explained(
     transport: ResendTransport, provider: MailProvider
 ) -> None:
-    """It must never happen, as what is sent is frozen; if it does, a person looks."""
+    """It must never happen, because what is sent is frozen; if it does, a person looks."""
     sent = letter()
     transport.submit(sent, nothing)
     with pytest.raises(OutcomeUnknown, match=r"invalid_idempotent_request.*another e-mail was sent with the same"):
@@ -301,7 +301,7 @@ def test_a_key_that_cannot_be_sent_is_refused_before_anything_is(transport: Rese
 
 
 def test_nothing_is_transmitted_when_begin_raises(transport: ResendTransport, provider: MailProvider) -> None:
-    """And the connection is closed: a part of the request may wait in it."""
+    """And the connection is closed: a part of the request may have been written to it."""
     sent = letter()
 
     def lost() -> None:
@@ -327,7 +327,7 @@ def test_who_cannot_be_reached_has_begun_nothing() -> None:
 
 
 def test_a_server_that_cannot_prove_who_it_is_gets_no_key() -> None:
-    """Nor any request: the connection is given up before."""
+    """Nor does it get any request: the connection is closed before."""
     heard: list[bytes] = []
 
     def answer_in_plain_text(connection: socket.socket) -> None:
@@ -360,7 +360,7 @@ def server_of(certificate: trustme.LeafCert) -> ssl.SSLContext:
 
 
 def test_by_tls_one_connection_serves_many_emails(authority: trustme.CA) -> None:
-    """Also the first: what a server says of later sessions is no end."""
+    """Including the first: session tickets of the server are not the end of the connection."""
     with scripted([OK] * 3, server_of(authority.issue_cert(HOST))) as (server, heard):
         server.connect()
         sockets = {id(server._connection._http.sock)}
@@ -384,14 +384,14 @@ def test_a_certificate_that_is_not_the_hosts_lets_nothing_through(authority: tru
 def test_the_connection_is_kept_and_opened_again_where_the_provider_closed_it(
     transport: ResendTransport, provider: MailProvider
 ) -> None:
-    """An e-mail that goes over a connection which was closed meanwhile is no unknown one."""
+    """An e-mail for which a connection was closed meanwhile does not become unknown."""
     transport.connect()
     transport.submit(letter(), nothing)
     before = transport._connection._http.sock
     transport.submit(letter(), nothing)
     assert transport._connection._http.sock is before
     transport.submit(letter("farewell"), nothing)
-    assert before.recv(1) == b""  # the end has come
+    assert before.recv(1) == b""  # the end of the connection has arrived
     sent = letter()
     transport.submit(sent, nothing)
     assert transport._connection._http.sock is not before
@@ -421,7 +421,7 @@ def test_the_connection_is_kept_and_opened_again_where_the_provider_closed_it(
     ],
 )
 def test_an_answer_that_nobody_understands_is_unknown(answer: bytes) -> None:
-    """Also where its beginning looks well."""
+    """Even if its beginning looks right."""
     with scripted([answer]) as (server, _), pytest.raises(OutcomeUnknown):
         server.submit(letter(), nothing)
 
@@ -443,7 +443,7 @@ def test_an_answer_may_come_in_any_form_of_http(answer: bytes) -> None:
 
 
 def test_begin_is_called_once_after_the_connection_and_before_the_first_byte() -> None:
-    """By the server's own clock: it has a connection, and has heard nothing."""
+    """As the server sees it: it has a connection then, and has heard nothing."""
     with scripted([OK]) as (server, heard):
         server.connect()
 
@@ -457,7 +457,7 @@ def test_begin_is_called_once_after_the_connection_and_before_the_first_byte() -
 
 
 def test_a_request_that_cannot_be_written_as_a_whole_was_not_accepted(settings: Settings) -> None:
-    """Nobody reads it: what the kernel does not take, no server has."""
+    """The server does not read: it cannot have what the kernel did not take."""
     settings.EMAIL_TIMEOUT = 0.5
     big = replace(letter(), content=b"From: orders@shop.example\r\n\r\n" + b"x" * 12_000_000)  # more than kernels keep
     stop = threading.Event()
@@ -511,7 +511,7 @@ def scripted(answers: list[bytes], tls: ssl.SSLContext | None = None) -> Iterato
 
 
 def test_a_provider_that_forgets_its_keys_accepts_again(tmp_path: Path) -> None:
-    """So a key must be asked again within its lifetime only: the fake shows what would happen."""
+    """So a key must be asked about only within its lifetime: the fake shows what would happen otherwise."""
     with mail_provider.running(tmp_path, key_lifetime_s=0.0) as forgetful:
         made = ResendTransport(HOST, forgetful.port, SecretStr(API_KEY), is_tls=False)
         sent = letter()

@@ -1,4 +1,4 @@
-"""`manage.py emails resend`: what failed for one reason is sent again all at once."""
+"""`manage.py emails resend`: e-mails that failed for one reason are sent again together."""
 
 import json
 from datetime import timedelta
@@ -25,7 +25,7 @@ WHY = ("--why", "The server knows us again.", "--who", "Ada")
 
 
 def failed(reply: str, *, kind: str = SHIPPED, minutes_ago: int = 5) -> Email:
-    """Have an e-mail have failed so."""
+    """Return an e-mail that failed with this reply."""
     email = ship()
     ended_at = Now() - timedelta(minutes=minutes_ago)
     Email.objects.filter(pk=email.pk).update(
@@ -93,7 +93,7 @@ def test_nothing_is_done_without_a_reason_a_choice_or_where_there_are_more_than_
 
 
 def test_what_changes_while_others_are_sent_again_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another operator has sent it again, nobody knew what came of it, and it was left unsent. Or it failed anew."""
+    """Another operator sent it again, it became unknown, and it was left unsent. Or it failed again."""
     first, left, anew = failed("550 No"), failed("550 No"), failed("550 No")
     monkeypatch.setattr(resending, "BATCH", 1)
     resolve = resolving.resolve

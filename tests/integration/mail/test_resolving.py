@@ -19,7 +19,7 @@ SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 
 
 def unknown(word: str = "cut-accepted") -> Email:
-    """Return an e-mail of which whether it arrived is not known."""
+    """Return an e-mail of which it is not known whether it arrived."""
     email = ship(word)
     runner.send_due()
     email.refresh_from_db()
@@ -43,7 +43,7 @@ def test_who_found_out_that_it_arrived_makes_it_sent(mail: MailServer) -> None:
 
 
 def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list[Message]) -> None:
-    """At once, with all attempts ahead of it, and under the same Message-ID."""
+    """Immediately, with all its attempts again, and under the same Message-ID."""
     email = unknown("cut-accepted")
     redirect(email, "plain")
     messages.clear()
@@ -57,7 +57,7 @@ def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list
 
 @pytest.mark.usefixtures("messages", "mail")
 def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
-    """A person has put the address right."""
+    """A person has corrected the address."""
     email = ship("refuse")
     runner.send_due()
     with pytest.raises(CannotBeResolved, match="is failed"):
@@ -69,7 +69,7 @@ def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
 
 @pytest.mark.usefixtures("messages")
 def test_what_was_left_unsent_may_have_arrived_and_is_not_rendered_anew(mail: MailServer) -> None:
-    """Nor by a corrected order. To send it again is the operator's risk, as of an unknown one."""
+    """Not even after the order was corrected. To send it again is the operator's risk, as for an unknown one."""
     email = unknown("cut-accepted")
     resolving.resolve(email.pk, act=Act.GIVE_UP, who="kim", why="Nobody will ever know")
     with pytest.raises(CannotBeResolved, match="may have arrived"):
@@ -84,7 +84,7 @@ def test_what_was_left_unsent_may_have_arrived_and_is_not_rendered_anew(mail: Ma
 
 @pytest.mark.usefixtures("messages", "mail")
 def test_only_what_is_unknown_can_be_resolved_and_only_once(in_threads: InThreads) -> None:
-    """Of two at once, one is told that there is nothing left to say."""
+    """Of two at the same time, one is refused, because nothing is left to resolve."""
     waiting = ship()
     for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP):
         with pytest.raises(CannotBeResolved, match="is pending"):
@@ -106,7 +106,7 @@ def test_only_what_is_unknown_can_be_resolved_and_only_once(in_threads: InThread
 @pytest.mark.usefixtures("messages", "mail")
 @pytest.mark.parametrize(("who", "why"), [("", "x"), ("kim", ""), ("  ", "x"), ("kim", " \n")])
 def test_who_and_why_must_be_said(who: str, why: str) -> None:
-    """Else the row could not tell later."""
+    """Otherwise the row could not tell later."""
     email = unknown()
     with pytest.raises(ValueError, match="Say who"):
         resolving.resolve(email.pk, act=Act.ARRIVED, who=who, why=why)
@@ -115,6 +115,6 @@ def test_who_and_why_must_be_said(who: str, why: str) -> None:
 
 @pytest.mark.usefixtures("messages")
 def test_an_email_that_does_not_exist_cannot_be_resolved() -> None:
-    """The caller hears it."""
+    """The caller gets an error."""
     with pytest.raises(Email.DoesNotExist):
         resolving.resolve(4711, act=Act.ARRIVED, who="kim", why="x")

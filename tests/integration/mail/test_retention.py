@@ -1,4 +1,4 @@
-"""Contents of e-mails go after WEIR_MAIL_CONTENT_RETENTION; what waits keeps them, and the row stays."""
+"""Contents of e-mails are deleted after WEIR_MAIL_CONTENT_RETENTION; e-mails that wait keep them; the row stays."""
 
 from datetime import timedelta
 from typing import Any
@@ -41,7 +41,7 @@ def _retention(settings: Settings) -> None:
 
 
 def rendered(age: timedelta, state: str = EmailState.SENT) -> Email:
-    """Return an e-mail in this state that was rendered so long ago."""
+    """Return an e-mail in this state that was rendered this long ago."""
     email = ship()
     Email.objects.filter(pk=email.pk).update(state=state, **FIELDS[state])
     Rendering.objects.filter(pk=email.pk).update(rendered_at=Now() - age)
@@ -61,7 +61,7 @@ def test_what_ended_loses_its_content_and_what_waits_keeps_it(state: str) -> Non
 
 
 def test_batches_go_on_behind_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old e-mails that wait for later do not keep those behind them from going."""
+    """Old e-mails that wait for later do not keep the contents of those after them from being deleted."""
     monkeypatch.setattr(purging, "BATCH", 2)
     waiting = [rendered(40 * DAY, EmailState.PENDING) for _ in range(3)]
     for _ in range(4):

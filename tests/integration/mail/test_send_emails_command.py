@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def _smtp(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send by SMTP to a port where nobody listens; this process has not tried it before."""
+    """Send by SMTP to a port where nothing listens; this process has not tried it before."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     monkeypatch.setattr("weir.workers.mail.sending.routes._breakers", {})
@@ -89,7 +89,7 @@ def test_each_way_in_which_an_e_mail_can_end_is_said_in_a_sentence(server: MailS
 
 
 def test_a_mail_server_that_cannot_be_reached_is_an_error_that_says_what_to_do() -> None:
-    """Nothing is lost: all wait as before, and the sentence says how many, why, and where to look."""
+    """Nothing is lost: all e-mails wait as before, and the sentence says how many, why, and where to look."""
     ship("a@example.com", "b@example.com")
     output = StringIO()
     with pytest.raises(CommandError) as stop:
@@ -127,7 +127,7 @@ call_command("send_emails")
 def test_a_signal_ends_it_after_the_e_mail_that_is_in_flight(
     number: signal.Signals, server: MailServer, start_python: StartPython, eventually: Eventually
 ) -> None:
-    """Whose reply is awaited is waited for, so that nothing becomes unknown; the rest waits, and the status says it."""
+    """The command waits for its reply, so that nothing becomes unknown; the rest waits, and the exit status says so."""
     ship("late-2000.1@example.com", "late-2000.2@example.com")
     process = start_python(SEND, server.port, environment={"EMAIL_HOST": "127.0.0.1"})
     eventually(server.received, "the first e-mail to be with the mail server")
@@ -179,7 +179,7 @@ def test_a_dry_run_needs_no_mail_server_and_says_the_same_again() -> None:
 
 
 def test_a_dry_run_knows_what_is_not_sent_although_it_is_due(server: MailServer) -> None:
-    """What waits as its kind is paused has no line; a recipient of the suppression list has one, with the reason."""
+    """An e-mail of a paused kind has no line; one to an address of the suppression list has one, with the reason."""
     listed, _ = ship("a@example.com", "b@example.com")
     suppression.suppress("a@example.com", "She asked for it.")
     not_sent = f"would not be sent: {listed.pk}: order.shipped {listed.key} to a@example.com"
@@ -199,7 +199,7 @@ def test_a_dry_run_knows_what_is_not_sent_although_it_is_due(server: MailServer)
 
 
 def test_a_dry_run_renders_what_is_to_be_rendered_anew() -> None:
-    """An e-mail that was corrected has been rendered before, and what a mailer would find wrong is said now."""
+    """A corrected e-mail is to be rendered again; what a mailer would find wrong is said now."""
     [email] = ship("a@example.com")
     resolving.resolve(email.pk, Act.CORRECT, "Ada", "The text was wrong.")
     Order.objects.all()._raw_delete("default")  # as by SQL: nothing protects it
@@ -207,7 +207,7 @@ def test_a_dry_run_renders_what_is_to_be_rendered_anew() -> None:
 
 
 def test_a_dry_run_reads_rows_by_and_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Millions of rows stay in the database: while each part of them is written, a cursor is open there."""
+    """Millions of rows stay in the database: a cursor is open there while the command writes each part of them."""
     ship("a@example.com", "b@example.com")
     monkeypatch.setattr(send_emails, "AT_ONCE", 1)
     open_cursors: list[int] = []
@@ -218,7 +218,7 @@ def test_a_dry_run_reads_rows_by_and_by(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def cursors() -> int:
-    """Return how many results this connection is reading by and by."""
+    """Return how many cursors this connection has open."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_cursors WHERE is_holdable")
         count: int = cursor.fetchone()[0]

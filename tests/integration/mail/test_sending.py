@@ -1,4 +1,4 @@
-"""send_due, with a real mail server: what becomes of each e-mail, and that none is in another's way."""
+"""send_due, with a real mail server: the outcome of each e-mail, and that none holds up another."""
 
 import time
 from datetime import timedelta
@@ -46,7 +46,7 @@ GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 
 
 def due_again() -> None:
-    """Have everything that waits for its next attempt be due."""
+    """Make everything that waits for its next attempt due."""
     Email.objects.filter(state=EmailState.PENDING).update(next_attempt_at=Now())
 
 
@@ -65,7 +65,7 @@ def test_what_is_due_is_sent_once(mail: MailServer) -> None:
 
 
 def test_what_is_not_due_yet_is_left_alone(mail: MailServer) -> None:
-    """Its time is the database's."""
+    """The database's clock decides."""
     email = ship()
     Email.objects.update(next_attempt_at=Now() + timedelta(seconds=60))
     assert runner.send_due().sent == 0
@@ -116,7 +116,7 @@ def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settin
 
 
 def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: MailServer, settings: Settings) -> None:
-    """With the reason; the mail server need not even be there."""
+    """With the reason; no mail server need be running."""
     bad = Order.objects.create(number="9\nBcc: all@customers.example", customer_email="kim@customers.example")
     shipping.ship(bad.pk)
     lost = place()
@@ -138,7 +138,7 @@ def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: Mail
 def test_an_email_that_the_server_hangs_on_delays_no_other_by_a_second(
     mail: MailServer, eventually: Eventually, word: str
 ) -> None:
-    """Others go over another connection, also those that are shipped meanwhile."""
+    """Others go over another connection, including those that are shipped meanwhile."""
     slow = ship(word)
     others = [ship() for _ in range(5)]
     shipped_at = time.time_ns()
@@ -156,7 +156,7 @@ def test_an_email_that_the_server_hangs_on_delays_no_other_by_a_second(
 
 def old_transactions(other: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
     """Return the transactions of others that are older than the looking and claiming of senders, with their locks."""
-    other.rollback()  # else pg_stat_activity shows the same again
+    other.rollback()  # otherwise pg_stat_activity shows the same again
     return other.execute("""
         SELECT query, locktype, relation::regclass, mode FROM pg_stat_activity LEFT JOIN pg_locks USING (pid)
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -174,7 +174,7 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
     with sending_meanwhile():
         eventually(lambda: all(state(other)[0] == EmailState.SENT for other in others), "the others to be sent")
         assert state(email)[0] in (EmailState.CLAIMED, EmailState.SENDING)
-        # One that is open while the server hangs stays so; a short one may be old where the machine stands still.
+        # One that is open while the server hangs stays open; a short one may look old if the machine stood still.
         eventually(lambda: not old_transactions(other_connection), "old transactions to end")
         other_connection.execute("SET lock_timeout = '100ms'")
         other_connection.execute("UPDATE weir_orders_order SET number = number || '!' WHERE id = %s", [int(email.key)])
@@ -186,7 +186,7 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
 def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything goes back; after a few failures it is left alone for a while; then everything is sent."""
+    """All e-mails go back; after a few failures the server is left alone for a while; then everything is sent."""
     monkeypatch.setattr(relays, "server_name", lambda: "mail.example:25")
     emails = [ship() for _ in range(60)]
     port, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
@@ -205,7 +205,7 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
 
 
 def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reached(settings: Settings) -> None:
-    """No e-mail is to blame. Of a kind, one is tried."""
+    """No e-mail is to blame. One of each kind is tried."""
     emails = [ship(), ship()]
     with scripted_server(settings, [*GREETING, b"530 5.7.0 Authentication required\r\n"]):
         report = runner.send_due()
@@ -240,7 +240,7 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
 def test_a_worker_that_is_slow_to_begin_renews_its_lease(
     mail: MailServer, settings: Settings, eventually: Eventually
 ) -> None:
-    """So that nobody takes the e-mail back while the mail server thinks about its recipient."""
+    """So that no other process takes the e-mail while the mail server thinks about its recipient."""
     settings.WEIR_MAIL_LEASE = 1.0
     email = ship("stall-2500")
     taken_back: list[int] = []
@@ -306,7 +306,7 @@ def test_a_worker_that_was_only_slow_may_still_say_what_became_of_it() -> None:
 
 
 def test_an_email_can_be_sent_although_its_order_is_locked(other_connection: Any) -> None:
-    """Somebody writes the order for as long as he likes."""
+    """Another transaction may keep the order locked for any time."""
     email = ship()
     other_connection.execute("SELECT FROM weir_orders_order WHERE id = %s FOR UPDATE", [int(email.key)])
     assert runner.send_due().sent == 1
@@ -325,7 +325,7 @@ def test_several_at_once_share_the_work(
 
 
 def test_what_another_one_is_about_to_claim_is_left_to_it(other_connection: Any) -> None:
-    """It is waited for by nobody, and taken over by nobody."""
+    """No sender waits for it, and none takes it over."""
     others, *ours = [ship() for _ in range(3)]
     other_connection.execute("SELECT FROM weir_mail_email WHERE id = %s FOR UPDATE", [others.pk])
     with waiting_for_nobody():
@@ -341,7 +341,7 @@ def test_sending_inside_a_transaction_is_refused() -> None:
 
 
 def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it raises."""
+    """Whatever the template raises."""
     bad, good = unrendered(ship()), unrendered(ship())
     write = rendering._message
 

@@ -36,7 +36,7 @@ def test_emails_leave_by_the_provider_that_settings_name(provider: MailProvider)
 
 
 def test_an_email_that_came_back_is_sent_again_when_it_is_ordered(provider: MailProvider) -> None:
-    """Though the provider still knows the key of the first time, for which it would send nothing."""
+    """Though the provider still knows the key of the first submission, and would send nothing for it."""
     email = ship()
     assert runner.send_due().sent == 1
     for times in (2, 3):

@@ -1,4 +1,4 @@
-"""send_due within bounds: a number, a time, the mail server's rate."""
+"""send_due within limits: a number, a time, the mail server's rate."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -32,7 +32,7 @@ def test_no_more_are_taken_than_asked_for() -> None:
 
 
 def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
-    """Also what is claimed already, and says so."""
+    """Even what it has claimed already; the report says so."""
     emails = [ship("late-200") for _ in range(5)]
     report = runner.send_due(at_most_s=0.3)
     assert report.is_out_of_time
@@ -44,7 +44,7 @@ def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
 
 
 def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: Settings) -> None:
-    """By the server's own list, however many send."""
+    """By the server's own list, however many processes send."""
     settings.WEIR_MAIL_RATE = "2/s"
     routes.site.cache_clear()
     emails = [ship() for _ in range(4)]
@@ -57,7 +57,7 @@ def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, set
 
 
 def test_an_email_whose_turn_is_far_away_is_given_back(settings: Settings) -> None:
-    """Nobody sits on it meanwhile."""
+    """No mailer keeps it claimed meanwhile."""
     settings.WEIR_MAIL_RATE = "1/min"
     routes.site.cache_clear()
     emails = [ship(), ship(), ship()]
@@ -112,7 +112,7 @@ def test_the_turn_is_waited_for_before_the_connection_is_opened(
 
 
 def test_a_process_transmits_few_large_emails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the relay is: each takes its size, some times over. Small ones go on, over ten connections."""
+    """However slow the relay is: each takes a few times its size in memory. Small ones go on, over ten connections."""
     monkeypatch.setattr(sender, "PATIENCE_S", 0.01)
     monkeypatch.setattr(runner, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(policy, "MOST_IN_HAND", 100_000)
@@ -131,7 +131,7 @@ def test_a_process_transmits_few_large_emails_at_once(monkeypatch: pytest.Monkey
             with lock:
                 at_once += 1
                 most = max(most, at_once)
-            until = looks + 5  # at each of which another sender may have been begun
+            until = looks + 5  # each look may begin another sender
             wait_for(lambda: looks >= until, 60, "the round to look", every_s=0.005)
             with lock:
                 at_once -= 1

@@ -1,4 +1,4 @@
-"""send_due where PostgreSQL, the mail server or an e-mail do what nobody expects: nothing twice, nobody stuck."""
+"""send_due if PostgreSQL, the mail server or an e-mail does something unexpected: nothing is sent twice, or stuck."""
 
 import socket
 import threading
@@ -112,7 +112,7 @@ def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("reply", [b"250 OK\0queued\r\n", b"550 5.6.0 no\0no\r\n", b"451 \xff\xfelater\r\n"])
 def test_what_a_server_says_can_always_be_stored(settings: Settings, reply: bytes) -> None:
-    """Also what PostgreSQL would not take; and the next e-mail is sent."""
+    """Even what PostgreSQL would not take; and the next e-mail is sent."""
     email, next_one = ship(), ship()
     talk = [*GREETING, OK, OK, b"354 Go ahead\r\n", reply]
     rset = [] if reply.startswith(b"2") else [OK]
@@ -135,7 +135,7 @@ def test_an_address_that_nobody_foresaw_blocks_no_other() -> None:
 
 @pytest.mark.parametrize("after_begin", [False, True])
 def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before begin it is tried again, and counted; after it nobody knows; the next e-mail is sent."""
+    """Before begin the e-mail is tried again, and counted; after it, it is unknown; the next e-mail is sent."""
     emails = [ship(), ship()]
     submitted: list[str] = []
 
@@ -166,7 +166,7 @@ def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monke
 def test_a_transport_that_gives_no_reason_blocks_no_other(
     error: Exception, becomes: EmailState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row without a reason would be refused by PostgreSQL, in each round anew."""
+    """PostgreSQL would refuse a row without a reason, again in each round."""
     emails = [ship(), ship()]
     errors = [error]
 
@@ -184,7 +184,7 @@ def test_a_transport_that_gives_no_reason_blocks_no_other(
 
 
 def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail: MailServer) -> None:
-    """As one behind which a filter has died; operators see why the others wait, and one is tried from time to time."""
+    """Such as one whose filter has died; operators see why the others wait, and one is tried from time to time."""
     emails = [ship("cut-accepted") for _ in range(20)]
     report = runner.send_due()
     assert (report.unknown, Email.objects.filter(state=EmailState.PENDING).count()) == (3, 17)
@@ -198,7 +198,7 @@ def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail
 
 
 def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: Settings) -> None:
-    """It is us who are refused, so it fails not; but it goes behind the others."""
+    """The server refuses us, not the e-mail, so it does not fail; but it goes behind the others."""
     bad, good = ship(), ship()
     refusing = [*GREETING, OK, b"530 5.7.1 Log in to relay\r\n", b"221 Bye\r\n"]
     with scripted_server(settings, refusing, [*GREETING, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]):
@@ -209,7 +209,7 @@ def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings:
 
 
 def test_a_login_that_is_wanted_again_and_again_is_asked_for_ever_more_seldom(settings: Settings) -> None:
-    """That it can be connected to is no success."""
+    """A connection to the server is not a success yet."""
     ship()
     with scripted_server(settings, [*GREETING, b"530 5.7.0 Authentication required\r\n"]) as heard:
         for _ in range(3):
@@ -219,7 +219,7 @@ def test_a_login_that_is_wanted_again_and_again_is_asked_for_ever_more_seldom(se
 
 
 def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Settings) -> None:
-    """They wait until the setting is put right."""
+    """They wait until the setting is corrected."""
     email = ship()
     right, settings.DEFAULT_FROM_EMAIL = settings.DEFAULT_FROM_EMAIL, "the shop"
     assert "DEFAULT_FROM_EMAIL" in runner.send_due().stopped_because
@@ -246,7 +246,7 @@ def test_a_template_that_loses_the_database_is_tried_again(
 
 
 def test_what_goes_wrong_with_a_sender_is_raised_and_the_rest_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody would hear of it else."""
+    """Otherwise the error would be lost."""
     emails = [ship(), ship()]
 
     def fail(_email: Email, _outcome: EmailOutcome) -> NoReturn:
@@ -261,7 +261,7 @@ def test_what_goes_wrong_with_a_sender_is_raised_and_the_rest_goes_back(monkeypa
 def test_a_template_that_takes_long_delays_no_other_by_a_second(
     mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an e-mail that the mail server hangs on."""
+    """Like an e-mail that the mail server hangs on."""
     slow, write = unrendered(ship()), rendering._message
 
     def write_slowly(email: Email, recipient: str, content: kinds.Content) -> EmailMessage:
@@ -282,7 +282,7 @@ def test_a_template_that_takes_long_delays_no_other_by_a_second(
 def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
     messages: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that a worker that is to stop can, and the rest does not wait for beat."""
+    """So that a worker can stop when it is told to, and the rest does not wait for beat."""
     ship()
     messages.clear()
     tasks.send_emails()
@@ -296,7 +296,7 @@ def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
 
 @contextmanager
 def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
-    """Run a mail server that refuses more connections than so many at once; yields port, and e-mails of each."""
+    """Run a mail server that takes this many connections at a time at most; yields port, and e-mails of each."""
     free = threading.Semaphore(most)
     served: list[int] = []
 
@@ -338,7 +338,7 @@ def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
 def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(
     most: int, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second one, for speed, is no condition."""
+    """The second connection is for speed, and is not needed."""
     monkeypatch.setattr(source, "BATCH", 10)
     with few_connections(most) as (settings.EMAIL_PORT, served):
         emails = [ship() for _ in range(60)]
@@ -351,7 +351,7 @@ def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(
 def test_where_the_only_connection_hangs_the_others_go_back_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """Other processes may send them; nobody waits for the one that hangs."""
+    """Other processes may send them; none of them waits for the e-mail that hangs."""
     email, *others = [ship() for _ in range(4)]
     begin = leases.begin
 

@@ -46,7 +46,7 @@ def _many(shared_rows: None) -> None:  # noqa: ARG001  must come first
 @pytest.mark.usefixtures("_many")
 @pytest.mark.parametrize("within", [counts.HOUR, counts.DAY])
 def test_numbers_by_kind_are_true(within: timedelta) -> None:
-    with transaction.atomic():  # one moment for both
+    with transaction.atomic():  # both counts see the same moment
         found = counts.sent(within)
         emails = Email.objects.filter(state=EmailState.SENT, ended_at__gt=Now() - within)
         assert found.by_kind == Counter(emails.values_list("kind", flat=True))
@@ -57,7 +57,7 @@ def test_numbers_by_kind_are_true(within: timedelta) -> None:
 @pytest.mark.usefixtures("_many")
 @pytest.mark.parametrize("is_stale", [False, True])
 def test_their_cost_does_not_grow_with_the_table(is_stale: bool) -> None:
-    """Whatever the statistics say: a day's blocks are read, and up to a bound where more were sent in a day."""
+    """Whatever the statistics say: only a day's blocks are read, up to a bound if more were sent in a day."""
     parameters: dict[str, object] = {"within": counts.DAY, "most": counts.MOST_SENT}
     with transaction.atomic(), connection.cursor() as cursor:
         if is_stale:

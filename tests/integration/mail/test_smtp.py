@@ -1,4 +1,4 @@
-"""The mail backend, on real connections: what it tells about an attempt is what the server did."""
+"""The mail backend, on real connections: what it reports about an attempt is what the server did."""
 
 import re
 import smtplib
@@ -60,7 +60,7 @@ def test_a_failure_tells_how_far_the_attempt_came(
 
 
 def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
-    """Also where the server ends the connection right after it."""
+    """Even if the server ends the connection right after it."""
     email = ship("cut-after-reply")
     assert submit(email) == "250 OK, and farewell"
     assert accepted(mail, email) == 1
@@ -70,7 +70,7 @@ def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
 def test_a_refusal_tells_whether_it_is_the_recipients_domain_that_takes_no_more(
     settings: Settings, status: str, *, slows: bool
 ) -> None:
-    """Then others to that domain need not be tried."""
+    """If so, other e-mails to that domain need not be tried."""
     email = ship()
     talk = [*HELLO, b"250 OK\r\n", f"450 {status} Later\r\n".encode(), b"250 OK\r\n", b"221 Bye\r\n"]
     with scripted_server(settings, talk), pytest.raises(Refused) as raised:
@@ -94,7 +94,7 @@ def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.M
 
 
 def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
-    """The connection is cut without the dot, the error is raised as it is, and the next e-mail is not its content."""
+    """The connection is cut without the dot, the error is raised unchanged, and the next e-mail is not its content."""
     emails = [ship(), ship()]
 
     def fail() -> NoReturn:
@@ -132,7 +132,7 @@ def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
 def test_only_a_clear_reply_to_the_dot_says_what_became_of_it(
     settings: Settings, reply: bytes, error: type[Exception]
 ) -> None:
-    """Whatever else the server says, or leaves unsaid, nobody knows."""
+    """After any other reply, or none, the outcome is unknown."""
     farewells = [b"250 OK\r\n"] if error in {Refused, RelayRefuses} else []
     email = ship()
     with scripted_server(settings, [*HELLO, *GO_AHEAD, reply, *farewells]), pytest.raises(error):
@@ -191,7 +191,7 @@ def test_a_login_that_fails_is_unreachable(settings: Settings) -> None:
 
 
 def test_tls_that_fails_is_unreachable(settings: Settings) -> None:
-    """A server without it, and one that says it has it and has not."""
+    """A server without TLS, and one that offers it but does not have it."""
     settings.EMAIL_USE_TLS = True
     email = ship()
     with scripted_server(settings, HELLO), pytest.raises(Unreachable, match="STARTTLS"):
@@ -238,7 +238,7 @@ def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: Setti
         ([b"250 OK\r\n", b"421 Bye\r\n"], Refused, "421 Bye"),
         ([b"250 OK\r\n", b"250 OK\r\n", b""], BrokenOff, "closed"),
         ([b"530 Who are you?\r\n", b"530\r\n", b"530\r\n", b"221 Bye\r\n"], RelayRefuses, "530 Who are you?"),
-        # The server closes the connection behind it: what was said counts.
+        # The server closes the connection after its reply: the reply counts.
         ([b"250 OK\r\n", b"550 5.1.1 Who?\r\n"], Refused, "550 5.1.1 Who?"),
         ([b"250 OK\r\n", b"450 Later\r\n"], Refused, "450 Later"),
         ([b"550 5.7.1 Client host rejected\r\n"], RelayRefuses, "550 5.7.1 Client host rejected"),
@@ -257,7 +257,7 @@ def test_what_is_refused_at_once_is_refused_as_if_one_by_one(
 
 
 def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings: Settings) -> None:
-    """Whatever we said next would be that content."""
+    """Whatever we sent next would be that content."""
     email = ship()
     settings.EMAIL_TIMEOUT = 2.0
     with scripted_server(

@@ -45,7 +45,7 @@ def refused(mailer: EmailBackend, message: Message) -> CannotTake:
 
 
 def test_addresses_and_headers_of_any_letters_arrive_as_they_were_written(settings: Settings) -> None:
-    """Where the server offers SMTPUTF8; an e-mail of ASCII over the same connection asks for none of it."""
+    """If the server offers SMTPUTF8; an e-mail in ASCII over the same connection does not ask for it."""
     received = Received()
     with connected(settings, received, enable_SMTPUTF8=True, decode_data=False) as mailer:
         for message in (ABROAD, EMAIL, EIGHT_BIT):
@@ -66,7 +66,7 @@ def test_a_server_without_smtputf8_is_not_asked(settings: Settings) -> None:
 
 
 def test_a_server_that_refuses_these_letters_at_last_refuses_one_email(settings: Settings) -> None:
-    """RFC 6531, 3.5: by 550 or 553 in reply to MAIL, which would be about us without them."""
+    """RFC 6531, 3.5: by 550 or 553 in reply to MAIL, which without such letters would be about us."""
     hello = [b"220 mail.example\r\n", b"250-mail.example\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n"]
     with scripted_server(settings, [*hello, b"553 Not these\r\n", b"250 OK\r\n", b"221 Bye\r\n"]):
         mailer = EmailBackend()

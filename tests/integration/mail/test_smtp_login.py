@@ -51,7 +51,7 @@ def said(line: bytes) -> str:
 
 
 def test_a_login_by_token_asks_for_one_and_says_it(settings: Settings) -> None:
-    """As Google and Microsoft describe it; a new one for each connection, and no password."""
+    """As Google and Microsoft describe it; with a new token for each connection, and no password."""
     settings.EMAIL_HOST_PASSWORD = PASSWORD
     with scripted_server(settings, *[[*HELLO, WELCOME, *SENT]] * 2) as heard:
         assert [submit(), submit()] == ["250 OK"] * 2
@@ -62,7 +62,7 @@ def test_a_login_by_token_asks_for_one_and_says_it(settings: Settings) -> None:
 
 
 def test_djangos_own_emails_log_in_by_token_too(settings: Settings) -> None:
-    """The backend is one for all."""
+    """They use the same backend."""
     settings.EMAIL_BACKEND = "weir.workers.mail.smtp.EmailBackend"
     with scripted_server(settings, [*HELLO, WELCOME, *SENT]) as heard:
         assert django_mail.send_mail("Hello", "there", None, ["jo@customers.example"]) == 1
@@ -112,7 +112,7 @@ def test_a_function_that_gives_no_token_makes_the_server_unreachable(settings: S
     ],
 )
 def test_a_server_without_xoauth2_gets_no_token(settings: Settings, connection: list[bytes], words: str) -> None:
-    """Nor does one that answers nonsense make more of it."""
+    """A server whose challenge is nonsense is unreachable, too."""
     with scripted_server(settings, connection), pytest.raises(Unreachable, match=words):
         submit()
 
@@ -128,7 +128,7 @@ def password_server(settings: Settings, received: Received) -> Iterator[None]:
 
 
 def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: Settings) -> None:
-    """As Django's backend does it."""
+    """As with Django's backend."""
     received = Received()
     with password_server(settings, received):
         settings.EMAIL_HOST_PASSWORD = PASSWORD
@@ -142,7 +142,7 @@ def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: Settings)
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN", "CRAM-MD5"])
 def test_a_password_beyond_ascii_is_said_in_utf_8(settings: Settings, mechanism: str) -> None:
-    """RFC 4616; and so is the user."""
+    """RFC 4616; so is the user's name."""
     user, password = "jörg", f"{PASSWORD}\N{SNOWMAN}"
     settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "", user, password
     challenge = base64.b64encode(b"<1@mail.example>")
@@ -163,7 +163,7 @@ def test_a_password_beyond_ascii_is_said_in_utf_8(settings: Settings, mechanism:
 
 
 def test_no_sentence_has_a_character_of_a_password(settings: Settings) -> None:
-    """Half a character, as a URL may name one, can be sent in no way."""
+    """Half a character, which a URL may contain, cannot be sent at all."""
     settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER = "", "shop"
     settings.EMAIL_HOST_PASSWORD = "s\udcff3cret"  # noqa: S105  of the test's own server
     hello = [HELLO[0], b"250-mail.example\r\n250 AUTH PLAIN\r\n"]
@@ -175,7 +175,7 @@ def test_no_sentence_has_a_character_of_a_password(settings: Settings) -> None:
 
 
 def test_the_name_that_ehlo_says_is_that_of_the_settings(settings: Settings) -> None:
-    """That of the host, as Django finds it, where they name none."""
+    """If they name none, it is that of the host, as Django finds it."""
     settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER = "", ""
     for name, said in (("out.shop.example", b"out.shop.example"), ("", DNS_NAME.get_fqdn().encode())):
         settings.WEIR_MAIL_EHLO_NAME = name

@@ -24,7 +24,7 @@ HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
 TRICKLE = b"250-this reply takes for ever: " + b"." * 1_000
 LIMIT_S = 0.2  # of a step
-MOST_S = 10.0  # of one that may take LIMIT_S; the whole trickle takes 50, and the content in sips 180
+MOST_S = 10.0  # of a step with the limit LIMIT_S; the whole trickle takes 50, and the content in sips 180
 Serve = Callable[[socket.socket], object]
 
 
@@ -47,7 +47,7 @@ def server(settings: Settings, serve: Serve) -> Iterator[None]:
 
 
 def trickling_after(replies: list[bytes]) -> Serve:
-    """Return a server that answers so, and then says one byte after the other, each long before a time-out is over."""
+    """Return a server that gives these replies, and then sends byte after byte, each long before a time-out is over."""
 
     def serve(peer: socket.socket) -> None:
         for reply in replies:
@@ -84,7 +84,7 @@ def submit(content: bytes = EMAIL.content) -> None:
 def test_a_reply_that_trickles_in_does_not_hold_a_sender(
     settings: Settings, replies: list[bytes], setting: str, error: type[Exception], phase: Phase | None
 ) -> None:
-    """Each step has its time as a whole, however often a byte comes."""
+    """The limit is for each step as a whole, however often a byte comes."""
     setattr(settings, setting, LIMIT_S)
     started = time.monotonic()
     with server(settings, trickling_after(replies)):
@@ -151,7 +151,7 @@ def test_a_server_that_takes_the_content_in_sips_does_not_hold_a_sender(
 
 
 def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(settings: Settings) -> None:
-    """RFC 5321, 4.5.3.2: five minutes, not EMAIL_TIMEOUT."""
+    """RFC 5321, 4.5.3.2, gives it five minutes, not EMAIL_TIMEOUT."""
     assert weir_settings.WEIR_MAIL_COMMAND_TIMEOUT == 300.0
     settings.EMAIL_TIMEOUT = 0.2
 
@@ -171,7 +171,7 @@ def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(se
     [(b"250 OK", "closed"), (b"250-Yes\r\n250", "closed"), (b"250-Yes\r\n" * 20_000, "longer than 65536")],
 )
 def test_a_reply_without_an_end_is_none(settings: Settings, reply: bytes, words: str) -> None:
-    """One that is cut, or goes on for longer than any reply."""
+    """A reply that is cut, or longer than any reply may be."""
     with (
         scripted_server(settings, [*HELLO, *GO_AHEAD, reply]),
         pytest.raises(OutcomeUnknown, match=words),

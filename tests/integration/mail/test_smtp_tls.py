@@ -1,4 +1,4 @@
-"""TLS between us and a real mail server: whom we trust, and what goes in the clear."""
+"""TLS between us and a real mail server: whom we trust, and what is sent in the clear."""
 
 import socket
 import threading
@@ -60,7 +60,7 @@ def authority(settings: Settings, tmp_path: Path) -> None:
 
 @WAYS
 def test_a_server_whose_certificate_is_good_gets_the_email(settings: Settings, way: str) -> None:
-    """Over TLS, by an authority that WEIR_MAIL_CA_FILE names."""
+    """Over TLS, with a certificate by an authority that WEIR_MAIL_CA_FILE names."""
     with server(settings, way, GOOD) as received:
         assert submit() == "250 OK"
     assert received.emails == [EMAIL.content]
@@ -96,7 +96,7 @@ def test_an_authority_that_the_system_does_not_know_must_be_named(settings: Sett
 
 @WAYS
 def test_a_server_that_wants_a_clients_certificate_gets_it(settings: Settings, way: str, tmp_path: Path) -> None:
-    """And its own is looked at all the same, which Django's backend cannot do."""
+    """And the server's own is verified all the same, which Django's backend cannot do."""
     client = AUTHORITY.issue_cert("shop.example")
     settings.EMAIL_SSL_CERTFILE, settings.EMAIL_SSL_KEYFILE = tls_servers.write_pem(tmp_path, client)
     with server(settings, way, GOOD, asks_client=True) as received:
@@ -117,7 +117,7 @@ def test_a_file_that_is_not_there_makes_the_server_unreachable(settings: Setting
 
 
 def test_a_server_without_starttls_hears_no_secret_and_no_email(settings: Settings) -> None:
-    """Where EMAIL_USE_TLS asks for it, nothing goes in the clear."""
+    """If EMAIL_USE_TLS asks for it, nothing is sent in the clear."""
     settings.EMAIL_USE_TLS = True
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "shop", "secret"
     hello = [b"220 mail.example\r\n", b"250-mail.example\r\n250 AUTH PLAIN LOGIN\r\n"]
@@ -135,13 +135,13 @@ FORGED = b"250-mail.example\r\n250 AUTH PLAIN\r\n235 Welcome\r\n"
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.2])
 def test_what_follows_the_reply_to_starttls_in_the_clear_is_no_reply(settings: Settings, pause_s: float) -> None:
-    """Somebody on the way may have put it there (RFC 3207, 6): the connection ends, with no secret said."""
+    """An attacker on the way may have put it there (RFC 3207, 6): the connection ends, and no secret is sent."""
     settings.EMAIL_USE_TLS = True
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "shop", "secret"
     heard: list[bytes] = []
     with _forging_server(settings, pause_s, heard), pytest.raises(Unreachable) as raised:
         submit()
-    assert "forged" in str(raised.value) or "SSL" in str(raised.value)  # as it came with the reply, or after it
+    assert "forged" in str(raised.value) or "SSL" in str(raised.value)  # if it came with the reply, or after it
     if not pause_s:
         assert "forged" in str(raised.value)
     assert heard == []
@@ -149,7 +149,7 @@ def test_what_follows_the_reply_to_starttls_in_the_clear_is_no_reply(settings: S
 
 @contextmanager
 def _forging_server(settings: Settings, pause_s: float, heard: list[bytes]) -> Iterator[None]:
-    """Run a server whose TLS is good, behind somebody who adds replies in the clear to that of STARTTLS."""
+    """Run a server whose TLS is good, behind an attacker that adds replies in the clear to that of STARTTLS."""
 
     def serve() -> None:
         peer, _ = listener.accept()
@@ -180,7 +180,7 @@ def _forging_server(settings: Settings, pause_s: float, heard: list[bytes]) -> I
 
 
 def test_a_server_that_speaks_no_tls_is_unreachable(settings: Settings) -> None:
-    """Where EMAIL_USE_SSL asks for it from the first byte."""
+    """If EMAIL_USE_SSL asks for TLS from the first byte."""
     settings.EMAIL_USE_SSL = True
     with scripted_server(settings, [b"220 mail.example\r\n"]), pytest.raises(Unreachable, match=r"SSL|reset"):
         submit()

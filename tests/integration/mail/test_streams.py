@@ -1,4 +1,4 @@
-"""Relays by kind: whatever one relay does, the kinds of the other one leave, and none by the wrong one."""
+"""Relays by kind: whatever one relay does, e-mails of the other one's kinds leave, and none by the wrong relay."""
 
 import threading
 import time
@@ -44,7 +44,7 @@ _numbers = count(1)
 
 @pytest.fixture
 def app_kinds(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    """Have an app registered three kinds, and mailers wait long for a server that is silent."""
+    """Register three kinds, as an app would, and let mailers wait long for a server that is silent."""
     settings.EMAIL_TIMEOUT = 50.0
     monkeypatch.setattr(kinds, "_kinds", {})
     for name in ("password.reset", "newsletter.weekly", "newsletter"):
@@ -65,14 +65,14 @@ def bulk() -> Iterator[StreamServer]:
 
 @pytest.fixture
 def two_streams(main: StreamServer, bulk: StreamServer, settings: Settings) -> None:
-    """Have newsletters go by `bulk`, and all else by `main`."""
+    """Send newsletters by `bulk`, and everything else by `main`."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
     settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main"]}
 
 
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have few e-mails be claimed at once."""
+    """Make the batches of claims small."""
     monkeypatch.setattr(source, "BATCH", 10)
 
 
@@ -94,7 +94,7 @@ def ids(emails: list[Email]) -> list[str]:
 
 
 def claimed_kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that will have the kind of each e-mail that is claimed."""
+    """Return a list to which the kind of each claimed e-mail is added."""
     claimed: list[str] = []
     claim = leases.claim
 
@@ -113,7 +113,7 @@ def due_now() -> None:
 
 @pytest.mark.usefixtures("two_streams")
 def test_each_kind_goes_by_its_own_relay(main: StreamServer, bulk: StreamServer) -> None:
-    """In one round; a kind that only begins like a pattern is another one."""
+    """In one round; a kind that only begins like a pattern does not match it."""
     by_main, by_bulk = [*resets(60), *queue("newsletter")], newsletters(60)
     report = runner.send_due()
     assert (report.sent, report.stopped_because) == (121, "")
@@ -126,18 +126,18 @@ def test_each_kind_goes_by_its_own_relay(main: StreamServer, bulk: StreamServer)
 def test_whatever_one_relay_does_the_others_emails_leave(
     bad: Manner | str, main: StreamServer, bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
-    """Those that are due when the round begins, and those that come while one relay keeps it from ending."""
+    """Both those that are due when the round begins, and those that come while one relay keeps it from ending."""
     if isinstance(bad, Manner):
         bulk.manner = bad
     else:
         settings.WEIR_MAIL_RELAYS = [settings.WEIR_MAIL_RELAYS[0], f"bulk=smtp://127.0.0.1:{dead_port()}"]
     many = newsletters(60)
-    Email.objects.update(priority=5)  # they are the first ones, in every way
+    Email.objects.update(priority=5)  # the bad relay's e-mails are the first, in every way
     first = resets(20)
     with sending_meanwhile(), bulk.holding():
         eventually(lambda: len(main.accepted) == 20, "the first e-mails of the other relay", seconds=SOON_S)
         later = resets(20)
-        if bad in {Manner.SILENT, Manner.SLOW}:  # the round goes on: nobody else is there to send them
+        if bad in {Manner.SILENT, Manner.SLOW}:  # the round goes on: no other process is there to send them
             eventually(lambda: len(main.accepted) == 40, "those that came later", seconds=SOON_S)
     runner.send_due()
     assert sorted(main.accepted) == ids([*first, *later])
@@ -150,12 +150,12 @@ def test_whatever_one_relay_does_the_others_emails_leave(
 def test_a_round_leaves_nothing_of_a_stream_that_is_left_alone_claimed(
     bulk: StreamServer, main: StreamServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it claim any of it: thousands would be taken and given back in a loop."""
+    """Nor does it claim any of the stream's: thousands would be claimed and given back in a loop."""
     [bulk_relay] = relays.of_kind("newsletter.weekly")
     newsletters(120)
     reset = resets()
     claimed = claimed_kinds(monkeypatch)
-    for _ in range(3):  # last, as it is left alone for some seconds
+    for _ in range(3):  # last, because it is left alone for some seconds then
         routes.breaker(bulk_relay.name).failed(time.monotonic())
     report = runner.send_due()
     assert (report.sent, claimed) == (1, ["password.reset"])
@@ -179,7 +179,7 @@ def test_a_relay_that_refuses_a_kind_is_held_and_the_others_are_not(main: Stream
 def test_a_stream_that_stopped_is_tried_again_while_another_keeps_the_round_from_ending(
     bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
-    """For up to ten minutes: a connection that failed once must not cost it these."""
+    """The round may go on for ten minutes: one failed connection must not stop the stream for so long."""
     port = dead_port()
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
     settings.WEIR_MAIL_ROUTES = {"newsletter.*": ["bulk"], "*": ["main"]}
@@ -196,7 +196,7 @@ def test_a_stream_that_stopped_is_tried_again_while_another_keeps_the_round_from
 def test_relays_of_a_route_are_used_in_its_order(
     first: Manner | str, main: StreamServer, bulk: StreamServer, settings: Settings
 ) -> None:
-    """By all other kinds `main`, and `bulk` for what that has certainly not accepted; newsletters never by `main`."""
+    """Other kinds go by `main`, and by `bulk` if that has certainly not accepted them; newsletters never by `main`."""
     port = main.port if isinstance(first, Manner) else dead_port()
     main.manner = Manner.REFUSES
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
@@ -216,7 +216,7 @@ def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """While another stream keeps the round from ending: by and by it would hold all that is due."""
+    """While another stream keeps the round from ending: otherwise it would come to hold all that is due."""
     monkeypatch.setattr(crews, "RESUMES_AFTER_S", 0.1)
     settings.WEIR_MAIL_RATE = "100/s"
     bulk.manner = Manner.SLOW
@@ -235,7 +235,7 @@ def test_what_waits_for_a_turn_that_is_far_away_is_left_to_others(
 def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_second_is_down(
     main: StreamServer, settings: Settings
 ) -> None:
-    """It waits for the one that can be tried first, and the round says why."""
+    """It waits for the relay that can be tried first, and the round says why."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{dead_port()}"]
     settings.WEIR_MAIL_ROUTES = {"*": ["main", "bulk"]}
     main.manner = Manner.REFUSES
@@ -275,7 +275,7 @@ def test_a_process_has_not_ten_senders_for_each_of_many_streams(
             eventually(
                 lambda: of_kinds.filter(number__gt=1).count() == len(names), "two of each stream", seconds=3 * SOON_S
             )
-            until = next(looks) + 20 * len(names)  # at each of which another one may have been begun
+            until = next(looks) + 20 * len(names)  # each look may begin another sender
             eventually(lambda: next(looks) > until, "some looks", seconds=3 * SOON_S)
             assert sending.count() <= policy.MOST_OF_ALL + len(names)
 
@@ -299,7 +299,7 @@ def claimed_elsewhere(kind: str, relay: str = "") -> Email:
 def test_emails_in_each_state_when_the_routes_change(
     main: StreamServer, bulk: StreamServer, provider: MailProvider, settings: Settings
 ) -> None:
-    """What may have been accepted is asked about where it went, or unknown. All else goes as the routes say now."""
+    """What may have been accepted is asked about at its relay, or unknown. Everything else goes by the new routes."""
     settings.WEIR_MAIL_RELAYS = [
         f"tx={provider.url}",
         f"main=smtp://127.0.0.1:{main.port}",
@@ -344,7 +344,7 @@ def test_whose_relay_is_gone_it_is_unknown_whatever_has_its_name_now(
 def test_one_that_is_asked_at_another_relay_holds_up_no_other(
     main: StreamServer, bulk: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
-    """Though that relay accepts connections, and does not greet."""
+    """Even if that relay accepts connections, and sends no greeting."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}", f"bulk=smtp://127.0.0.1:{bulk.port}"]
     settings.WEIR_MAIL_ROUTES = {"*": ["main"]}
     bulk.manner = Manner.SILENT
@@ -383,7 +383,7 @@ def test_a_turn_that_is_over_ends_in_all_streams(main: StreamServer, bulk: Strea
 def test_a_turn_that_is_over_goes_on_while_a_slow_relay_keeps_the_call_from_ending(
     main: StreamServer, bulk: StreamServer, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """Nobody else is there to send the e-mails of the other stream meanwhile."""
+    """No other process is there to send the e-mails of the other stream meanwhile."""
     decide, is_over = policy.is_over, threading.Event()
 
     def look(*, now: float, end_at: float | None, stalled: int) -> bool:
@@ -404,7 +404,7 @@ def test_a_turn_that_is_over_goes_on_while_a_slow_relay_keeps_the_call_from_endi
 def test_an_email_that_began_after_the_end_of_a_turn_keeps_no_other_stream_from_ending(
     main: StreamServer, settings: Settings, eventually: Eventually
 ) -> None:
-    """Else two streams that are always busy would keep each other from it."""
+    """Otherwise two streams that are always busy would keep each other from ending."""
     settings.WEIR_MAIL_RELAYS = [f"main=smtp://127.0.0.1:{main.port}"]
     main.manner = Manner.SLOW
     resets()
@@ -428,7 +428,7 @@ def test_an_email_that_began_after_the_end_of_a_turn_keeps_no_other_stream_from_
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_claim_takes_the_kinds_that_settings_give_its_stream(order: int) -> None:
-    """Its SQL says as Python does which pattern counts."""
+    """Its SQL chooses the same pattern as Python does."""
     patterns = ["*", "a.*", "a.b", "a.b.*", "a.b.c.d", "_.*", "a_b"][::order]
     names = ["a", "a.b", "a.b.c", "a.b.c.d", "a.b.c.d.e", "a.bc", "ab.c", "b", "_", "_.a", "a_b", "a_b.c", "axb", "A.b"]
     for name in names:

@@ -1,4 +1,4 @@
-"""Why an e-mail waits: each thing that is in its way is said, with until when."""
+"""Why an e-mail waits: each thing that it waits for is said, with until when."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,10 +28,10 @@ LATER = datetime(2999, 1, 1, tzinfo=timezone.get_default_timezone())
 
 @pytest.fixture
 def mailer() -> Iterator[Process]:
-    """Have a mailer that turns."""
+    """Add a mailer whose loop turns."""
     process = Process.objects.create(kind="mailer", name="mail@here", host="here", pid=1, turned_at=Now())
     yield process
-    process.delete()  # whose table is not emptied
+    process.delete()  # the table is not emptied
 
 
 def email(**fields: Any) -> Email:
@@ -75,7 +75,7 @@ def test_a_recipient_on_the_suppression_list_is_said() -> None:
 
 @pytest.mark.usefixtures("mailer")
 def test_a_kind_without_an_app_is_said_where_it_has_to_be_rendered() -> None:
-    """What was rendered is sent all the same."""
+    """A rendered e-mail is sent all the same."""
     waiting = email(kind="gone")
     assert blockers(waiting) == ["turn"]
     assert blockers(Email.objects.get(pk=unrendered(waiting).pk)) == ["no kind"]
@@ -83,7 +83,7 @@ def test_a_kind_without_an_app_is_said_where_it_has_to_be_rendered() -> None:
 
 @pytest.mark.usefixtures("mailer")
 def test_what_is_not_due_is_said_with_the_last_reply() -> None:
-    """Until when, and whether it was tried before."""
+    """It says until when, and whether the e-mail was tried before."""
     [first] = why(email(next_attempt_at=LATER))
     assert (first.what, first.until, first.text) == ("not due", LATER, "It is not due yet. It is for later.")
     [tried] = why(email(next_attempt_at=LATER, attempts=3, last_reply="450 greylisted"))
@@ -92,7 +92,7 @@ def test_what_is_not_due_is_said_with_the_last_reply() -> None:
 
 @pytest.mark.usefixtures("mailer")
 def test_a_held_relay_counts_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose outcome is asked for waits for that relay only."""
+    """An e-mail whose outcome is asked about waits for that relay only."""
     configured = [replace(relays.relays()[0], name=name) for name in ("first:25", "second:25")]
     monkeypatch.setattr(relays, "relays", lambda: tuple(configured))
     RelayHold.objects.create(relay="first:25", reason="It refuses us: 550 5.7.1")

@@ -23,7 +23,7 @@ UNSIGNED = STRANGER.issue_cert(HOST)
 
 
 class Received:
-    """What a server heard: e-mails, whether by TLS, with which client's certificate and login."""
+    """What a server heard: e-mails, whether over TLS, and with which client certificate and login."""
 
     def __init__(self) -> None:
         self.emails: list[bytes] = []
@@ -34,7 +34,7 @@ class Received:
         self.logins: list[Any] = []
 
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's name
-        """Note the e-mail."""
+        """Record the e-mail."""
         content: Any = envelope.content
         self.emails.append(content)
         self.options.append([str(option) for option in envelope.mail_options])

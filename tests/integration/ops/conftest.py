@@ -1,4 +1,4 @@
-"""Pages that nobody has looked at yet."""
+"""Pages that no visitor has looked at yet."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Forget = Callable[[], None]
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> Forget:
-    """Have this process remember no look and no answer, now and when it is called again."""
+    """Make this process forget its snapshots and answers, now and when the function is called."""
 
     def forget_all() -> None:
         answers.forget()

@@ -59,7 +59,7 @@ def test_who_signs_in_comes_to_what_was_asked_for() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_navigation_says_which_page_this_is(operator: Client, path: str) -> None:
-    """Also of what is part of a page, and of no other."""
+    """So it does on pages below that page, and it names no other."""
     assert re.findall(r'href="([^"]*)" aria-current', operator.get(path).text) == [path]
 
 
@@ -75,7 +75,7 @@ def test_a_user_without_the_permission_is_told_what_is_missing(path: str) -> Non
 
 
 def test_an_address_without_a_page_leads_to_the_pages() -> None:
-    """It tells nothing else, to anybody."""
+    """It tells nothing else, whoever asks."""
     response = Client().get("/nothing/")
     assert response.status_code == 404
     assert "There is no page at this address" in response.text
@@ -100,7 +100,7 @@ def test_a_page_runs_and_loads_nothing_of_others(operator: Client, path: str) ->
 
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
 def test_pages_only_show(operator: Client, method: str) -> None:
-    """What changes something is no page; the answer says what may be asked."""
+    """What changes something is not a page; the answer names the methods that are allowed."""
     response = getattr(operator, method)("/")
     assert (response.status_code, response["Allow"]) == (405, "GET, HEAD")
     assert operator.head("/").status_code == 200
@@ -125,7 +125,7 @@ def test_a_cursor_that_no_list_gave_out_is_refused(operator: Client, path: str, 
 
 
 def test_what_has_not_changed_is_not_sent_again(operator: Client) -> None:
-    """A request for what changes says what it has."""
+    """A request for changes says which version it has."""
     first = operator.get("/unread/", headers=LIVE)
     assert first.status_code == 200
     assert "<html" not in first.text
@@ -141,7 +141,7 @@ def test_what_has_not_changed_is_not_sent_again(operator: Client) -> None:
 def test_what_one_viewer_has_seen_costs_the_next_one_nothing(
     operator: Client, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many look: nothing is read again within the seconds for which a look is good."""
+    """However many viewers there are, nothing is read again within the seconds for which a snapshot is good."""
     site_settings.set_rate("a.example", "1/s")
     other = Client()
     other.force_login(links.operator())
@@ -153,7 +153,7 @@ def test_what_one_viewer_has_seen_costs_the_next_one_nothing(
 
 
 def test_what_has_changed_is_sent(operator: Client, forget: Forget) -> None:
-    """A page says what it has, and that is no more the same once a row was added."""
+    """A page says which version it has; once a row was added, it is not the current one."""
     page, before = operator.get("/fetches/"), operator.get("/fetches/", headers=LIVE)
     assert f'data-etag="{escape(before["ETag"])}"' in page.text
     request_fetch("http://a.example/")
@@ -167,7 +167,7 @@ def test_what_has_changed_is_sent(operator: Client, forget: Forget) -> None:
 def asked(
     path: str, cookie: str, *, method: str = "GET", live: bool = True, query: str = "", has: str = ""
 ) -> list[dict[str, Any]] | None:
-    """Return what is answered in front of Django; None where it is left to Django."""
+    """Return what is answered in front of Django; None if the request is left to Django."""
     sent: list[dict[str, Any]] = []
     is_left = False
 
@@ -186,7 +186,7 @@ def asked(
 
 
 def test_an_answer_is_given_again_to_whom_it_was_given_and_to_nobody_else(operator: Client) -> None:
-    """Without the database; not without the header, not by another method, and not of another page."""
+    """Without the database; but not without the header, not by another method, and not for another page."""
     answer = operator.get("/unread/", headers=LIVE)
     session = operator.cookies[settings.SESSION_COOKIE_NAME].value
     given = asked("/unread/", session)
@@ -207,7 +207,7 @@ def test_an_answer_is_given_again_to_whom_it_was_given_and_to_nobody_else(operat
 def test_an_answer_that_is_good_is_given_to_another_visitor_who_may_see_it(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page is not made again; the visitor is known from then on. Who may not see it does not get it."""
+    """The page is not made again; the visitor is known from then on. A visitor who may not see it does not get it."""
     answer = operator.get("/unread/", headers=LIVE)
     visitors = [User.objects.create_user(name) for name in ("kim", "robin")]
     visitors[0].user_permissions.add(Permission.objects.get(codename="view", content_type__app_label="weir_ops"))
@@ -248,7 +248,7 @@ def test_few_answers_are_kept(operator: Client, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_large_answers_are_few(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page of what a stranger sent may have megabytes."""
+    """A page with what a stranger sent may have megabytes."""
     monkeypatch.setattr(answers, "MOST_BYTES", 3 * len(operator.get("/unread/", headers=LIVE).content) - 1)
     for number in range(3):
         operator.get(f"/unread/?a={number}", headers=LIVE)
@@ -258,7 +258,7 @@ def test_large_answers_are_few(operator: Client, monkeypatch: pytest.MonkeyPatch
 
 
 def test_who_signs_out_is_forgotten_at_once(operator: Client) -> None:
-    """The answer is still good, and not for this visitor."""
+    """The answer is still good, but not for this visitor."""
     operator.get("/unread/", headers=LIVE)
     session = operator.cookies[settings.SESSION_COOKIE_NAME].value
     assert asked("/unread/", session) is not None
@@ -284,7 +284,7 @@ def test_a_request_that_ends_after_the_sign_out_changes_nothing(
 
 
 def test_an_answer_is_good_for_a_while_only(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as its snapshot; then Django is asked again, also for a visitor who is trusted."""
+    """As long as its snapshot; then Django is asked again, even for a visitor who is trusted."""
     monkeypatch.setattr(answers, "TRUSTED_S", 3_600.0)
     operator.get("/unread/", headers=LIVE)
     session = operator.cookies[settings.SESSION_COOKIE_NAME].value

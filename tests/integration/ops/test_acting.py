@@ -1,4 +1,4 @@
-"""What operators change by the pages: who may, what is refused, and what is recorded."""
+"""What operators change on the pages: who may, what is refused, and what is recorded."""
 
 from uuid import uuid4
 
@@ -130,7 +130,7 @@ def test_a_failed_fetch_is_retried() -> None:
 
 
 def fail(*paths: str) -> None:
-    """Have a fetch of each path failed."""
+    """Store a failed fetch of each path."""
     request_fetches([f"http://{HOST}{path}" for path in paths])
     Fetch.objects.update(state=FetchState.FAILED, error="refused", finished_at=Now())
 
@@ -160,7 +160,7 @@ def test_a_wrong_filter_of_a_list_is_refused(query: str, sentence: str) -> None:
 
 
 def test_a_count_that_takes_too_long_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of millions of failed fetches, by what an error contains."""
+    """A count among millions of failed fetches, by what an error contains."""
     monkeypatch.setattr("weir.ops.views.acting.LONGEST_COUNT_S", 0.001)
     fail(*(f"/{number}" for number in range(1_000)))
     Fetch.objects.update(error="no" * 5_000)
@@ -193,7 +193,7 @@ def test_an_email_is_resolved_with_a_reason() -> None:
 
 
 def test_an_email_that_has_become_unknown_is_not_sent_again_unseen() -> None:
-    """It was refused when the form was opened. Somebody else sent it again, and nobody knows whether that arrived."""
+    """It had failed when the form was opened. Another operator sent it again, and whether that arrived is not known."""
     shipping.ship(Order.objects.create(number="1", customer_email="kim@example.com").pk)
     Email.objects.update(state="failed", last_reply="550 no such recipient", ended_at=Now())
     path = f"/emails/{Email.objects.get().pk}/resend/"
@@ -221,7 +221,7 @@ def test_a_number_that_is_too_large_is_said_beside_its_field() -> None:
 
 
 def test_statuses_that_refuse_are_set_in_a_form_and_shown_on_the_page() -> None:
-    """As they are written; nothing is the default, and what is no status is said beside the field."""
+    """As they are written; an empty field is the default, and the form says beside the field what is not a status."""
     browser = signed_in("weir_ratelimit.change_site", "weir_ops.view")
     path = f"/sites/{HOST}/set/"
 

@@ -50,7 +50,7 @@ def test_the_pages_have_no_number_in_another_form(operator: Client) -> None:
 
 
 def test_the_bell_has_none_either() -> None:
-    """It stands in a page of the team's own."""
+    """It is part of a page of the team's own."""
     user = get_user_model().objects.create_user("kim")
     Notification.objects.bulk_create([Notification(user_id=user.pk, kind="k", title="t") for _ in range(1_200)])
     request = RequestFactory().get("/")

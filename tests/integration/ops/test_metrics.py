@@ -1,4 +1,4 @@
-"""GET /metrics: who may ask, what is told, and what a server that is away costs."""
+"""GET /metrics: who may ask, what is told, and what happens while a server is away."""
 
 import threading
 import time
@@ -52,7 +52,7 @@ Series = dict[tuple[str, tuple[str, ...]], float]
 
 @pytest.fixture
 def token(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a token, and no scrape of another test."""
+    """Set a token, and forget the scrapes of other tests."""
     settings.WEIR_METRICS_TOKEN = SecretStr(TOKEN)
     monkeypatch.setattr(views, "_scraper", scrape.Scraper())
     monkeypatch.setattr(broker_link, "waiting_in", lambda _queue: 0)
@@ -159,7 +159,7 @@ def test_a_process_that_was_replaced_is_told_no_more() -> None:
 
 
 def test_each_number_of_work_stands_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No two of them are the same here."""
+    """No two of the numbers are the same here."""
     numbers = Numbers(*range(1, len(Numbers._fields) + 1))
     monkeypatch.setattr(work, "count", lambda: numbers)
     found = series()
@@ -207,7 +207,7 @@ def test_unread_numbers_tell_their_trust_and_what_waits() -> None:
 
 
 def test_starts_out_of_time_are_counted_before_there_is_one() -> None:
-    """Of all sites, also of those that were deleted since."""
+    """Of all sites, including those that were deleted since."""
     assert series()["weir_starts_out_of_time_total", ()] == 0
     StartTotal.objects.create(out_of_time=7)
     views._scraper = scrape.Scraper()
@@ -215,7 +215,7 @@ def test_starts_out_of_time_are_counted_before_there_is_one() -> None:
 
 
 def test_deltas_that_may_be_lost_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An alarm asks for it."""
+    """An alarm uses this number."""
     seen = replace(unread_status(), trusted=False)
     monkeypatch.setattr(unread, "unread_status", lambda: seen)
     assert series()["weir_unread_trusted", ()] == 0
@@ -235,7 +235,7 @@ def test_an_old_snapshot_and_the_connections_are_told(
 def test_a_transaction_that_wrote_keeps_dead_rows_without_a_snapshot(
     other_connection: psycopg.Connection[Any], eventually: Eventually
 ) -> None:
-    """Between two statements, as of a client that has been forgotten."""
+    """It is between two statements, like that of a client that has been forgotten."""
     other_connection.execute("SELECT pg_current_xact_id()")
     eventually(lambda: series()["weir_database_oldest_snapshot_seconds", ()] >= 0.05, "the transaction to age")
 
@@ -278,7 +278,7 @@ def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.
     began_at = time.monotonic()
     found = series()
     assert 1 <= time.monotonic() - began_at < 5
-    # What counts all work looks at doubts, too.
+    # The query that counts all work reads doubts, too.
     failed = {labels[0] for (name, labels), value in found.items() if name == "weir_scrape_errors" and value}
     assert failed == {"work", "unread"}
     assert found["weir_heartbeat_age_seconds", ("weir.fetch",)]
@@ -286,7 +286,7 @@ def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.
 
 
 def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Redis knows is told, and no part of the database's is tried one by one."""
+    """What Redis knows is told, and the parts that need the database are not tried one by one."""
     tries = []
 
     def refused() -> None:
@@ -304,7 +304,7 @@ def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a Redis that does not tell its deltas."""
+    """Nor does a Redis that does not return its deltas."""
 
     def unreachable(*_arguments: object) -> None:
         raise broker_link.BrokerUnreachable("away")
@@ -322,7 +322,7 @@ def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.Mo
 
 
 def test_a_scrape_is_given_again_for_five_seconds_and_one_thread_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who comes while another asks gets the last answer, or learns that there is none."""
+    """A client that comes while another one asks gets the last answer, or learns that there is none."""
     asked, go_on = threading.Event(), threading.Event()
     calls = []
 
@@ -354,14 +354,14 @@ def test_a_scrape_is_given_again_for_five_seconds_and_one_thread_asks(monkeypatc
 
 @pytest.mark.parametrize(("age_s", "is_given"), [(4.0, True), (6.0, False)])
 def test_a_scrape_is_good_for_five_seconds(age_s: float, is_given: bool) -> None:
-    """An older one is made anew."""
+    """An older one is replaced."""
     scraper = scrape.Scraper()
     scraper._last = old = scrape.Scrape(at=time.monotonic() - age_s)
     assert (scraper.scrape() is old) == is_given
 
 
 def test_while_another_asks_an_old_scrape_is_given_for_fifteen_seconds() -> None:
-    """A server that hangs would have old numbers look like new ones."""
+    """Not for longer: while a server hangs, old numbers would look like new ones."""
     scraper = scrape.Scraper()
     with scraper._asking:
         scraper._last = old = scrape.Scrape(at=time.monotonic() - 13)
@@ -434,7 +434,7 @@ def test_totals_become_counters_and_a_histogram() -> None:
 
 
 def test_what_has_not_happened_yet_is_told_as_0() -> None:
-    """An increase from nothing to something would be seen by nobody."""
+    """Prometheus would not see the increase from a missing series to its first value."""
     found = series()
     assert found["weir_slots_total", ("missed",)] == 0
     assert found["weir_emails_ended_total", ("unknown",)] == 0
@@ -442,7 +442,7 @@ def test_what_has_not_happened_yet_is_told_as_0() -> None:
 
 
 def test_the_rollup_writes_the_totals_and_tells_how_far_it_is() -> None:
-    """Before its first run there is no age; where the clock was set back, it is how long the rollup has to wait."""
+    """Before its first run there is no age; if the clock was set back, it is how long the rollup has to wait."""
     assert ("weir_history_age_seconds", ()) not in series()
     roll_up()
     Total.objects.create(series="fetches_ended", label="done", value=12)

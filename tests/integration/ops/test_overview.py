@@ -36,7 +36,7 @@ def test_of_many_processes_those_with_a_problem_have_a_row(operator: Client) -> 
 
 
 def test_each_of_a_few_processes_has_a_row(operator: Client) -> None:
-    """And nothing is said of others."""
+    """And nothing is said about others."""
     for number in range(MOST_PROCESSES):
         Process.objects.create(kind="fetcher", name=f"fetcher.{number:03}@host", host="host", pid=number)
     page = operator.get("/").text

@@ -67,7 +67,7 @@ def test_what_is_advised_for_a_site_can_be_typed(host: str, operator: Client) ->
 
 
 def test_the_page_of_a_site_says_which_starts_were_out_of_time(operator: Client) -> None:
-    """Only where there were any."""
+    """Only if there were any."""
     for name, starts in (("punctual.example", 0), ("stopped.example", 2)):
         site_settings.set_rate(name, "1/s")
         Site.objects.filter(name=name).update(starts_out_of_time=starts, out_of_time_at=Now() if starts else None)

@@ -1,4 +1,4 @@
-"""Links to lists that nobody got from a list: none of them is an error of this process."""
+"""Links to lists that no list gave out: none of them is an error of this process."""
 
 import re
 from html import unescape
@@ -33,7 +33,7 @@ def operator() -> Client:
     ],
 )
 def test_a_cursor_of_what_no_row_has_is_refused(operator: Client, path: str, values: list[object]) -> None:
-    """It is neither an error of this process, nor told as a failure of PostgreSQL."""
+    """It is neither an error of this process, nor reported as a failure of PostgreSQL."""
     response = operator.get(f"{path}after={cursors.encode(values)}")
     assert response.status_code == 400
     assert "leave it out" in response.text
@@ -44,13 +44,13 @@ def test_a_cursor_of_what_no_row_has_is_refused(operator: Client, path: str, val
     [("/sites/", ["search"]), ("/fetches/", ["site", "error", "url"]), ("/emails/", ["to"])],
 )
 def test_a_long_filter_is_no_error(operator: Client, path: str, names: list[str]) -> None:
-    """As long as the form lets it be, and longer."""
+    """As long as the form allows, and longer."""
     for name in names:
         assert [operator.get(path, {name: "a" * length}).status_code for length in (500, 9_000)] == [200, 200]
 
 
 def test_the_link_to_the_next_page_works_whatever_the_rows_are(operator: Client) -> None:
-    """Letters that are no ASCII make long cursors."""
+    """Letters outside ASCII make long cursors."""
     request_fetches([f"https://a.example/{'🌊' * 100}{number}" for number in range(101)])
     first = operator.get("/fetches/", {"url": "https://a.example/*"})
     found = re.search(r'href="([^"]+)" rel="next"', first.text)
