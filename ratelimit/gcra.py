@@ -1,7 +1,8 @@
 """GCRA, the generic cell rate algorithm (ITU-T I.371): the arithmetic of starts, in seconds. Pure.
 
-In PostgreSQL, functions of these names compute the same (migrations/0002_formula.py): all statements that reserve,
-publish or estimate call them. tests/integration/ratelimit/test_formula.py compares the two.
+In PostgreSQL, functions of these names compute the same (migrations/0002_formula.py, and `next_start` in
+0003_doors.py): all statements that reserve, publish or estimate call them. tests/integration/ratelimit/test_formula.py
+compares the two.
 
 A start has an *arrival*, an interval after the arrival of the start before. A burst lets it lie before its arrival, by
 the *tolerance* at most. Within a run, starts are a *spacing* apart. The site belongs to their holder for the *run

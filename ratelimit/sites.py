@@ -105,9 +105,10 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
 def rest_all() -> int:
     """Recall all slots of all sites, and let each rest: PostgreSQL has forgotten what was started there.
 
-    Nothing starts at a site until its grace and its interval, with a whole burst, are over after the last start that any process may
-    still make, which may be as far away as the look-ahead. Works in batches, each of which commits; returns the number
-    of sites. May be called twice: then the sites rest for longer. Is part of a recovery, whose lease it renews.
+    Nothing starts at a site until its grace and its interval, with a whole burst, are over after the last start that
+    any process may still make, which may be as far away as the look-ahead. Works in batches, each of which commits;
+    returns the number of sites. May be called twice: then the sites rest for longer. Is part of a recovery, whose lease
+    it renews.
     """
     rested, after, last = 0, 0, None
     while last is None or last:

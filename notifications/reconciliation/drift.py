@@ -121,7 +121,7 @@ def _wait_until_apart(looked_at: float) -> None:
 
 
 def repair(drifts: Collection[Drift]) -> set[UserKey]:
-    """Add each drift to its stored number, if that is still what it was; return the users whose numbers were."""
+    """Add each drift to its stored number, if that has not changed; return the users whose numbers were repaired."""
     # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
     repaired = _repair(drifts)
     missing = [found for found in drifts if found.user_id not in repaired and not found.epoch]

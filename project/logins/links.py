@@ -20,7 +20,7 @@ from project.logins.models import Link
 from weir.postgres.statements import Statement
 
 GOOD_FOR: Final = timedelta(minutes=1)
-OPERATOR: Final = "operator"  # the user that links sign in: it has no password, and may see the operators' pages
+OPERATOR: Final = "operator"  # the user whom a link signs in, who has no password, and may see the operators' pages
 Row = TypeVar("Row", bound=Model)
 
 

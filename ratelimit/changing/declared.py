@@ -21,7 +21,7 @@ LARGEST: Final = 2**31 - 1  # of PostgreSQL's integer
 class Kind(Enum):
     """What the values of a setting are: each door reads and writes those of a kind in one way."""
 
-    COUNT = "count"
+    COUNT = "count"  # from 1 on
     DURATION = "duration"
     FLAG = "flag"
     STATUSES = "statuses"

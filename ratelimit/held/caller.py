@@ -1,7 +1,7 @@
 """A caller of `throttle`: how it gets a slot, waits for it, and ends.
 
 1. Take a slot of a run that the process holds. If none is free, one caller reserves, and others wait for that.
-2. Wait for the slot on the clock of holders.
+2. Wait for the slot, by the clock of holders (clock.py).
 3. After a long wait, shortly before the start, ask the database whether the slot still stands: the site may have been
    paused or backed off, or may have got another rate. For a run of several slots, the keeper asks.
 4. If the slot was recalled, or the process is too late for it, give it back and begin again at 1.

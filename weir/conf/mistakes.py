@@ -22,7 +22,7 @@ def sentences(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[s
 
 
 def _sentence(name: str, mistake: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:
-    if mistake["type"] == MALFORMED:  # a URL, of which nothing may be quoted
+    if mistake["type"] == MALFORMED:  # its message is the whole sentence, and quotes no secret (kinds.malformed)
         return str(mistake["msg"])
     wanted = _wanted(mistake, fields[name])
     if fields[name].annotation is SecretStr:

@@ -15,7 +15,7 @@ from weir.ratelimit.throttle import waited_by
 def throttled_hosts() -> Iterator[list[str]]:
     """Let `throttle`, `athrottle` and throttled tasks go on without waiting; yields the hosts that they name.
 
-    No slot is reserved: the rate of a site has no effect, and the slot's id is 0. Code sees the same errors as before:
+    No slot is reserved: the rate of a site has no effect, and the slot's id is 0. Code gets the usual errors:
     TransactionManagementError in a transaction, and SlotTooFar if the site is paused, or backed off, for longer than
     `max_wait`.
     """

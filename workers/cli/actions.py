@@ -52,7 +52,7 @@ class Subcommand(ABC):
 
     @abstractmethod
     def run(self, *args: Any, **options: Any) -> Result | bytes:
-        """Do it. Bytes are written to stdout as they are."""
+        """Run the action. Bytes that it returns are written to stdout unchanged."""
 
 
 class HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):

@@ -1,4 +1,4 @@
-"""The operators' page of orders, which are shipped there."""
+"""The Django admin of orders, in which staff ship them."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,10 @@
 """The heartbeat of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
 
-The loop does not turn while the worker stops, and waits for its pool; nor while it waits for a broker that is away. In
-neither case is it frozen, and a restart would not help. So a thread writes the heartbeat meanwhile.
+While a worker stops and waits for its pool, or waits for a broker that is away, its loop stands still. It is not stuck,
+and a restart would not help. So a thread writes the heartbeat meanwhile.
 
-If the pool is one of greenlets, each call of the timer is a greenlet of its own, whose session with PostgreSQL would
-stay. All of them, and that thread, share one loop, which holds up all alike: so there the thread writes all heartbeats.
+With a pool of greenlets, each call of the timer would run in a new greenlet, and leave a session with PostgreSQL
+behind. The thread is a greenlet there, too, so whatever blocks their loop stops its heartbeat: it writes all of them.
 """
 
 import threading

@@ -16,7 +16,7 @@ DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"
 # Networks to which strangers' URLs should not lead: this host, and servers that answer with a cloud's passwords.
 INNERMOST = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")]
-WIDEST_V4, WIDEST_V6 = 8, 16  # the shortest prefixes of one's own networks
+WIDEST_V4, WIDEST_V6 = 8, 16  # prefix lengths: a shorter one is too wide to be one's own network
 MANY_PORTS = 10_000
 
 Network = IPv4Network | IPv6Network

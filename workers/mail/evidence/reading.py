@@ -152,6 +152,7 @@ class _Reader:
                 continue
 
     def _note(self, record: LogRecord, file: str, place: Place, hosts: _Hosts) -> None:
+        """Record what a line says of its host, and where lines may be missing."""
         self.logs.lines += 1
         line = record.line
         said = _said(line) if line else None
@@ -160,7 +161,7 @@ class _Reader:
         if line:
             place.move(line.moment)
             (hosts.mail if said else hosts.others).add(line.host)
-            if record.strange:  # before it or after it: that is not known
+            if record.strange:  # what is missing may stand before this line or after it
                 place.stop_at(record.strange)
         if line and said:
             self._note_mail(line, said, file)

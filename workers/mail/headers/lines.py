@@ -18,7 +18,7 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+"
 _ATOMS = re.compile(rf"{_ATOM}(?: {_ATOM})*")
 _SPECIAL = re.compile(r'[()<>\[\]:;@\\,."]')
 _BLANK = re.compile(r"(?<=\S) (?=\S)")  # where a line can be folded
-_PERCENT_ENCODED = re.compile(r"%[0-9A-F]{2}(?:%[89AB][0-9A-F])*|.")  # one letter, of UTF-8
+_PERCENT_ENCODED = re.compile(r"%[0-9A-F]{2}(?:%[89AB][0-9A-F])*|.")  # one character
 _CHARSET = "utf-8''"
 _LONGEST_SECTION = 50  # characters of a file's name on a line (RFC 2231, 3)
 

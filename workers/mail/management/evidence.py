@@ -221,7 +221,7 @@ def _host_of(text: str) -> tuple[str, str]:
 
 
 def _whole_name(name: str) -> str:
-    """Return the relay's whole name; `name` may be the project's own for it, or that of a relay that is gone."""
+    """Return the relay's full name, given that or the project's own name for it; any other name as it is."""
     relay = relays.named(name, relays.relays())
     return relay.name if relay else name
 

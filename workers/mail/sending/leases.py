@@ -162,7 +162,9 @@ def _end_expired() -> int:
                 log.error("email_unknown", email=row.id, phase=row.phase, reply=row.last_reply, worker=row.claimed_by)
     if expired := sum(row.state == EmailState.EXPIRED for row in ended):
         log.warning("emails_expired", emails=expired)
-    for address in suppression.forgotten(row.recipient for row in ended):  # queued before that, committed later
+    for address in suppression.forgotten(
+        row.recipient for row in ended
+    ):  # queued before it was forgotten, committed later
         suppression.forget_ended(address, FORGOTTEN_AT_ONCE)
     return len(ended)
 

@@ -169,8 +169,9 @@ def _relay(url: RelayURL) -> Relay:
 
 
 def _smtp(url: RelayURL) -> Transport:
-    # Django replaces None by the EMAIL_* settings, which are another server's. From Django 6.1 on, an alias keeps it
-    # from reading them.
+    # Each argument is given: for one that is None, Django's backend would use the EMAIL_* setting, which describes
+    # another server. Only the time-out and our client certificate are meant to be the same. From Django 6.1 on, a
+    # backend with an alias does not read those settings.
     ours = mail_server.of_settings()
     return EmailBackend(
         host=url.host,

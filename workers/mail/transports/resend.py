@@ -109,7 +109,7 @@ class ResendTransport:
             raise OutcomeUnknown(f"Resend said: {text} ({explained})", Phase.AFTER_DOT)
         if is_about_us(reply.status) or (name in _ABOUT_US and reply.status in range(400, 500)):
             raise RelayRefuses(f"Resend said: {text}", retry_after_s(reply.headers.get("Retry-After")))
-        if is_about_email(reply.status) and not name:  # not from Resend itself: it may mean all e-mails
+        if is_about_email(reply.status) and not name:  # not Resend's own reply: it may concern all e-mails
             raise RelayRefuses(f"A server before Resend said: {text}", knows_recipient=True, is_doubtful=True)
         if is_about_email(reply.status):
             raise Refused(f"Resend said: {text}", Phase.NOT_BEGUN, is_permanent=True)

@@ -105,7 +105,7 @@ def _encoding(start: bytes) -> str:
 def opened(names: Collection[str], hosts: Collection[tuple[str, str]] = ()) -> Iterator[list[LogFile]]:
     """Yield the files, each once, and those in archives; stdin is copied to a file, because logs are read repeatedly.
 
-    `hosts` are names of hosts, each with a pattern of names of files. Raises CannotBeRead.
+    `hosts` pairs host names with patterns of file names: a file that matches belongs to that host. Raises CannotBeRead.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-logs-")))
