@@ -189,8 +189,11 @@ class GuardedResolver:
 
     def _slow(self, lookup: Lookup, began_at: float) -> None:
         lookup.is_slow = True
-        # At its deadline, even if the loop was late for this call: no fetch stops waiting for it earlier.
-        lookup.timer = asyncio.get_running_loop().call_at(began_at + self._timeout_s, self._overdue, lookup)
+        # At its deadline, even if the loop was late for this call: no fetch stops waiting for it earlier. But a loop
+        # that stood still beyond the deadline has yet to hear of answers that came meanwhile: it waits a little longer.
+        loop = asyncio.get_running_loop()
+        overdue_at = max(began_at + self._timeout_s, loop.time() + SLOW * self._timeout_s)
+        lookup.timer = loop.call_at(overdue_at, self._overdue, lookup)
         self._shares.slow(lookup)
 
     def _overdue(self, lookup: Lookup) -> None:
