@@ -226,6 +226,7 @@ def test_the_answers_of_a_site_wait_from_its_first_costly_one_on_for_a_while() -
     assert waiting.concerns(of_site(2, 1), 100.0)
 
 
+@pytest.mark.usefixtures("_time_is_the_processors")
 def test_an_overdue_answer_is_tried_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is read: its lease would run out, and its attempt be lost with all that it had cost."""
     monkeypatch.setattr(costly, "PATIENCE_S", 0.0)
