@@ -6,7 +6,7 @@ when PostgreSQL lets them in: there is no slot that a process holds, could use t
 
 from weir.postgres.statements import Statement
 from weir.ratelimit import site_names, slots
-from weir.ratelimit.sites import create_sites
+from weir.ratelimit.sites import create_sites, unknown_site
 
 ADMIT = Statement("admit", returns=float, commits=True, prepare=True)
 
@@ -21,9 +21,10 @@ def admit(site: str, max_wait: float) -> float:
     slots.check_max_wait(max_wait)
     site = site_names.canonical(site)
     while not (waits := ADMIT(site=site, max_wait=max_wait)):
-        next_s = slots.wait_at(site)
+        next_s = slots.wait_at(site, count=2)  # with a count of 1, it might be that of a slot that was given back
         if next_s is None:
-            create_sites([site])
+            if not create_sites([site]):
+                raise unknown_site(site)
         elif next_s > max_wait:
             raise slots.SlotTooFar(site, next_s)
     return waits[0]

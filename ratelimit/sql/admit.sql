@@ -21,6 +21,7 @@ WHERE site.ctid = ANY(ARRAY[  -- newest version: the one that is locked, and the
         LIMIT 1
     )
 ])
+    AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
     AND greatest(
         site.next_start - weir_ratelimit_tolerance(site.burst, site.effective_interval),
         site.paused_until, site.backed_off_until

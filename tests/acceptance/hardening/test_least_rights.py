@@ -208,6 +208,19 @@ def test_doctor_finds_a_table_or_a_view_that_is_closed(closed: str, cluster: Clu
     assert (found.level, f"1 tables or sequences, such as {closed}" in found.sentence) == ("wrong", True)
 
 
+def test_doctor_finds_a_view_whose_owner_has_no_rights(cluster: Cluster, server: Server) -> None:
+    """A view reads and writes its table with the rights of its owner: as after all tables got another one."""
+    make_roles(server, **PASSWORDS)
+    with all_jobs.on(cluster, str(server.folder), owner=OWNER, role=APP):
+        server.query("CREATE ROLE former")
+        server.query("ALTER VIEW weir_ratelimit_backlog OWNER TO former")
+        server.query(f"GRANT SELECT, UPDATE ON weir_ratelimit_backlog TO {APP}")
+
+        found = rights.ask()
+
+    assert (found.level, "1 tables or sequences, such as weir_ratelimit_backlog" in found.sentence) == ("wrong", True)
+
+
 def test_the_roles_are_made_by_an_admin_without_superuser_rights(server: Server) -> None:
     """As those of hosted databases are."""
     server.query("CREATE ROLE admin LOGIN CREATEROLE CREATEDB")

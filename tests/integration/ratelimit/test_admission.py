@@ -12,9 +12,10 @@ from tests.integration.conftest import database_now
 from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
 from weir.conf import settings
 from weir.conf.texts.rates import parse_rate
-from weir.ratelimit import site_settings
+from weir.ratelimit import site_settings, slots
 from weir.ratelimit.admission import admit
 from weir.ratelimit.models import Site
+from weir.ratelimit.sites import UnknownSite
 from weir.ratelimit.slots import SlotTooFar
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,6 +89,22 @@ def test_a_pause_lets_nothing_in() -> None:
 def test_a_missing_site_is_created_at_the_default_rate() -> None:
     assert admit(SITE, 0) == 0
     assert Site.objects.get(name=SITE).interval == parse_rate(settings.WEIR_DEFAULT_RATE)
+
+
+def test_a_host_that_shares_the_rate_of_a_site_above_it_has_none_to_be_let_in_at() -> None:
+    """It is no missing site: the caller names the one that covers it."""
+    site_settings.set_rate("example", "1/s", covers_subdomains=True)
+    with pytest.raises(UnknownSite, match="covered by example"):
+        admit(SITE, 0)
+
+
+def test_a_slot_that_was_given_back_lets_nothing_in() -> None:
+    """It is another caller's to take: a request that comes too soon is told when the site's clock lets it in."""
+    site_at("1/10s")
+    take()
+    [slot] = take().slots
+    assert slots.release(slot.id) == 1
+    assert 19 < refused() <= 21
 
 
 def test_it_refuses_a_transaction() -> None:

@@ -21,6 +21,7 @@ from weir.postgres import statements
 from weir.postgres.timeline import gate, steps
 from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit import site_settings, slots
+from weir.ratelimit.admission import admit
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.fetches.enqueue import request_fetches
@@ -69,7 +70,13 @@ def test_nothing_is_granted_until_it_is_settled(step: timedelta) -> None:
     held = slots.reserve(SITE)
     ship()  # where nothing waits, a plan need not ask
     stepped(step)
-    for grant in (lambda: slots.reserve(SITE), lambda: slots.confirm(held), lambda: leases.claim(1, uuid4())):
+    grants: list[Callable[[], object]] = [
+        lambda: slots.reserve(SITE),
+        lambda: slots.confirm(held),
+        lambda: leases.claim(1, uuid4()),
+        lambda: admit(SITE, 0),
+    ]
+    for grant in grants:
         with refused:
             grant()
     watch.settle("test")
