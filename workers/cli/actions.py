@@ -3,7 +3,7 @@
     manage.py COMMAND [ACTION] [ARGUMENTS] [--json]
 
 1. A command names its actions. Without one it runs `list`, with the defaults of that.
-2. A word or an option that is misspelt ends the command with exit status 2, and what may have been meant.
+2. A word or an option that is misspelt ends the command with exit status 2.
 3. The action returns a `Result`, which is printed as text, or with `--json` as one JSON object.
 4. Refusals are written at the end, to stderr, with exit status 1.
 """
@@ -13,14 +13,11 @@ import json
 import sys
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, ClassVar, NoReturn, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
-
-from weir.conf.texts.suggestions import did_you_mean, no_such_word
 
 DEFAULT = "list"
 MISTYPED = 2  # exit status
@@ -60,7 +57,7 @@ class HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
 
 
 class ActionParser(CommandParser):
-    """Refuses what was typed wrongly in one or two sentences, with what may have been meant."""
+    """Refuses what was typed wrongly in one sentence, and says where the help is."""
 
     def error(self, message: str) -> NoReturn:
         """End with exit status 2; in `call_command`, raise CommandError."""
@@ -70,59 +67,9 @@ class ActionParser(CommandParser):
             self.exit(MISTYPED, f"{sentence}\n")
         raise CommandError(sentence, returncode=MISTYPED)
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401  argparse's own overloads
-        """Parse the words of this parser; refuses those that it does not know."""
-        words = sys.argv[1:] if args is None else list(args)
-        if actions := self._actions_by_name():
-            self._refuse_early_options(words, actions)
-        else:
-            self._refuse_unknown_options(words)
-        known, unknown = super().parse_known_args(words, namespace)
-        if unknown:
-            self.error(self._refusal(unknown))
-        return known, unknown
-
-    def _refuse_early_options(self, words: Sequence[str], actions: dict[str, "ActionParser"]) -> None:
-        """Refuse an option that stands before the action to which it belongs."""
-        own = self.options()
-        for word in words:
-            option = word.partition("=")[0]
-            if not option.startswith("-") or any(known.startswith(option) for known in own):
-                return
-            if owners := [name for name, parser in actions.items() if option in parser.options()]:
-                self.error(f"{option} belongs to an action, as in `{self.prog} {owners[0]} {option}`")
-            of_actions = (known for parser in actions.values() for known in parser.options())
-            self.error(no_such_option(option, {*own, *of_actions}))
-
-    def _refuse_unknown_options(self, words: Sequence[str]) -> None:
-        """Refuse an unknown long option: argparse would first say what is missing, even if that is the misspelt one."""
-        own = self.options()
-        for word in takewhile("--".__ne__, words):
-            option = word.partition("=")[0]
-            if option.startswith("--") and not any(known.startswith(option) for known in own):
-                self.error(no_such_option(option, own))
-
-    def _refusal(self, unknown: Sequence[str]) -> str:
-        for word in unknown:
-            if word.startswith("-"):
-                return no_such_option(word.partition("=")[0], self.options())
-        return f"it takes no {unknown[0]!r}"
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401  argparse's own
-        """Refuse an unknown action. Without this method, argparse would only list the known ones."""
-        if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(None, no_such_word(str(value), map(str, action.choices), action.dest))
-
-    def options(self) -> list[str]:
-        """Return all options, such as --json."""
-        return [option for action in self._actions for option in action.option_strings]
-
-    def _actions_by_name(self) -> dict[str, "ActionParser"]:
-        return next((a.choices for a in self._actions if isinstance(a, argparse._SubParsersAction)), {})  # noqa: SLF001  it has no public name
-
 
 class ExactCommand(BaseCommand):
-    """A command that refuses what was typed wrongly with what may have been meant, and whose help may have examples."""
+    """A command that refuses what was typed wrongly in one sentence, and whose help may have examples."""
 
     examples: ClassVar[Sequence[str]] = ()  # what follows `manage.py COMMAND`
 
@@ -183,11 +130,6 @@ class ActionCommand(ExactCommand):
             raise CommandError("\n".join(answer.refused))
         if answer.status:
             sys.exit(answer.status)
-
-
-def no_such_option(option: str, known: Collection[str]) -> str:
-    """Return the sentences that refuse an option."""
-    return f"there is no option {option}.{did_you_mean(option, sorted(known))}"
 
 
 def _examples(prog: str, examples: Sequence[str]) -> str:
