@@ -71,7 +71,7 @@ def _answered(view: View, headers: dict[str, str]) -> View:
 
     @wraps(view)
     def answered(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        request.COOKIES = {}  # so that no session middleware sees a cookie, and tells the browser to delete it
+        request.COOKIES = {}  # otherwise session middleware might tell the browser to delete a cookie
         try:
             response = view(request, *arguments, **named)
         except Exception as error:  # noqa: BLE001  Django logs it, and sends its signal

@@ -27,7 +27,7 @@ def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.urls)
 def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E035: WEIR_LOGOUT_URL must lead somewhere: each page has a button for it, and could not be shown."""
+    """weir.E035: WEIR_LOGOUT_URL must lead somewhere: every page has a button for it, so no page could be shown."""
     to = settings.WEIR_LOGOUT_URL
     if not to or _leads(to) or not _leads("weir_ops:overview"):
         return []

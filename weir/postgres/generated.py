@@ -30,5 +30,5 @@ class GeneratedField(models.GeneratedField):
         """
         others = [alias for alias in databases if connections[alias].vendor != "postgresql"]
         django: Any = super()
-        found: list[CheckMessage] = django._check_supported(others)  # noqa: SLF001  Django has no other place for it
+        found: list[CheckMessage] = django._check_supported(others)  # noqa: SLF001  Django has no public hook for it
         return found

@@ -32,7 +32,7 @@ def is_in_transaction() -> bool:
 
 def is_in_test_case() -> bool:
     """Return whether a Django TestCase will roll back what is executed now, even after a commit within the test."""
-    blocks: Any = connections[DEFAULT_DB_ALIAS].atomic_blocks  # the types lack what Django has for `durable`
+    blocks: Any = connections[DEFAULT_DB_ALIAS].atomic_blocks  # the type stubs lack this attribute
     return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001  as Django does
 
 

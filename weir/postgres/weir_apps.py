@@ -1,4 +1,4 @@
-"""What Weir's own apps have in common, whatever a project's settings say: their database, and their keys."""
+"""What Weir's own apps have in common, whatever a project's settings say: their database and their primary keys."""
 
 from functools import cache
 from typing import Any, Final
@@ -19,7 +19,7 @@ _OF_TENANTS: Final = "schema_name"
 
 
 class WeirApp(AppConfig):
-    """An app of Weir's: its tables are in the database `default`, and have the keys that its migrations made."""
+    """One of Weir's apps. Its tables are in the database `default`, with the primary keys that migrations created."""
 
     default_auto_field = "django.db.models.BigAutoField"
     watched_queues: tuple[str, ...] = ()  # queues of other tasks than Weir's, to which heartbeats are sent, too
@@ -28,7 +28,7 @@ class WeirApp(AppConfig):
 
 
 class WeirRouter:
-    """Sends each query of Weir's tables to `default`, where Weir's own statements go.
+    """Sends each query of Weir's tables to `default`, the database in which Weir executes its own statements.
 
     A standby may be seconds behind, or stopped: it does not show what was just written, and a queue that is read there
     is outdated. Django asks this router before DATABASE_ROUTERS, which decide about a project's own tables.

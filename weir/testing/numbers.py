@@ -6,7 +6,7 @@ from typing import Any, Final
 from weir.redis_link import calls
 from weir.redis_link.calls import RedisLink, RedisUnreachable, Script
 
-# The scripts that are answered with 0, which means that the delta was taken, and that no process knows more than this.
+# The scripts that are answered with 0: a delta counts as taken, and no other process knows a higher generation.
 _TAKEN: Final = frozenset({"add", "bump", "mark"})
 _UNKNOWN: Final = frozenset({"peek"})
 

@@ -3,8 +3,8 @@
     redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/0
     redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT
 
-`rediss+...` means TLS to all these servers. The URL's user and password are for Redis. Parameters have the user and
-password for the Sentinels: `?sentinel_username=` and `?sentinel_password=`.
+`rediss+...` means TLS to all these servers. The URL's user and password are for Redis. Those for the Sentinels are
+parameters of the URL: `?sentinel_username=` and `?sentinel_password=`.
 """
 
 import re
