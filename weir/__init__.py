@@ -1,24 +1,24 @@
 """Weir, as a project imports it: `from weir import request_fetch, notify, send_once, throttle`.
 
-The names below stay as they are, and so do the few that docs/reference/python-api.md has beside them, such as
-`weir.celery.integrate`. Every other module of Weir may change with any version, and so may what is in it.
-A name is looked up when it is first used: `import weir` reads next to nothing, and works before Django is set up.
+The names below are stable, and so are the few others that docs/reference/python-api.md lists, such as
+`weir.celery.integrate`. Any version may change Weir's other modules and their contents. The module of a name is
+imported when the name is first used. So `import weir` imports next to nothing, and works before Django is set up.
 
-After a change here, `python -m docs.ext.public_names` makes `__init__.pyi`, which type checkers and editors read, and
-the table in docs/reference/python-api.md.
+After a change here, run `python -m docs.ext.public_names`. It writes `__init__.pyi`, which type checkers and editors
+read, and the table in docs/reference/python-api.md.
 """
 
 from importlib import import_module
 from pathlib import Path
 
-# The folders of three rooms are at the top of the repository; links in this folder make them packages of `weir`.
+# Three packages of `weir` have their folders at the top of the repository; this folder has symbolic links to them.
 if Path(__file__).with_name("workers").is_file():
     raise ImportError(
         "This checkout of Weir has small files where links belong: git was told to make none in the folder weir. "
         "Run `git config core.symlinks true` and `git checkout -- weir` in it; Windows allows links in developer mode."
     )
 
-from weir.apps_lists import (  # noqa: F401  public, as those below
+from weir.apps_lists import (  # noqa: F401  public, as the names below are
     APPS,
     APPS_API,
     APPS_FETCHES,
@@ -28,8 +28,8 @@ from weir.apps_lists import (  # noqa: F401  public, as those below
     APPS_THROTTLE,
 )
 
-# The module of each name. If the name is shorter there, because its module says the rest, that name stands behind the
-# colon.
+# The module of each name. A colon is followed by the name in that module, if that name is shorter than the public one:
+# the module's own name says the rest.
 _PLACES = {
     # --- Fetches
     "Fetch": "weir.workers.fetches.models",
@@ -112,11 +112,11 @@ _PLACES = {
     "postgresql_clock_stepped": "weir.workers.recovery.signals",
 }
 
-__all__ = [*_PLACES]  # noqa: PLE0604  they are texts
+__all__ = [*_PLACES]  # noqa: PLE0604  the names are strings
 
 
 def __getattr__(name: str) -> object:
-    """Look a public name up, and keep what it names."""
+    """Return the object that a public name stands for, and keep it for the next access."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, there = _PLACES[name].partition(":")

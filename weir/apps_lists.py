@@ -1,8 +1,8 @@
-"""Which of Weir's apps a project installs: all, or those of the jobs that it wants.
+"""Which of Weir's apps a project installs: all of them, or the apps of the jobs that the project needs.
 
     INSTALLED_APPS += weir.APPS_FETCHES + weir.APPS_MAIL
 
-Each list of a job works alone. Those of the operators' pages and of the API need APPS beside them.
+The list of each job works alone. APPS_OPS and APPS_API need APPS beside them.
 """
 
 from collections.abc import Iterable
@@ -11,17 +11,18 @@ from typing import Final
 
 
 class Apps(list[str]):
-    """Names of apps. Added to another list, such as INSTALLED_APPS, it repeats none of its names."""
+    """Names of apps. Adding them to another list, such as INSTALLED_APPS, repeats no name."""
 
-    def __add__(self, others: Iterable[str]) -> "Apps":  # type: ignore[override]  # these are texts only
+    def __add__(self, others: Iterable[str]) -> "Apps":  # type: ignore[override]  # a list of strings only
         return Apps(dict.fromkeys(chain(self, others)))
 
     def __radd__(self, others: Iterable[str]) -> list[str]:
-        """Return any list or tuple with these added, also for +=, which tries this first."""
+        """Return any list or tuple with these apps added. `INSTALLED_APPS += APPS` calls this method, too."""
         return [*dict.fromkeys(chain(others, self))]
 
 
-# What each job needs: sites, the schedule, the audit trail, the processes, and recovery from a database that forgets.
+# What every job needs: sites, the schedule, the audit trail, the processes, and the recovery from a database that
+# has lost commits.
 _BASE: Final = Apps(
     [
         "django_celery_beat",
@@ -47,4 +48,4 @@ APPS: Final = (
     + Apps(["weir.workers.history", "weir.workers.overview"])
 )
 APPS_OPS: Final = Apps(["weir.ops"])
-APPS_API: Final = Apps(["weir.api.tokens", "weir.api", "ninja"])  # the last for the files of the page /api/docs
+APPS_API: Final = Apps(["weir.api.tokens", "weir.api", "ninja"])  # ninja has the static files of /api/docs

@@ -1,11 +1,11 @@
-"""Weir in a Celery app: queues, scheduler, what is known of each worker, and what Weir's messages carry.
+"""Weir in a Celery app: its queues, its scheduler, the heartbeat of each worker, and the headers of Weir's messages.
 
     app = Celery("shop")
     app.config_from_object("django.conf:settings", namespace="CELERY")
     app.autodiscover_tasks()
     weir.celery.integrate(app)
 
-What the app itself has stays: its routes, annotations, result backend and queues hold for its own tasks.
+The app's own configuration stays: its routes, annotations, result backend and queues apply to its own tasks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,8 @@ SCHEDULER: Final = "weir.workers.beat.scheduler:LeasedScheduler"
 _ANOTHER_SCHEDULER: Final = (
     f"beat was told to use another scheduler than Weir's, {SCHEDULER}: leave out -S, --scheduler."
 )
-# Schedulers that Weir's replaces, because it does their work, too: Celery's default, and the one that it is built on.
+# The schedulers that Weir's scheduler replaces, because it does their work, too: Celery's default, and that of
+# django-celery-beat, on which Weir's is built.
 _CELERYS: Final = "celery.beat:PersistentScheduler"
 _REPLACED: Final = {
     _CELERYS,
@@ -40,7 +41,7 @@ _REPLACED: Final = {
 }
 _BROKERS: Final = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory"}
 _JSON: Final = {"json", "application/json"}
-# A heartbeat goes to the queue that its sender names.
+# A heartbeat task has no route here: its sender names the queue.
 _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
 
 
@@ -49,16 +50,16 @@ class CannotIntegrate(Exception):
 
 
 def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
-    """Add Weir's tasks and its schedule to this Celery app. Called where the app is made, any number of times.
+    """Add Weir's tasks and its schedule to this Celery app. Call it where the app is created; further calls do nothing.
 
-    The app's configuration may be read before or afterwards. Weir's routes come before the app's own, and hold for
-    Weir's tasks only. The app's scheduler becomes Weir's: django-celery-beat's behind a lease, which runs
-    `beat_schedule`, too. In workers that serve Weir's queues, and in beat, sessions with PostgreSQL have Weir's time
-    limits while they do Weir's work (`weir.workers.own_sessions`), unless `configure_sessions` is False: for a project
-    that configures all its sessions itself.
+    The app's configuration may be read before or afterwards. Weir's routes come before the app's own, and apply to
+    Weir's tasks only. The app's scheduler becomes Weir's: django-celery-beat's scheduler behind a lease, which also
+    runs `beat_schedule`. In workers that serve Weir's queues, and in beat, sessions with PostgreSQL have Weir's time
+    limits while they do Weir's work (`weir.workers.own_sessions`). A project that configures all its sessions itself
+    passes `configure_sessions=False`.
 
-    Raises CannotIntegrate if the configuration is known already, and Weir cannot work with it. Otherwise `manage.py
-    check` says so, and a worker or a beat ends with that sentence when it starts.
+    Raises CannotIntegrate if the configuration has been read already, and Weir cannot work with it. If it is read
+    later, `manage.py check` reports the fault, and a worker or a beat ends with the same sentence when it starts.
     """
     if app in integrated:
         return
@@ -85,7 +86,7 @@ def integrate(app: Celery, *, configure_sessions: bool = True) -> None:
 
 
 def faults(app: Celery) -> Iterator[str]:
-    """Yield sentences about what Weir cannot work with in the app's configuration, each with what to do."""
+    """Yield a sentence about each setting of the app that Weir cannot work with; the sentence says what to do."""
     conf = app.conf
     if conf.beat_scheduler != SCHEDULER:
         yield (
@@ -111,7 +112,7 @@ def faults(app: Celery) -> Iterator[str]:
 
 
 def _configure(sender: Celery, **_signal: object) -> None:
-    """Add what Weir needs to a configuration that was just read."""
+    """Add Weir's routes and scheduler to a configuration that Celery has just read."""
     conf = sender.conf
     routes = conf.task_routes or []
     if not (isinstance(routes, list) and _ROUTES in routes):
@@ -123,7 +124,7 @@ def _configure(sender: Celery, **_signal: object) -> None:
 
 
 def _set(conf: Any, name: str, value: object) -> None:  # noqa: ANN401  Celery's configuration
-    """Set this, whatever the project's settings say about it.
+    """Set `name` to `value`, whatever the project's settings say about it.
 
     Up to Celery 5.6, a setting that was read with a namespace, such as CELERY_TASK_ROUTES, wins over one without it.
     """
@@ -154,14 +155,15 @@ def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
 
 
 def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    """Refuse to start; else make `--beat` a thread, and consume Weir's queues only if `--queues` names them.
+    """Refuse to start if Weir cannot work with the app. Otherwise make `--beat` a thread, and choose the queues.
 
-    Up to Celery 5.6, a worker without `--queues` also consumes each queue that was looked up before it starts.
+    The worker consumes one of Weir's queues only if `--queues` or `task_queues` names it. Up to Celery 5.6, a worker
+    without `--queues` would also consume every queue that was looked up before the worker starts.
     """
     app = instance.app
     _refuse(app)
     if app in integrated:
-        from weir.workers.beat import embedded  # noqa: PLC0415  of workers only
+        from weir.workers.beat import embedded  # noqa: PLC0415  for workers only
 
         if options.get("beat"):
             _refuse_beat_in(instance, options)
@@ -175,9 +177,9 @@ def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) 
 
 
 def _refuse_beat_in(worker: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401  Celery's
-    """Refuse `--beat` if it would run another scheduler, or be a thread in a process that forks.
+    """Refuse `--beat` if beat would run another scheduler, or would be a thread in a process that forks.
 
-    A lock that the thread holds at the moment of a fork stays locked in the child.
+    If beat's thread holds a lock at the moment of a fork, the lock stays locked in the child.
     """
     if options.get("scheduler") not in {None, SCHEDULER}:
         raise SystemExit(_ANOTHER_SCHEDULER)
@@ -197,20 +199,23 @@ def _refuse_to_begin(app: Celery, **_signal: object) -> None:
 
 def _refuse_to_beat(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's beat
     _refuse(sender.app)
-    from weir.workers.beat.scheduler import LeasedScheduler  # noqa: PLC0415  of beat's process only
+    from weir.workers.beat.scheduler import LeasedScheduler  # noqa: PLC0415  for beat's process only
 
     if sender.app in integrated and not isinstance(sender.scheduler, LeasedScheduler):
         raise SystemExit(_ANOTHER_SCHEDULER)
 
 
 def _refuse(app: Celery) -> None:
-    """End this process if Weir cannot work with the app. Only SystemExit ends it: Celery logs other errors."""
+    """End this process if Weir cannot work with the app: by SystemExit, because Celery only logs other errors."""
     for sentence in faults(app) if app in integrated else ():
         raise SystemExit(f"Weir cannot work with this Celery app. {sentence}")
 
 
 def _refuse_eager(app: Celery) -> None:
-    """End this process if tasks run eagerly: users' tasks in the middle of Weir's work, and Weir's tasks in beat."""
+    """End this process if tasks run eagerly.
+
+    Users' tasks would run in the middle of Weir's work, and Weir's tasks would run in beat.
+    """
     if app.conf.task_always_eager:
         raise SystemExit(
             "Weir cannot work with this Celery app. task_always_eager is on: each task would run in the process that "

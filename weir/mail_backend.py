@@ -1,6 +1,6 @@
-"""What a project's own mail backend needs to say how far an attempt came: `from weir.mail_backend import Transport`.
+"""What a project's own mail backend needs to report how far an attempt came: `from weir.mail_backend import Transport`.
 
-These names stay as they are. docs/reference/python-api.md says how Weir treats each.
+These names are stable. docs/reference/python-api.md says how Weir treats each of them.
 """
 
 from weir.workers.mail.message import Attachment, Message, Parts

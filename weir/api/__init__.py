@@ -1,4 +1,4 @@
-"""The HTTP API: what programs ask and change, made with django-ninja."""
+"""The HTTP API, through which programs ask for and change things. Made with django-ninja."""
 
 from weir import extras
 

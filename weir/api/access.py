@@ -1,11 +1,12 @@
-"""Whose request it is, and whether it is allowed: a bearer token, its rate, and its scopes. There are no cookies.
+"""Who sends a request, and whether the request is allowed: a bearer token, its rate and its scopes. No cookies.
 
-1. The secret is looked up by its hash. It must not have expired, by the database's clock, and must not be revoked.
-2. The request is admitted at the rate of the token's site, which holds over all web processes.
+1. The token is looked up by the hash of its secret. It must not have expired, by the database's clock, and must not be
+   revoked.
+2. The request is admitted at the rate of the token's site, which is shared by all web processes.
 3. The token must have the scope that the operation requires.
 
-In standalone Weir, `project.front` has read the body by then, if the request has an Authorization header. Nothing has
-parsed it.
+In standalone Weir, `project.front` has read the body before these steps, if the request has an Authorization header.
+No code has parsed the body yet.
 """
 
 import math
@@ -28,13 +29,13 @@ from weir.workers.audit.models import Door
 
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Weir"'}
 NEEDED: Final = "Send a token that is valid: Authorization: Bearer weir_..."
-MOST_WAIT_S: Final = 0.25  # for so long a request is held up, at most, if others of its token have just come
+MOST_WAIT_S: Final = 0.25  # how long a request waits, at most, if the token's other requests have used up its rate
 LONGEST_RETRY_S: Final = 3_600
 NOTED_EVERY: Final = timedelta(minutes=1)
 
 
 class Bearer(HttpBearer):
-    """Demands a token with a scope."""
+    """Requires a token that has the scope."""
 
     def __init__(self, scope: str) -> None:
         super().__init__()
@@ -50,13 +51,13 @@ class Bearer(HttpBearer):
 
 
 def actor(request: HttpRequest) -> Actor:
-    """Return who changes something, for the audit trail."""
+    """Return the token's program as the actor of a change, for the audit trail."""
     token = token_of(request)
     return Actor(name=token.name, door=Door.API, may=frozenset(token.scopes).__contains__)
 
 
 def token_of(request: HttpRequest) -> Token:
-    """Return the token of a request that was let in."""
+    """Return the token of a request that was admitted."""
     token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
     return token
 

@@ -1,8 +1,8 @@
-"""What holds for each answer of the API: a refusal is a problem, and no browser keeps or runs the answer.
+"""What applies to each answer of the API: a refusal is a problem, and no browser keeps or runs the answer.
 
-Each view of the API's URLs is wrapped. So this holds wherever a project includes them, without middleware, and for
-none of the project's other answers. Every path below has a view (`weir.api.urls`): the last view refuses the paths
-that have no operation.
+Each view of the API's URLs is wrapped. So no middleware is needed wherever a project includes the URLs, and the
+project's other answers are not affected. Every path below the API's prefix has a view (`weir.api.urls`): the last view
+refuses the paths that have no operation.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ View = Callable[..., HttpResponse]
 
 @cache
 def prefix() -> str:
-    """Return how the paths of the API begin in the project's URLs; "" if these do not include the API."""
+    """Return the beginning of the API's paths in the project's URLs; "" if the project does not include the API."""
     try:
         return reverse("weir_api:v1:api-root").removeprefix(get_script_prefix().rstrip("/"))
     except NoReverseMatch:
@@ -42,14 +42,15 @@ def prefix() -> str:
 
 
 def is_of_api(path: str) -> bool:
-    """Return whether a path is the API's, even if no operation has it."""
+    """Return whether a path belongs to the API, even if no operation has this path."""
     return prefix() != "" and path.startswith(prefix())
 
 
 def wrap(patterns: Iterable[URLPattern | URLResolver]) -> None:
-    """Wrap each view of a URLconf, and of those that it includes, so that its answers are what the API promises.
+    """Wrap each view of a URLconf, and of the URLconfs that it includes, so that its answers keep the API's promises.
 
-    Cookies give no access there. So none is set, no CSRF token is asked for, and no request is redirected to a login.
+    Cookies give no access to the API. So no answer sets a cookie, no view asks for a CSRF token, and no request is
+    redirected to a login.
     """
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
@@ -60,7 +61,7 @@ def wrap(patterns: Iterable[URLPattern | URLResolver]) -> None:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django refuses before any view, such as one for a forbidden host: for `handler400`."""
+    """Answer a request that Django refuses before any view, such as one for a forbidden host: for use as handler400."""
     response = defaults.bad_request(request, exception)
     return _guarded(response, HEADERS) if is_of_api(request.path_info) else response
 
@@ -70,7 +71,7 @@ def _answered(view: View, headers: dict[str, str]) -> View:
 
     @wraps(view)
     def answered(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        request.COOKIES = {}  # so no session middleware sees a cookie that it would tell the browser to delete
+        request.COOKIES = {}  # otherwise session middleware might tell the browser to delete a cookie
         try:
             response = view(request, *arguments, **named)
         except Exception as error:  # noqa: BLE001  Django logs it, and sends its signal
@@ -91,7 +92,7 @@ def _guarded(response: HttpResponse, headers: Mapping[str, str]) -> HttpResponse
 
 
 def _as_problem(response: HttpResponse) -> HttpResponse:
-    """Return a refusal of Django's as a problem, and any other response as it is."""
+    """Return a refusal of Django's as a problem, and any other response unchanged."""
     kind = problems.BY_STATUS.get(response.status_code)
     if kind is None or response.headers.get("Content-Type") == MEDIA_TYPE:
         return response
@@ -99,5 +100,5 @@ def _as_problem(response: HttpResponse) -> HttpResponse:
     problem = Problem(kind, kind.meaning, kept).response()
     vars(problem).update(
         {name: True for name in ("_has_been_logged",) if name in vars(response)}
-    )  # Django's mark: so it does not log the response twice
+    )  # Django's mark, without which it would log the response twice
     return problem

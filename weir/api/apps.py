@@ -1,4 +1,4 @@
-"""The app `api`: what programs ask and change over HTTP."""
+"""The app `api`: the HTTP API for programs."""
 
 from weir.postgres import weir_apps
 

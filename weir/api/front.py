@@ -1,7 +1,7 @@
-"""What the API adds to the limits that hold in front of Django for all requests (`project.front`).
+"""The API's additions to the limits that apply to all requests before Django handles them (`project.front`).
 
-The body of a request without an Authorization header is not read at all, any other up to MOST_BYTES. Refusals are
-problems, as everywhere in the API.
+The body of a request without an Authorization header is not read at all; the body of any other request is read up to
+MOST_BYTES. Refusals are problems, as everywhere in the API.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ _KINDS: Final = BY_STATUS | {kind.status: kind for kind in (SLOW_BODY, TOO_LARGE
 
 
 def most_bytes(path: str, headers: Mapping[bytes, bytes]) -> int | None:
-    """Return how many bytes of a request's body are read; None if the request is not for the API."""
+    """Return how many bytes of a request's body are read at most; None if the request is not for the API."""
     if not is_of_api(path):
         return None
     return MOST_BYTES if b"authorization" in headers else 0
 
 
 def problem(path: str, status: int, sentence: str) -> tuple[dict[str, str], bytes] | None:
-    """Return the headers and the body of a refusal; None if it is not one of the API's."""
+    """Return a refusal's headers and body; None if the path is not the API's, or if no problem has this status."""
     if not is_of_api(path) or (kind := _KINDS.get(status)) is None:
         return None
     return {"Content-Type": MEDIA_TYPE, **HEADERS}, Problem(kind, sentence).body()

@@ -1,13 +1,13 @@
-"""Idempotency-Key: a program that got no answer sends its request again, and what it asked for is done once.
+"""Idempotency-Key: a program that got no answer may repeat its request, which is carried out only once.
 
     return once(request, key, answer=lambda: (201, Notified(written=3)))
 
-1. The key of the token is locked until the transaction ends. If another request holds it: 409, in progress.
-2. If an answer is kept for the key, it is given again to the same request; another request gets 422.
-3. Otherwise the request is carried out, and its answer written, in one transaction: neither is there without the
-   other. A process that is killed before the commit has done nothing; after the commit, the answer is there.
+1. The token's key is locked until the transaction ends. If another request holds the lock: 409, in progress.
+2. If an answer is stored for the key, the same request gets this answer again; another request gets 422.
+3. Otherwise one transaction carries out the request and stores its answer, so that neither exists without the other.
+   If the process is killed before the commit, nothing was done; after the commit, the answer is stored.
 
-No answer is kept for a refused request: if it is repeated, it is judged anew. Answers are kept for a day.
+No answer is stored for a refused request: if the request is repeated, it is judged anew. Answers are kept for a day.
 """
 
 import hashlib
@@ -39,10 +39,10 @@ LOCK_KEY = Statement("lock_key", returns=bool, commits=False)
 
 
 def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseModel]]) -> HttpResponse:
-    """Return the status and the body that `answer` returns, or those that it returned for this key before.
+    """Respond with the status and the body that `answer` returns, or that it returned for this key before.
 
-    Without a key, `answer` is called each time, also in a transaction of its own. Raises Problem, and what `answer`
-    raises.
+    `answer` is called in a transaction of its own. Without a key, it is called each time. Raises Problem, and the
+    errors of `answer`.
     """
     with transaction.atomic(durable=True):
         if not key:
@@ -54,7 +54,7 @@ def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseMod
         if kept is None:
             status, body = _written(answer)
             values = {"request_hash": request_hash, "status": status, "body": body, "created_at": Now()}
-            KeptAnswer.objects.update_or_create(token=token, key=key, defaults=values)  # replaces one that is too old
+            KeptAnswer.objects.update_or_create(token=token, key=key, defaults=values)  # replaces an old one
             return _response(status, body)
     if kept.request_hash != request_hash:
         raise Problem(OTHER_REQUEST, "This Idempotency-Key came with another request before.")
@@ -64,7 +64,7 @@ def once(request: HttpRequest, key: str, answer: Callable[[], tuple[int, BaseMod
 
 
 def purge() -> int:
-    """Delete the answers that are older than a day, in short batches; returns how many there were."""
+    """Delete the answers that are older than a day, in short batches; returns how many were deleted."""
     return batches.delete(PURGE, kept=KEPT, batch=BATCH, within_s=PURGE_WITHIN_S)
 
 

@@ -1,4 +1,4 @@
-"""KeptAnswer, the answer to a request that may be repeated."""
+"""KeptAnswer, the stored answer to a request that may be repeated."""
 
 from typing import ClassVar, Final
 
@@ -12,7 +12,7 @@ HASH_LENGTH: Final = 64  # hexadecimal digits of SHA-256
 
 
 class KeptAnswer(models.Model):
-    """The first answer to a request with an Idempotency-Key, written in the transaction of what the request did."""
+    """The first answer to a request with an Idempotency-Key, stored in the transaction that carries out the request."""
 
     token = models.ForeignKey(Token, models.CASCADE, db_index=False, related_name="+")
     key = models.CharField(max_length=LONGEST_KEY)

@@ -1,4 +1,4 @@
-"""Pages for people: what each kind of problem means. And the answer at a path that has no operation."""
+"""Pages for people about each kind of problem, and the answer at paths that have no operation."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -9,7 +9,7 @@ from weir.api.http.problems import NOT_FOUND, Problem
 
 
 def problem(request: HttpRequest, name: str) -> HttpResponse:
-    """Show what a kind of problem means."""
+    """Show the page about a kind of problem."""
     kind = problems.KINDS.get(name)
     return nothing(request) if kind is None else render(request, "weir/api/problem.html", {"kind": kind})
 

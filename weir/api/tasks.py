@@ -10,5 +10,5 @@ from weir.workers.pools import serial
 @shared_task(name=task_names.PURGE_API, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def purge() -> None:
-    """Delete kept answers that are old; safe to run twice, at the same time too, and to be killed anywhere."""
+    """Delete old answers. The task may run twice, even at the same time, and may be killed at any point."""
     idempotency.purge()

@@ -1,4 +1,4 @@
-"""The API's URLs: its operations, its document, the page about it, and one about each kind of problem.
+"""The API's URLs: its operations, its OpenAPI document, a page that shows this document, and the pages about problems.
 
 Include them where you like: `path("api/", include("weir.api.urls"))`. No middleware is needed.
 """

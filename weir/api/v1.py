@@ -1,4 +1,4 @@
-"""Version 1 of the API: all its operations, the problem for each error of the domain, and the OpenAPI document."""
+"""Version 1 of the API: its operations, the problem for each of Weir's own errors, and the OpenAPI document."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -30,7 +30,7 @@ DESCRIPTION: Final = (
     "Fetches at the rates of their sites, notifications with exact unread numbers, and e-mails that are sent once. "
     "Each request needs a token: `Authorization: Bearer TOKEN`."
 )
-# The problem for each error of the domain. The error's text says why, and what to do next.
+# The problem for each of Weir's own errors. The error's text says why, and what to do next.
 REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     acting.NotPermitted: problems.NOT_PERMITTED,
     acting.ReadOnly: problems.READ_ONLY,
@@ -45,7 +45,7 @@ REFUSED: Final[dict[type[Exception], ProblemKind]] = {
 
 
 class Api(NinjaAPI):
-    """Ninja's API, whose document also has the schema of problems."""
+    """Ninja's API, with the schema of problems added to its OpenAPI document."""
 
     def get_openapi_schema(self, **options: Any) -> Any:  # noqa: ANN401  ninja's signature
         document = super().get_openapi_schema(**options)
@@ -57,7 +57,7 @@ api = Api(
     title="Weir",
     version="1",
     description=DESCRIPTION,
-    urls_namespace="weir_api:v1",  # within that of `weir.api.urls`
+    urls_namespace="weir_api:v1",  # within the namespace of `weir.api.urls`
     parser=StrictParser(),
     docs=Swagger({"persistAuthorization": False}),
 )
@@ -91,7 +91,7 @@ def _invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:
 
 @api.exception_handler(HttpError)
 def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
-    if isinstance(error.__cause__, Problem):  # of the parser
+    if isinstance(error.__cause__, Problem):  # the parser raised it
         return error.__cause__.response()
     return Problem(problems.MALFORMED, str(error)).response()
 
@@ -109,10 +109,11 @@ def _not_stored(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
     return Problem(problems.INVALID, refused).response()
 
 
-# Not every database error is an outage: a statement that can never be executed is a mistake of ours, and is logged.
+# Not every database error is an outage. A statement that can never be executed is an error in Weir: it is not handled
+# here, but logged.
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
-@api.exception_handler(InternalError)  # such as a standby, which takes no writes
+@api.exception_handler(InternalError)  # for example from a standby, which refuses writes
 @api.exception_handler(RedisUnreachable)
 def _unavailable(_request: HttpRequest, error: Exception) -> HttpResponse:
     if isinstance(error.__cause__, InFailedSqlTransaction):

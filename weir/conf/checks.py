@@ -1,4 +1,4 @@
-"""The system checks of all settings, and how a check that reads settings is registered."""
+"""The system checks of all settings, and the decorator that registers a check that reads settings."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -17,7 +17,7 @@ Check = Callable[..., Sequence[CheckMessage]]
 
 
 def register(*tags: str, deploy: bool = False) -> Callable[[Check], Check]:
-    """Register a system check as Django does. It reports nothing if a setting cannot be read: weir.E030 does."""
+    """Register a system check as Django does. If a setting cannot be read, weir.E030 reports it, and not this check."""
 
     def registered(check: Check) -> Check:
         @wraps(check)
@@ -34,7 +34,7 @@ def register(*tags: str, deploy: bool = False) -> Callable[[Check], Check]:
 
 @checks.register
 def settings_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E030: each setting must be what its kind says, such as a length of time."""
+    """weir.E030: the value of each setting must be of the setting's kind, such as a length of time."""
     return [
         Error(sentence, hint="docs/reference/settings.md has all settings.", id="weir.E030")
         for sentence in live.mistakes()
@@ -43,7 +43,7 @@ def settings_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
 
 @checks.register
 def settings_are_known(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W032: nothing reads a setting that begins with WEIR_ and is not one of Weir's: it may be misspelt."""
+    """weir.W032: a setting that begins with WEIR_ and is not one of Weir's has no effect: its name may be misspelt."""
     known = [*live.names()]
     for config in apps.get_app_configs():
         known += getattr(config, "own_settings", ())

@@ -1,8 +1,8 @@
-"""The declaration of every setting of Weir's: its name, kind, default and meaning. All have a default that works.
+"""The declaration of each of Weir's settings: its name, kind, default and meaning. Every default works.
 
-They are Django settings of the project that Weir is installed in. Standalone Weir reads most of them from environment
-variables, too (`project.environment`). A group's title and docstring, and the descriptions, are text of the settings
-reference, in Markdown; .env.example shows them, too.
+These are Django settings of the project in which Weir is installed. Standalone Weir also reads most of them from
+environment variables (`project.environment`). The settings reference and .env.example contain the titles and docstrings
+of the groups, and the descriptions of the settings, as Markdown.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Hides secrets of Weir's settings from Django: it shows all settings on its error pages, and mails them to ADMINS."""
+"""Hides secrets in Weir's settings, because Django shows all settings on its error pages, and mails them to ADMINS."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ _WITH_PASSWORDS = ("WEIR_MAIL_RELAYS", "WEIR_REDIS_URL")
 
 
 def hide() -> None:
-    """Put the URLs of the settings that may hold passwords into SecretStr, which shows nothing. Safe to call again."""
+    """Wrap the settings' URLs that may contain passwords in SecretStr, which never shows its content.
+
+    A second call changes nothing.
+    """
     for name in _WITH_PASSWORDS:
         if given := getattr(settings, name, None):
             setattr(settings, name, _hidden(given))

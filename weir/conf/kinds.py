@@ -1,8 +1,8 @@
-"""The kinds of values that a setting may have: how each is written, and the words about a value that is malformed.
+"""The kinds of values that a setting may have: how each kind is written, and the message about a malformed value.
 
-A kind is an annotated type. It reads the text of an environment variable, and Python's value for the same: `30`,
-`"30s"` and `timedelta(seconds=30)`; `"80,443"` and `[80, 443]`. If it reads its own result, it returns the same value.
-Its validator raises ValueError, and `Wanted` says what to write instead.
+A kind is an annotated type. It reads the text of an environment variable, and the equivalent Python value: `30`,
+`"30s"` and `timedelta(seconds=30)`; `"80,443"` and `[80, 443]`. A kind that reads its own result returns the same
+value. The kind's validator raises ValueError, and its `Wanted` says what to write instead.
 """
 
 import math
@@ -25,7 +25,7 @@ from weir.conf.texts.rates import parse_duration, parse_rate
 
 TRUE = {"true", "yes", "on", "1"}
 FALSE = {"false", "no", "off", "0"}
-MALFORMED = "malformed"  # the type of the error whose message is the whole sentence
+MALFORMED = "malformed"  # the type of a pydantic error whose message is the whole sentence
 
 KeyName = Literal["", "integer", "uuid", "text"]
 
@@ -35,27 +35,27 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What must be written: `NAME must be ..., but is 'text'.` `{default}` stands for the default."""
+    """What to write, in the sentence "NAME must be ..., but is 'text'." `{default}` stands for the default."""
 
     words: str
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What a number counts."""
+    """The unit of a number, such as bytes."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What the settings reference calls the default, if the default itself says nothing."""
+    """The words for the default in the settings reference, if the default itself would say nothing."""
 
     words: str
 
 
 def one_of(words: Any) -> BeforeValidator:  # noqa: ANN401  a Literal
-    """Take one of the words, in upper or lower case."""
+    """Return a validator that accepts one of the words, in upper or lower case."""
     spelling: dict[str, str] = {word.lower(): word for word in get_args(words)}
 
     def read(value: object) -> str:
@@ -84,7 +84,7 @@ def _whole_number(value: object) -> int:
 
 def _seconds(value: object) -> float:
     if isinstance(value, bool):
-        raise ValueError  # noqa: TRY004  as for all that cannot be read
+        raise ValueError  # noqa: TRY004  as for any malformed value
     text = str(value.total_seconds() if isinstance(value, timedelta) else value)
     with suppress(ValueError):
         if 0 <= (length_s := float(text)) < math.inf:  # false for NaN
@@ -107,7 +107,7 @@ def _redis_prefix(value: object) -> str:
 
 def _parts(value: object) -> list[str]:
     if isinstance(value, Mapping) or not isinstance(value, str | list | tuple | set | frozenset):
-        raise ValueError  # noqa: TRY004  as for all that cannot be read
+        raise ValueError  # noqa: TRY004  as for any malformed value
     parts = value.split(",") if isinstance(value, str) else value
     return [text for part in parts if (text := str(part).strip())]
 
@@ -128,7 +128,7 @@ def _path(value: object) -> object:
 
 
 def malformed(sentence: str) -> PydanticCustomError:
-    """Return an error with this sentence as its message; the sentence must quote nothing that may be secret."""
+    """Return an error with this sentence as its message. The sentence must not quote a text that may be secret."""
     return PydanticCustomError(MALFORMED, "{sentence}", {"sentence": sentence})
 
 
@@ -151,7 +151,7 @@ def _relays(value: object) -> tuple[str, ...]:
 
 
 def _texts(given: object) -> list[str] | None:
-    """Return the texts of a list, each of which may be in a SecretStr; None for anything else."""
+    """Return the strings in a list, some of which may be wrapped in SecretStr; None for anything else."""
     if not isinstance(given, list | tuple):
         return None
     texts = [text for each in given if isinstance(text := plain(each), str)]
@@ -176,7 +176,7 @@ def _checked(routes: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def plain(value: object) -> object:
-    """Return the content of a SecretStr, and any other value as it is."""
+    """Return the content of a SecretStr, and any other value unchanged."""
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 

@@ -1,6 +1,6 @@
-"""Weir's settings as they are now: what Django's settings have, read by its kind, or else the default.
+"""The present values of Weir's settings: the value in Django's settings, as its kind reads it, or the default.
 
-A value is read when it is first asked for, and kept until Django's `setting_changed` says that a setting has changed
+A value is read when it is first used, and kept until Django's signal `setting_changed` says that a setting has changed
 (`override_settings`, pytest-django's `settings`).
 """
 
@@ -24,17 +24,17 @@ _REDIS = "WEIR_REDIS_URL"
 
 
 class Reading(NamedTuple):
-    """What became of a setting."""
+    """The result of reading a setting."""
 
     value: Any
-    sentence: str  # why it cannot be read, in which case the value is the default; else empty
+    sentence: str  # the reason why the setting cannot be read, and so has its default; otherwise empty
 
 
 class Live:
     """Weir's settings, as attributes.
 
-    Raises AttributeError for another name, and UnreadableSetting for a setting that cannot be read. While Django loads
-    its apps, such a setting counts as its default, so that Django's checks can report it.
+    Raises AttributeError for a name that is not one of Weir's settings, and UnreadableSetting for a setting that cannot
+    be read. While Django loads its apps, such a setting has its default, so that Django's checks can report it.
     """
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  `Settings` has the types
@@ -42,18 +42,18 @@ class Live:
             raise AttributeError(f"Weir has no setting {name}.")
         value, sentence = read(name)
         if not sentence:
-            vars(self)[name] = value  # next time, Python finds this and does not call __getattr__
+            vars(self)[name] = value  # next time, Python finds this value and does not call __getattr__
         elif apps.ready:
             raise UnreadableSetting(sentence)
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse it: Weir's settings are set in Django's settings."""
+        """Raise AttributeError, because Weir's settings are set in Django's settings."""
         raise AttributeError(f"Set {name} in Django's settings, or by override_settings.")
 
 
 def read(name: str) -> Reading:
-    """Return the setting as it is now. Raises nothing: the error of a kind holds the value, which may be secret."""
+    """Return the setting's present value. Raises nothing, because a kind's error contains the value, maybe a secret."""
     default = _GROUPS[name].model_fields[name].default
     source, given = _given(name)
     if given is None or (isinstance(given, str) and not given.strip()):
@@ -76,7 +76,7 @@ def mistakes() -> Iterator[str]:
 
 
 def _given(name: str) -> tuple[str, Any]:
-    """Return the name under which Django's settings have it, and the value, which may be None."""
+    """Return under which name Django's settings have the setting, and its value there, which may be None."""
     if (given := getattr(djangos, name, None)) or name != _REDIS:
         return name, given
     if url := getattr(djangos, "REDIS_URL", None):

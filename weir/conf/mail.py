@@ -1,4 +1,4 @@
-"""The settings of e-mail, beside Django's own."""
+"""The settings for e-mail, in addition to Django's own."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Sentences about settings that cannot be read, one for each, without a secret in any of them."""
+"""Sentences about settings that cannot be read: one for each setting, and none that contains a secret."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _BOUNDS = {"greater_than": "greater than {gt:g}", "less_than_equal": "at most {l
 
 
 class UnreadableSetting(ImproperlyConfigured):
-    """Settings cannot be read. The message has a line for each: its name, what it must be, what it is."""
+    """Settings cannot be read. The message has a line for each of them: its name, what it must be, and what it is."""
 
 
 def sentences(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[str]:
@@ -22,7 +22,7 @@ def sentences(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[s
 
 
 def _sentence(name: str, mistake: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:
-    if mistake["type"] == MALFORMED:  # its message is the whole sentence, and quotes no secret (kinds.malformed)
+    if mistake["type"] == MALFORMED:  # the message is the whole sentence, and quotes no secret (kinds.malformed)
         return str(mistake["msg"])
     wanted = _wanted(mistake, fields[name])
     if fields[name].annotation is SecretStr:

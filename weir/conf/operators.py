@@ -1,4 +1,4 @@
-"""The settings of what operators, and monitoring, can do."""
+"""The settings for operators, and for monitoring."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The folders of the files that a module declares: its statements, its scripts."""
+"""Finds the folders of the SQL statements and Lua scripts that a module declares."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Any
 
 
 def folder_of(module: Mapping[str, Any], name: str) -> tuple[str, Path]:
-    """Return the nearest package that has a folder of this name, from the module's own upwards, and the folder.
+    """Return the nearest package that has a folder of this name, and this folder.
 
-    `module` has the module's globals. Raises LookupError if no package has one.
+    The search begins with the module's own package, and goes on with the packages above it. `module` has the module's
+    globals. Raises LookupError if no package has such a folder.
     """
     package, folder = str(module["__package__"]), Path(module["__file__"]).parent
     while not (folder / name).is_dir():

@@ -1,1 +1,1 @@
-"""What Weir logs, in a project of any kind: structured events, which show no more of a URL than its host."""
+"""Weir's log lines, in any project: structured events that show of a URL no more than its scheme, host and port."""

@@ -1,8 +1,8 @@
-"""The loggers of Weir's modules. A project sees their events as it sees those of its own modules.
+"""The loggers of Weir's modules. A project sees Weir's events in the same place as the events of its own modules.
 
-If the project has configured structlog, events follow that configuration: `project.logs` is one. Otherwise each event
-is a record for LOGGING, of the logger with the module's name, such as `weir.workers.fetches.dispatch`. Weir configures
-nothing.
+If the project has configured structlog, as `project.logs` does, structlog handles the events. Otherwise each event is
+a record of Python's logging, which LOGGING configures. The record's logger has the module's name, such as
+`weir.workers.fetches.dispatch`. Weir itself configures no logging.
 """
 
 import logging
@@ -13,16 +13,16 @@ import structlog
 
 from weir.logs import masking
 
-VALUES: Final = "weir"  # the attribute of a record that holds the event's values by their names
+VALUES: Final = "weir"  # the attribute of a record that maps names to the event's values
 
 
-def get_logger(name: str) -> Any:  # noqa: ANN401  as structlog's, whose loggers have what is configured
-    """Return the logger of a module, to be called as structlog's: `log.info("site_paused", site=name)`."""
+def get_logger(name: str) -> Any:  # noqa: ANN401  the methods of structlog's loggers depend on its configuration
+    """Return the logger of a module. Its calls are those of structlog: `log.info("site_paused", site=name)`."""
     return _Logger(name)
 
 
 class _Logger:
-    """Uses structlog's logger if structlog is configured by the time of an event, and writes records otherwise."""
+    """Uses structlog's logger if structlog is configured when an event is logged, and writes records otherwise."""
 
     def __init__(self, name: str) -> None:
         self._structured = structlog.get_logger(name)
@@ -33,9 +33,10 @@ class _Logger:
 
 
 class _Records:
-    """Writes events as records: the message has the event and its values, masked and cut as everywhere in Weir's logs.
+    """Writes events as records of Python's logging.
 
-    Exceptions are passed on unchanged, for the project's formatters, and for services that collect them.
+    The message contains the event and its values, which `masking` masks and cuts as in all of Weir's logs. Exceptions
+    are passed on unchanged to the project's formatters, and to services that collect exceptions.
     """
 
     def __init__(self, name: str) -> None:
@@ -47,8 +48,8 @@ class _Records:
         shown = masking.mask(None, "", {**structlog.contextvars.get_contextvars(), **values})
         message = " ".join([event, *(f"{name}=%r" for name in shown)])
         extra = {VALUES: {"event": event, **shown}}
-        # The message, without its arguments, is the same for all events of a kind: services that collect errors group
-        # them by it.
+        # Without its arguments, the message is the same for all events of a kind. Services that collect errors group
+        # them by this text.
         self._logger.log(level, message, *shown.values(), exc_info=exc_info, extra=extra, stacklevel=2)
 
     debug = partialmethod(_log, logging.DEBUG)

@@ -1,4 +1,4 @@
-"""Masks known passwords in what a server has said, which may repeat what it was told."""
+"""Masks known passwords in the text of a server's error, which may repeat what the server was sent."""
 
 import errno
 import os
@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 LONG = 8  # characters: a secret of this length is not inside a word by accident
 SHORT = 4  # characters: a secret of this length is not in a sentence by accident
-# The words of which drivers make their sentences. A mask in place of such a word would garble the sentence, and show
-# what the password is.
+# The words that occur in the sentences of drivers. A mask in place of such a word would garble the sentence, and would
+# reveal that the word is the password.
 _ORDINARY = frozenset(
     re.findall(
         r"\w+",
@@ -39,10 +39,10 @@ class Redactor:
     """Masks secrets, whose patterns are compiled once."""
 
     def __init__(self, secrets: Sequence[str], names: Collection[str] = ()) -> None:
-        """Mask these secrets, except those that a sentence may have by accident.
+        """Mask these secrets, except those that a sentence may contain by accident.
 
-        Those stay: a secret of few letters, a word that drivers use, or one of the `names` of users and hosts. A mask
-        would tell such a secret, because the sentence is the same whatever the password is.
+        A secret of fewer than SHORT characters is not masked, nor is a word that drivers use, nor one of the `names` of
+        users and hosts. A mask would reveal such a secret, because the sentence is the same whatever the password is.
         """
         ordinary = _ORDINARY.union(name.lower() for name in names)
         longest_first = sorted(secrets, key=len, reverse=True)
@@ -50,9 +50,10 @@ class Redactor:
         self._patterns = [(secret, _pattern(secret)) for secret in known]
 
     def in_sentence(self, text: str) -> str:
-        """Return what a driver has said, with *** for each secret, whatever it is.
+        """Return a driver's sentence with *** in place of each secret, even of one that is a plain word or a number.
 
-        A secret is masked unless it is a part of a word; a long one that has other characters than letters, anywhere.
+        A secret that is only a part of a word stays. A secret of at least LONG characters, not all of them letters, is
+        masked everywhere.
         """
         for secret, pattern in self._patterns:
             if secret in text:
@@ -60,7 +61,10 @@ class Redactor:
         return text
 
     def in_any_text(self, text: str) -> str:
-        """Return any text, with *** for each secret except plain words and numbers, which it may have by accident."""
+        """Return any text with *** in place of each secret, except plain words and numbers.
+
+        A text may contain those by accident.
+        """
         for secret, pattern in self._patterns:
             if secret in text and not (secret.isalpha() or secret.isdecimal()):
                 text = pattern.sub("***", text)

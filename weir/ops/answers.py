@@ -1,10 +1,10 @@
-"""Answers that are given again: many tabs show the same page, and each asks for it every few seconds.
+"""Answers from memory: many tabs show the same page, and each tab asks for it every few seconds.
 
-A page says for how long its answer is good for every visitor who may see the page. Until then this process gives it
-again, in front of Django: before a thread is started, and before sessions and users are read from the database. It is
-given to visitors whose session was checked less than TRUSTED_S ago. So a visitor who has lost the permission sees
-changes for that long afterwards, at most. A visitor who signs out is forgotten immediately, by the process that gets
-that request.
+A page says for how long its answer is valid for every visitor who may see the page. Until then this process repeats
+the answer before Django handles the request: no thread is started, and no session or user is read from the database.
+Only visitors whose session was checked less than TRUSTED_S ago get such an answer. So a visitor who has lost the
+permission may go on to see changes for TRUSTED_S at most. The process that handles a visitor's sign-out forgets this
+visitor immediately.
 """
 
 import threading
@@ -19,10 +19,10 @@ from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
 from django.http import HttpRequest, HttpResponse
 
-LIVE: Final = "X-Weir-Live"  # the header of a request for what changes
+LIVE: Final = "X-Weir-Live"  # the header of a request for the live part of a page, which changes
 TRUSTED_S: Final = 10.0
-MOST_KEPT: Final = 1_000  # visitors, and answers
-MOST_BYTES: Final = 32 * 1024 * 1024  # of all answers
+MOST_KEPT: Final = 1_000  # visitors, and as many answers
+MOST_BYTES: Final = 32 * 1024 * 1024  # the size of all answers together
 SIGNED_OUT: Final = float("-inf")  # in place of the time until which a visitor is trusted
 _LIVE: Final = LIVE.lower().encode()
 
@@ -32,14 +32,14 @@ Application = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awa
 
 @dataclass(frozen=True, slots=True)
 class BoundedAnswer:
-    """The part of a page that changes, and until when it is good."""
+    """The live part of a page, and until when it is valid."""
 
     live: bytes
     etag: str
-    good_until: float  # of time.monotonic()
+    good_until: float  # by time.monotonic()
 
     def to(self, etag: str) -> HttpResponse:
-        """Return the response to a browser that has what `etag` names: 304 if it is the same."""
+        """Return the response to a browser that has the version `etag`: 304 if this is the same version."""
         headers = {"ETag": self.etag, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         return (
             HttpResponse(status=304, headers=headers) if etag == self.etag else HttpResponse(self.live, headers=headers)
@@ -47,12 +47,12 @@ class BoundedAnswer:
 
 
 _lock = threading.Lock()
-_visitors: OrderedDict[str, float] = OrderedDict()  # session keys, and until when they are trusted
+_visitors: OrderedDict[str, float] = OrderedDict()  # by session key: until when the visitor is trusted
 _answers: OrderedDict[str, BoundedAnswer] = OrderedDict()  # by path and query
 
 
 def remember(request: HttpRequest, answer: BoundedAnswer) -> None:
-    """Give this answer again, while it is good, to visitors who were lately allowed to see a page, like this one."""
+    """Keep this answer, while it is valid, for visitors who were lately allowed to see a page; this visitor is one."""
     if answer.good_until > time.monotonic() and _trust(request):
         with _lock:
             _put(_answers, request.get_full_path(), answer)
@@ -61,7 +61,10 @@ def remember(request: HttpRequest, answer: BoundedAnswer) -> None:
 
 
 def given_again(request: HttpRequest) -> HttpResponse | None:
-    """Return a good answer to a request for what changes, if there is one. The caller has checked the permission."""
+    """Return a valid answer to a request for the live part of a page, if there is one.
+
+    The caller has checked the visitor's permission.
+    """
     if LIVE not in request.headers:
         return None
     answer = _answers.get(request.get_full_path())
@@ -71,9 +74,9 @@ def given_again(request: HttpRequest) -> HttpResponse | None:
 
 
 def _trust(request: HttpRequest) -> bool:
-    """Answer this visitor from memory for a while; returns whether the visitor has a session that has not ended.
+    """Trust this visitor for TRUSTED_S; returns False if the visitor has no session, or has signed out.
 
-    A session may have ended after the permission of this request was checked.
+    The visitor may have signed out after the permission for this request was checked.
     """
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
     if not session:
@@ -86,7 +89,7 @@ def _trust(request: HttpRequest) -> bool:
 
 
 class GivenAgain:
-    """An ASGI application that answers what it can from memory, and leaves other requests to another application."""
+    """An ASGI application that answers from memory if it can, and passes other requests to another application."""
 
     def __init__(self, other: Application) -> None:
         self._other = other
@@ -103,7 +106,7 @@ class GivenAgain:
 
 
 def _remembered(scope: Scope) -> HttpResponse | None:
-    """Return a good answer to a request for what changes, if there is one and the visitor is known."""
+    """Return a valid answer to a request for the live part of a page, if there is one and the visitor is trusted."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return None
     headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -141,10 +144,10 @@ def _put(kept: "OrderedDict[str, Any]", key: str, value: object) -> None:
 
 
 def _forget_visitor(request: HttpRequest, user: object, **_signal: object) -> None:
-    if user is None:  # no user was signed in: a stranger can send such a request, with any session
+    if user is None:  # no user was signed in: anyone can send such a request, with any session key
         return
     with _lock:
-        _put(_visitors, request.session.session_key or "", SIGNED_OUT)  # no later session has this key
+        _put(_visitors, request.session.session_key or "", SIGNED_OUT)  # no later session gets this key
 
 
 user_logged_out.connect(_forget_visitor, dispatch_uid="weir.ops.answers")

@@ -1,30 +1,30 @@
-"""Charts of what was counted, as the paths of an SVG that the server draws: pure.
+"""Charts of counted things, as the paths of an SVG that the server draws. Pure functions.
 
-If nothing is known of a time, the chart has a gap, and its text says how long the gaps are: only what was counted as
-zero is drawn as zero.
+If nothing is known about a time, the chart has a gap there, and its text says how long the gaps are. Only a value that
+was counted as zero is drawn as zero.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-HEIGHT: Final = 100.0  # of the drawing, in its own units; its width is the number of points
+HEIGHT: Final = 100.0  # the drawing's height, in its own units; its width is the number of points
 
 Values = Sequence[float | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """What is drawn in one colour, on top of those before it."""
+    """Values that are drawn as an area of one colour, on top of the series before."""
 
     name: str
-    css: str  # the class of the area
+    css: str  # the CSS class of the area
     values: Values
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChartGap:
-    """Points of which nothing is known."""
+    """Consecutive points about which nothing is known."""
 
     first: int
     points: int
@@ -32,7 +32,7 @@ class ChartGap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """An SVG, and what it says in words."""
+    """An SVG, and the same content in words."""
 
     title: str
     alternative: str
@@ -48,7 +48,7 @@ class Chart:
 
 
 def chart(title: str, series: Sequence[Series], *, step: str, over: str) -> Chart:
-    """Draw the series one above the other. A point stands for `step`, such as "5 min", and all of them for `over`."""
+    """Draw the series on top of each other. One point covers `step`, such as "5 min"; all points together, `over`."""
     totals = [_sum(point) for point in zip(*(one.values for one in series), strict=True)]
     top = max((total for total in totals if total is not None), default=0.0)
     gaps = tuple(_gaps(totals))
@@ -64,7 +64,7 @@ def chart(title: str, series: Sequence[Series], *, step: str, over: str) -> Char
 
 
 def _areas(series: Sequence[Series], top: float) -> Iterator[tuple[str, str]]:
-    """Yield the areas, the highest first: each lower one is drawn over it."""
+    """Yield the areas, the highest first, because each lower area is drawn over the higher ones."""
     below: list[float | None] = [0.0] * len(series[0].values)
     heights = []
     for one in series:
@@ -75,7 +75,7 @@ def _areas(series: Sequence[Series], top: float) -> Iterator[tuple[str, str]]:
 
 
 def _steps(values: Values, top: float) -> str:
-    """Return the path of an area with steps, which ends at each gap and begins again behind it."""
+    """Return the path of an area with steps. The path ends at each gap, and begins again after the gap."""
     parts, is_open = [], False
     for x, value in enumerate(values):
         if value is None:

@@ -1,4 +1,4 @@
-"""System checks of what machines read, and of where visitors sign out."""
+"""System checks of the settings for metrics, and of the URL at which visitors sign out."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from weir.ratelimit import site_names
 
 @register()
 def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E018: WEIR_METRICS_SITES must name sites, and no more than a hundred: each has series of its own."""
+    """weir.E018: WEIR_METRICS_SITES must name sites, at most a hundred, because each site has series of its own."""
     if (named := len(settings.WEIR_METRICS_SITES)) > MOST_SITES:
         return [Error(f"WEIR_METRICS_SITES names {named} sites; at most {MOST_SITES} may be.", id="weir.E018")]
     try:
@@ -27,7 +27,7 @@ def metrics_sites_are_sites(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.urls)
 def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E035: WEIR_LOGOUT_URL must lead somewhere: each page has a button with it, and could not be shown."""
+    """weir.E035: WEIR_LOGOUT_URL must lead somewhere: every page has a button for it, so no page could be shown."""
     to = settings.WEIR_LOGOUT_URL
     if not to or _leads(to) or not _leads("weir_ops:overview"):
         return []
@@ -36,7 +36,7 @@ def visitors_can_sign_out(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _leads(to: str) -> bool:
-    """Return whether this is a path, or the name of a URL that the project has."""
+    """Return whether `to` is a path, or the name of a URL that the project has."""
     try:
         resolve_url(to)
     except NoReverseMatch:

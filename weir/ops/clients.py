@@ -1,6 +1,6 @@
-"""Who the client of a request is, for all code that counts, allows or logs by address.
+"""The client's address of a request, for all code that counts, allows or logs requests by address.
 
-In standalone Weir, `project.front.clients` has decided it: headers are looked at there, and nowhere else.
+In standalone Weir, `project.front.clients` has determined the address: only that module looks at headers.
 """
 
 from ipaddress import IPv4Address, IPv6Address, ip_address

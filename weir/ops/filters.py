@@ -1,4 +1,4 @@
-"""Filters of a list: fields of a form whose values stand in the URL, so that a filtered list can be linked to."""
+"""Filters of a list: the fields of a form. Their values are in the URL, so that links can lead to a filtered list."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 
 LONGEST: Final = 500  # characters of a value, unless the list says otherwise
 CURSOR: Final = "after"
-LONGEST_CURSOR: Final = 4_000  # characters: an e-mail address that is not ASCII makes the longest, some 2,600
+LONGEST_CURSOR: Final = 4_000  # characters; the longest cursors, with an e-mail address not in ASCII, have some 2,600
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A text that the visitor types."""
+    """A field in which the visitor types text."""
 
     name: str
     label: str
@@ -24,7 +24,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One of some values, or none of them, which means any; another text counts as the default."""
+    """One of some values, or "" for any of them. Other text in the URL counts as the default."""
 
     name: str
     label: str
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What the URL says, for the form and for the query."""
+    """The values in the URL, for the form and for the query."""
 
     filters: "PageFilters"
     values: Mapping[str, str]
@@ -53,16 +53,16 @@ class Chosen:
         return ((each, self.values[each.name]) for each in self.filters.fields)
 
     def __str__(self) -> str:
-        """Say what is chosen, as the form does: Site: a.example, Status: 503."""
+        """Return the chosen values with the form's labels: "Site: a.example, Status: 503"."""
         return ", ".join(f"{each.label}: {value}" for each, value in self if value) or "all"
 
     @property
     def key(self) -> str:
-        """The key of this page of the list: two pages with the same key show the same."""
+        """The key of this page of the list: pages with the same key have the same content."""
         return self.query(self.cursor)
 
     def query(self, cursor: str = "") -> str:
-        """Return the query string of this list from a cursor on."""
+        """Return the query string of the list's page that begins at the cursor."""
         return urlencode({**self.values, **({CURSOR: cursor} if cursor else {})})
 
 
@@ -76,6 +76,6 @@ class PageFilters:
         object.__setattr__(self, "fields", fields)
 
     def read(self, query: Mapping[str, str]) -> Chosen:
-        """Return the values that the URL's query has."""
+        """Return the values in the URL's query."""
         values = {each.name: each.read(query.get(each.name)) for each in self.fields}
         return Chosen(filters=self, values=values, cursor=query.get(CURSOR, "")[:LONGEST_CURSOR])

@@ -1,4 +1,4 @@
-"""The charts of the past: the last hour, day or week, of all sites or of one."""
+"""The charts of the last hour, day or week, of all sites or of one site."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from weir.ops.snapshots import SeenOverview, Snapshots
 from weir.workers.history import reports
 from weir.workers.history.reports import Point, SitePoint
 
-LIFE_S: Final = 15.0  # of a chart's snapshot: the rollup adds a minute each minute
+LIFE_S: Final = 15.0  # how long a chart's snapshot is fresh, at least; the rollup adds one point each minute
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,14 +37,14 @@ _of_site: Snapshots[Sequence[SitePoint]] = Snapshots(least_life_s=LIFE_S)
 
 
 def of_all(name: str | None) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
-    """Return the charts of the three promises; an unknown name means the usual span."""
+    """Return the charts of the three promises, over the span with this name; an unknown name selects the usual span."""
     span = SPANS.get(name or "", SPANS[USUAL])
     seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
     return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
 
 
 def of_site(name: str | None, site_id: int) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
-    """Return the charts of one site."""
+    """Return the charts of one site, as `of_all` does."""
     span = SPANS.get(name or "", SPANS[USUAL])
     seen = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
     return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})

@@ -1,4 +1,4 @@
-"""Who may see the operators' pages."""
+"""Permission, which lets a user see the operators' pages."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Permission(models.Model):
-    """No table: it carries the permissions of the operators' pages, which Django gives to users and groups."""
+    """A model without a table. It declares the permissions of the operators' pages, which users and groups can have."""
 
     class Meta:
         managed = False

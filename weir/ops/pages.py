@@ -1,8 +1,8 @@
-"""What holds for each page: who may see it, what a browser may do with it, and how a part of it is asked for again.
+"""What applies to every page: who may see it, what a browser may do with it, and how its live part is refreshed.
 
-A page is a view that returns an `OpsPage`: a template, and what it shows, inside the frame ops/page.html. A request
-with the header X-Weir-Live gets the template without the frame, or 304 if the browser has the same already: so pages
-are kept up to date.
+A page is a view that returns an `OpsPage`: a template and its context. The frame ops/page.html surrounds the rendered
+template. A request with the header X-Weir-Live gets the template without the frame, or 304 if the browser already has
+the same version. In this way browsers keep their pages up to date.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ PAGES: Final = (
     ("weir_ops:emails", "E-mails"),
     ("weir_ops:audit", "Audit"),
 )
-# Scripts, styles and pictures come from this host only, none of them in the page itself; there are no frames, and forms
-# go to this host.
+# Scripts, styles and pictures come from this host only, and none is within the page itself. There are no frames. Forms
+# are sent to this host.
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -42,20 +42,20 @@ CONTENT_SECURITY_POLICY: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpsPage:
-    """What a view shows."""
+    """The content of a page."""
 
-    template: str  # of what changes; its frame is ops/page.html
+    template: str  # the template of the live part; ops/page.html is the frame around it
     title: str
-    every_s: int = 5  # between two looks
-    good_for_s: float = 0.0  # for so long, all viewers see the same
-    shows: Mapping[str, object] = field(default_factory=dict)
+    every_s: int = 5  # after how many seconds a browser asks for the live part again
+    good_for_s: float = 0.0  # for how long all viewers get the same answer
+    shows: Mapping[str, object] = field(default_factory=dict)  # the template's context
 
 
 View = Callable[..., OpsPage]
 
 
 def page(view: View) -> Callable[..., HttpResponse]:
-    """Make a page of the view: it answers GET, and only visitors who may see the operators' pages."""
+    """Make a page of the view. It answers only GET and HEAD, and only visitors who may see the operators' pages."""
 
     @wraps(view)
     def answered(request: HttpRequest, *arguments: object, **named: object) -> HttpResponse:
@@ -64,11 +64,11 @@ def page(view: View) -> Callable[..., HttpResponse]:
         asked = partial(view, request, *arguments, **named)
         return guarded(forbidden(request) or answers.given_again(request) or _answer(request, asked))
 
-    return login_not_required(answered)  # the login middleware need not demand one: this view does so by itself
+    return login_not_required(answered)  # the view itself asks for a login, not the login middleware
 
 
 def guarded(response: HttpResponse) -> HttpResponse:
-    """Tell the browser to run, load and keep only what is meant; headers that the response already has, win."""
+    """Add headers that restrict what a browser runs, loads and keeps; headers that the response has already, stay."""
     for name, value in (
         ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
         ("Referrer-Policy", "same-origin"),
@@ -79,7 +79,7 @@ def guarded(response: HttpResponse) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest) -> HttpResponse | None:
-    """Return the response that tells the visitor what is missing; None if nothing is."""
+    """Return the response to a visitor who lacks a login or the permission; None if the visitor may see the page."""
     if not request.user.is_authenticated:
         if answers.LIVE in request.headers:
             return HttpResponse("You are signed out.", status=401, content_type="text/plain")
@@ -90,10 +90,10 @@ def forbidden(request: HttpRequest) -> HttpResponse | None:
 
 
 def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -> str:
-    """Return the rendered template. Numbers are written as browsers and commands read them.
+    """Return the rendered template, with numbers in the form that browsers and commands read.
 
-    A team's language may have a decimal comma, and its settings a thousands separator: in a drawing, or an id, that is
-    another number, or not a number.
+    A project's language may have a decimal comma, and its settings a thousands separator. Within a drawing or an id,
+    such a text would be another number, or no number.
     """
     made: Any = get_template(template)
     text: str = made.template.render(RequestContext(request, dict(shows), use_l10n=False))
@@ -123,7 +123,7 @@ def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpRes
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
-    """Return what the frame shows around a page: all pages, which of them it is, and whether it is a part of that."""
+    """Return the frame's context: all pages, the page that contains this path, and whether the path is below it."""
     pages = [(reverse(name), label) for name, label in PAGES]
     here = max((path for path, _ in pages if request.path.startswith(path)), key=len, default="")
     return {"pages": pages, "here": here, "is_part": request.path != here}

@@ -1,8 +1,8 @@
-"""Snapshots: what many viewers look at is asked for once, by one of them, and given to all.
+"""Snapshots: if many viewers look at the same data, one of them reads it, and all get the result.
 
-A snapshot is good for at least two seconds, and for twenty times as long as it took: however many viewers there are,
-and however large the tables are, a web process spends at most a twentieth of one connection's time on it. But none is
-good for longer than a minute: a look that took long because a server stood still is soon repeated.
+A snapshot is fresh for at least two seconds, and for twenty times as long as the read took. So a web process spends at
+most a twentieth of one connection's time on it, however many viewers there are, and however large the tables are. But
+no snapshot is fresh for longer than a minute: a read that took long because a server stood still is soon repeated.
 """
 
 import threading
@@ -23,16 +23,16 @@ U = TypeVar("U")
 log = get_logger(__name__)
 
 LEAST_LIFE_S: Final = 2.0
-COSTS_A_LIFE: Final = 20.0  # a snapshot lives so many times as long as it took
+COSTS_A_LIFE: Final = 20.0  # how many times as long as its read took a snapshot is fresh
 LONGEST_LIFE_S: Final = 60.0
-STATEMENT_S: Final = 1.0  # no statement of a page takes longer
-FIRST_WITHIN_S: Final = 5.0  # for so long viewers wait while another one takes the first snapshot
-MOST_KEPT: Final = 200  # snapshots of one kind, such as one for each site
+STATEMENT_S: Final = 1.0  # after this time PostgreSQL ends a statement of a page
+FIRST_WITHIN_S: Final = 5.0  # how long a viewer waits while another viewer takes the first snapshot
+MOST_KEPT: Final = 200  # how many snapshots of one kind are kept, such as those of single sites
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeenOverview(Generic[T]):
-    """What a look gave: `value`, or None with the reason in `failure`."""
+    """The result of a look: `value`, or None with the reason in `failure`."""
 
     value: T | None
     failure: str = ""
@@ -45,11 +45,11 @@ class SeenOverview(Generic[T]):
 
     @property
     def left_s(self) -> float:
-        """For how long it is fresh."""
+        """For how many seconds more the result is fresh."""
         return max(0.0, self.life_s - self.age_s)
 
     def then(self, make: Callable[[T], U]) -> "SeenOverview[U]":
-        """Return what is made of the value, if there is one."""
+        """Return this look with what `make` returns for the value, if there is a value."""
         value = None if self.value is None else make(self.value)
         return SeenOverview(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
 
@@ -59,7 +59,7 @@ class SeenOverview(Generic[T]):
 
 
 class OverviewSnapshot(Generic[T]):
-    """The last look, for all threads of this process. One thread at a time looks; the others get the last one."""
+    """The last look, for all threads of this process. One thread at a time looks; the others get the last look."""
 
     def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
@@ -67,10 +67,10 @@ class OverviewSnapshot(Generic[T]):
         self._last: SeenOverview[T] | None = None
 
     def get(self, ask: Callable[[], T]) -> SeenOverview[T]:
-        """Return the last look while it is fresh, or while another thread looks; else look now: `ask`.
+        """Return the last look while it is fresh, or while another thread looks; otherwise look now: call `ask`.
 
-        Never raises a database's error: `failure` says what failed, or took too long. Any other error of `ask` is
-        raised, and is not kept as a look.
+        Never raises a database error: `failure` says what failed or took too long. Raises any other error of `ask`, and
+        does not keep it as a look.
         """
         last = self._last
         if last is not None and last.is_fresh:
@@ -88,7 +88,7 @@ class OverviewSnapshot(Generic[T]):
 
 
 class Snapshots(Generic[T]):
-    """A snapshot for each key, such as a site's name. The keys that were asked for last are kept."""
+    """A snapshot for each key, such as a site's name. Keeps the MOST_KEPT keys that were asked for last."""
 
     def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
@@ -98,7 +98,7 @@ class Snapshots(Generic[T]):
     def get(self, key: Hashable, ask: Callable[[], T]) -> SeenOverview[T]:
         """Return the snapshot of the key, as `OverviewSnapshot.get` does.
 
-        All callers with the same key must ask for the same.
+        All callers with the same key must ask for the same data.
         """
         with self._lock:
             snapshot = self._by_key.setdefault(key, OverviewSnapshot(least_life_s=self._least_life_s))
@@ -109,7 +109,7 @@ class Snapshots(Generic[T]):
 
 
 def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOverview[T]:
-    """Ask now, within the limit for a page's statements."""
+    """Call `ask` now, with a limit of STATEMENT_S for each of its statements."""
     began = time.monotonic()
     value, failure = None, ""
     try:
@@ -125,7 +125,7 @@ def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOvervi
 
 
 def _sentence(error: Error) -> str:
-    """Say what went wrong without the driver's words, which may name hosts and users."""
+    """Return a sentence about the error, without the driver's message, which may name hosts and users."""
     if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.QueryCanceled.sqlstate:  # its text is translated
         return f"PostgreSQL needs longer than {STATEMENT_S:g} s for this: look again when it has less to do."
     return "PostgreSQL does not answer."

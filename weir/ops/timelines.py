@@ -1,4 +1,4 @@
-"""The slots of a site as the paths of an SVG: a row for each fate, a stroke for each slot. Pure."""
+"""The slots of a site as the paths of an SVG, with a row for each fate and a stroke for each slot. Pure functions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ LEFT: Final = 130  # where the rows begin, after their names
 ROW: Final = 22
 STROKE: Final = 14
 TOP: Final = 8
-# What became of slots, in the order of the rows: the fate, the class of its strokes.
+# The fates of slots, in the order of the rows, each with the CSS class of its strokes.
 FATES: Final = (
     ("used", "slots"),
     ("reserved", "slots"),

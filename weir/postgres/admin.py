@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 else:
 
     class TypedAdmin(admin.ModelAdmin, Generic[Row]):
-        """Django's ModelAdmin, which takes a type parameter only in django-stubs; this takes one at run time, too."""
+        """Django's ModelAdmin, with a type parameter at run time, too: Django's own has one only in django-stubs."""
 
 
 class TableAdmin(TypedAdmin[Row]):
-    """The pages of a table that may have millions of rows: no page counts them all.
+    """The admin pages of a table that may have millions of rows: no page counts all rows.
 
     Actions commit by themselves. So Django begins no transaction for a page; the admin's forms begin their own.
     """
@@ -39,7 +39,7 @@ class TableAdmin(TypedAdmin[Row]):
     delete_more_by = ""  # a command
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return Django's actions. The one that deletes is bounded: it loads all rows, and its page lists them."""
+        """Return Django's actions, with a limit for `delete_selected`, which loads and lists all chosen rows."""
         found: dict[str, Any] = super().get_actions(request)
         if DELETE in found:
             found[DELETE] = (_delete_selected, *found[DELETE][1:])
@@ -61,9 +61,9 @@ def _delete_selected(shown: TableAdmin[Row], request: HttpRequest, queryset: Que
 
 
 class ReadOnlyAdmin(TableAdmin[Row]):
-    """The pages of rows that only code writes: none is added, edited or deleted, and there are no actions.
+    """The admin pages of rows that only code writes: users cannot add, edit or delete a row, and there are no actions.
 
-    A user sees them with the permission to view. Unlike in Django, the permission to change is not enough.
+    A user needs the permission to view. Unlike in Django, the permission to change is not enough.
     """
 
     def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  Django's signature

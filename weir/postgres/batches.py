@@ -1,4 +1,4 @@
-"""Deletes many rows in short transactions, so that no lock is held for long and a kill costs one batch at most."""
+"""Deletes many rows in short transactions: no lock is held for long, and a killed process loses one batch at most."""
 
 import math
 import time
@@ -7,11 +7,11 @@ from weir.postgres.statements import Statement
 
 
 def delete(statement: Statement[int], *, batch: int, within_s: float = math.inf, **parameters: object) -> int:
-    """Execute a statement that deletes up to `batch` rows, until one execution deletes fewer; returns how many in all.
+    """Repeat a statement that deletes up to `batch` rows until it deletes fewer; returns the number of deleted rows.
 
-    The statement gets `batch` among its parameters, and returns how many it has deleted. Each execution commits by
-    itself. After `within_s` seconds no other begins: what is left is for the next call. Raises what the statement
-    raises; what was deleted until then stays deleted.
+    The statement gets `batch` among its parameters, and returns how many rows it has deleted. Each execution commits by
+    itself. After `within_s` seconds no further execution begins, and the next call deletes the remaining rows. Raises
+    the errors of the statement; rows that earlier executions deleted stay deleted.
     """
     deleted, last = 0, batch
     give_up_at = time.monotonic() + within_s

@@ -1,4 +1,4 @@
-"""Other time limits of statements than WEIR_STATEMENT_TIMEOUT."""
+"""Time limits of statements, in place of WEIR_STATEMENT_TIMEOUT, and of their waits for locks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,9 @@ from django.db import connection, transaction
 def reading(seconds: float) -> Iterator[None]:
     """Run the block in a transaction that only reads, and in which no statement takes longer than `seconds`.
 
-    Each statement sees what was committed when it began. Raises Django's OperationalError for one that took longer, and
-    InternalError for one that writes. Must not be called in another transaction, whose limits it would change.
+    Each statement sees what was committed when the statement began. Raises Django's OperationalError for a statement
+    that took longer, and InternalError for a statement that writes. Must not be called in another transaction, because
+    it would change that transaction's limits.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
@@ -25,8 +26,8 @@ def reading(seconds: float) -> Iterator[None]:
 def not_waiting_for_locks(seconds: float) -> Iterator[None]:
     """Run the block in a transaction in which no statement waits for a lock for longer than `seconds`.
 
-    Raises Django's OperationalError, whose cause is psycopg's LockNotAvailable, for a statement that did. Must not be
-    called in another transaction.
+    Raises Django's OperationalError, whose cause is psycopg's LockNotAvailable, for a statement that waited longer.
+    Must not be called in another transaction.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
@@ -34,9 +35,9 @@ def not_waiting_for_locks(seconds: float) -> Iterator[None]:
 
 
 def without_limit() -> None:
-    """Remove the time limit of the statements in the rest of the caller's transaction; without one, do nothing.
+    """Remove the time limit of the statements in the rest of the caller's transaction; outside of one, do nothing.
 
-    For work that cannot be divided: if it took longer than the limit, it could never be done.
+    For work that cannot be divided: if the work took longer than the limit, it could never be done.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('statement_timeout', '0', true)")

@@ -1,4 +1,4 @@
-"""A column that PostgreSQL computes from others of its row."""
+"""A column that PostgreSQL computes from other columns of its row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,15 @@ from django.db import connections, models
 
 
 class GeneratedField(models.GeneratedField):
-    """Django's field, but its checks need no server, and its description may lack options.
+    """Django's field, except that its checks need no server, and that `deconstruct` tolerates missing options.
 
-    From 6.1 on, Django's field asks PostgreSQL for its version, so that `manage.py check` fails without a database.
-    Some projects have a `makemigrations` of their own that leaves out options that no database sees, such as `blank`
-    (pretix, pretalx). Django's field then raises KeyError, because it takes `blank` out itself.
+    From 6.1 on, the check of Django's field asks PostgreSQL for its version, so that `manage.py check` fails without a
+    database. Some projects (pretix, pretalx) have a `makemigrations` of their own, which leaves out options that no
+    database sees, such as `blank`. There Django's field raises KeyError, because its `deconstruct` removes `blank`.
     """
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
-        """Return what Django's returns."""
+        """Return what Django's field returns."""
         name, path, arguments, said = models.Field.deconstruct(self)
         options = {option: value for option, value in said.items() if option not in {"blank", "editable"}}
         own = vars(self)
@@ -24,8 +24,11 @@ class GeneratedField(models.GeneratedField):
         return name, path, arguments, {**options, **computed}
 
     def _check_supported(self, databases: Sequence[str]) -> list[CheckMessage]:
-        """Return what Django's returns for other databases: each version of PostgreSQL has stored columns."""
+        """Return the messages of Django's check for other databases than PostgreSQL.
+
+        Every supported version of PostgreSQL has stored generated columns.
+        """
         others = [alias for alias in databases if connections[alias].vendor != "postgresql"]
         django: Any = super()
-        found: list[CheckMessage] = django._check_supported(others)  # noqa: SLF001  Django has no other place for it
+        found: list[CheckMessage] = django._check_supported(others)  # noqa: SLF001  Django has no public hook for it
         return found

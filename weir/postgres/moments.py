@@ -1,4 +1,4 @@
-"""Moments: PostgreSQL's clock, and moments that PostgreSQL stores and Python reads back."""
+"""PostgreSQL's clock, and moments that PostgreSQL can store and Python can read back."""
 
 from datetime import UTC, datetime
 
@@ -14,13 +14,14 @@ def now() -> datetime:
 
 
 def in_utc(name: str, moment: object) -> datetime | None:
-    """Return the moment in UTC, whatever its zone is, so that PostgreSQL stores it and gives it back; None for None.
+    """Return the moment in UTC, whatever its zone is, so that PostgreSQL can store it and return it; None for None.
 
-    At the ends of Python's years, some zones reach the year 0 or 10000 of UTC. PostgreSQL stores these, but no list
-    with such a row could be read again. PostgreSQL also refuses zones that are 16 hours or more from UTC.
+    At the ends of Python's range of years, some zones reach the year 0 or 10000 of UTC. PostgreSQL stores such a
+    moment, but Python could not read any list that contains it. PostgreSQL also refuses zones that are 16 hours or more
+    from UTC.
 
-    `name` is what the caller calls it. Raises TypeError for a value that is not a datetime; ValueError for one without
-    a time zone, or outside of the years 1 to 9999 of UTC.
+    `name` names the value in messages. Raises TypeError for a value that is not a datetime, and ValueError for a
+    datetime without a time zone, or outside of the years 1 to 9999 of UTC.
     """
     if moment is None:
         return None

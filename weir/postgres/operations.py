@@ -1,4 +1,4 @@
-"""Operations for migrations, beside those of django.contrib.postgres.operations."""
+"""Operations for migrations that django.contrib.postgres.operations does not have."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ from django.db.models import UniqueConstraint
 
 
 class AddUniqueConstraintConcurrently(NotInTransactionMixin, AddConstraint):
-    """Add a UniqueConstraint with a condition, which PostgreSQL keeps as an index, while others write to the table."""
+    """Add a UniqueConstraint that has a condition, without blocking other writers of the table.
+
+    PostgreSQL keeps such a constraint as an index, which this operation creates CONCURRENTLY.
+    """
 
     atomic = False
     constraint: UniqueConstraint

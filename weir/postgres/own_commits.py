@@ -1,7 +1,8 @@
-"""What commits by itself: calls that refuse the caller's transaction, and views that have none.
+"""Code that commits by itself: calls that refuse the caller's transaction, and views without one.
 
-Weir's views commit what must not be rolled back with an answer, read in short transactions of their own, and some must
-answer while PostgreSQL is away. So they decide themselves what commits, whatever a project's ATOMIC_REQUESTS says.
+Weir's views commit changes that must not be rolled back when the request fails. They read in short transactions of
+their own, and some views must answer while PostgreSQL is away. So the views themselves decide what is committed,
+whatever a project's ATOMIC_REQUESTS says.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,10 +16,10 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def is_in_transaction() -> bool:
-    """Return whether what is executed now would be committed, or rolled back, with what a caller does.
+    """Return whether a statement that is executed now would be committed, or rolled back, with a caller's transaction.
 
-    The transaction of a Django TestCase does not count: inside it, code runs as outside of transactions, as with
-    `atomic(durable=True)`.
+    The transaction of a Django TestCase does not count, just as `atomic(durable=True)` ignores it: code in a test runs
+    as if no transaction were open.
     """
     if not connections[DEFAULT_DB_ALIAS].in_atomic_block:
         return False
@@ -30,13 +31,13 @@ def is_in_transaction() -> bool:
 
 
 def is_in_test_case() -> bool:
-    """Return whether a Django TestCase will roll back what is executed now, and what is committed inside its test."""
-    blocks: Any = connections[DEFAULT_DB_ALIAS].atomic_blocks  # the types lack what Django has for `durable`
+    """Return whether a Django TestCase will roll back what is executed now, even after a commit within the test."""
+    blocks: Any = connections[DEFAULT_DB_ALIAS].atomic_blocks  # the type stubs lack this attribute
     return bool(blocks) and bool(blocks[0]._from_testcase)  # noqa: SLF001  as Django does
 
 
 def refuse_transaction(what: str) -> None:
-    """Raise TransactionManagementError if a transaction is open; its text says that `what` must not run in one."""
+    """Raise TransactionManagementError if a transaction is open; the message says that `what` must not run in one."""
     if is_in_transaction():
         raise TransactionManagementError(
             f"{what} must commit by itself: call it outside transaction.atomic(), "
@@ -52,7 +53,7 @@ def commits_itself(view: View) -> View:
 
 
 def leave_commits_to(patterns: Iterable[URLPattern | URLResolver]) -> None:
-    """Do so for each view of a URLconf, and of those that it includes."""
+    """Call `commits_itself` for each view of a URLconf, and of the URLconfs that it includes."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             leave_commits_to(pattern.url_patterns)

@@ -1,22 +1,22 @@
 """The planner's settings, for reads that must find their rows by indexes, whatever PostgreSQL's statistics say.
 
-PostgreSQL reads a whole table if it expects most rows to match: a new installation has no statistics, and old ones say
-that a state is common which no row has any more. Both calls hold until the caller's transaction ends. Without one, they
-do nothing.
+PostgreSQL reads a whole table if it expects most rows to match. A new installation has no statistics, and old
+statistics may say that a state is common although no row has it any more. The effect of both calls lasts until the
+caller's transaction ends. Outside of a transaction, the calls do nothing.
 """
 
 from django.db import connection
 
 
 def by_indexes() -> None:
-    """Let the rest of the transaction find rows by indexes, if any serves."""
+    """Let the rest of the transaction find rows by indexes, if an index serves the query."""
     _switch_off("seqscan")
 
 
 def in_index_order(*, sorts_equals: bool = False) -> None:
     """Let the rest of the transaction read rows in the order of an index, so that a LIMIT ends the reading.
 
-    `sorts_equals`: the index has only the first columns of the order; rows that are equal by these are sorted.
+    `sorts_equals`: the index has only the first columns of the order; PostgreSQL sorts rows that are equal in these.
     """
     _switch_off("seqscan", "bitmapscan", "sort", *([] if sorts_equals else ["incremental_sort"]))
 

@@ -1,4 +1,4 @@
-"""Sequences that are behind the rows of their tables, as after logical replication, or a copy of rows alone."""
+"""Sequences that are behind the rows of their tables, as after logical replication, or after copying only the rows."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -13,16 +13,16 @@ _LOOK = sql.SQL("SELECT {}, {}, last_value + is_called::int AS next, (SELECT max
 
 
 class Behind(NamedTuple):
-    """A sequence whose next number a row of its table may have already: an INSERT with that number fails."""
+    """A sequence whose next number a row of its table may have already: an INSERT with that number would fail."""
 
     app: str
     sequence: str
     next: int
-    highest: int  # of the rows
+    highest: int  # id in the table
 
 
 def sentence(found: Collection[Behind]) -> str:
-    """Return what is wrong, and what to do; empty if nothing is."""
+    """Return what is wrong, and what to do about it; an empty string if no sequence is behind."""
     if not found:
         return ""
     named = [f"{one.sequence} ({one.next:,} where rows have {one.highest:,})" for one in found][:MOST_NAMED]
@@ -36,7 +36,7 @@ def sentence(found: Collection[Behind]) -> str:
 
 
 def behind() -> list[Behind]:
-    """Return the sequences of models' ids that are behind, in the order of their names. Reads only, by indexes."""
+    """Return the sequences of models' ids that are behind, ordered by name. Only reads, through indexes."""
     columns = [
         (model._meta.app_label, model._meta.db_table, field.column)  # noqa: SLF001  documented
         for model in apps.get_models(include_auto_created=True)

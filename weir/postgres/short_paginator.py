@@ -16,7 +16,7 @@ else:
 
 
 class ShortPaginator(AnyPaginator):
-    """Counts no further than 10,000: no operator pages through millions, and COUNT(*) over them takes seconds."""
+    """Counts at most 10,000 rows: no operator pages through millions of rows, and counting them takes seconds."""
 
     @cached_property
     def count(self) -> int:

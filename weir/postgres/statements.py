@@ -1,11 +1,11 @@
-"""Weir's own statements: each stands in a `.sql` file, is declared at the head of a module, and is called by its name.
+"""Weir's own SQL statements. A `.sql` file has the text; the head of a module declares the statement; code calls it.
 
     CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
     rows = CLAIM(slots=[1, 2])
 
 The declaration says what the statement returns, and whether it is committed when the call returns. A call is one round
-trip. Each execution compares the columns with the declared ones. So a column that was renamed, added or removed in the
-SQL alone fails the first test that executes the statement.
+trip. Each execution compares the returned columns with the declared ones. So if a column is renamed, added or removed
+in the SQL only, the first test that executes the statement fails.
 """
 
 import re
@@ -29,10 +29,10 @@ from weir.postgres import own_commits, sessions
 Row = TypeVar("Row")
 Returned = TypeVar("Returned")
 
-# The parameters of a statement that asks the gate.
+# The parameters of a statement that asks the gate (weir/postgres/timeline/gate.py).
 _KNOWN_GENERATION: Final = "%(known_generation)s"
 _CLOCK: Final = "%(clock)s"
-# A text in quotes, or what PostgreSQL ignores: comments, line breaks, indents.
+# Matches quoted text, or what PostgreSQL ignores: comments, line breaks and indentation.
 _QUOTED_OR_BLANK: Final = re.compile(r"""('[^']*'|"[^"]*")|\s*(?:--[^\n]*\s*|\n\s*)+""")
 _LATE: Final = "57W02"  # the SQLSTATE of the gate's error if PostgreSQL's clock does not say what was expected
 
@@ -41,23 +41,24 @@ _thread = threading.local()
 
 
 class WrongColumns(TypeError):
-    """A statement does not return the columns that its declaration names."""
+    """A statement returned other columns than its declaration names."""
 
 
 class Statement(Generic[Returned]):
-    """A statement: the file `<name>.sql` in the folder `sql/` of the caller's package, or of the nearest one above it.
+    """The statement in `<name>.sql`, in the folder `sql/` of the caller's package, or of the nearest package above it.
 
-    `row` is a NamedTuple: the names of all columns, in their order. `returns` is the type of the values of the only
-    column. If neither is given, rows are tuples of objects, which can only be counted: mypy refuses to read them.
+    `row` is a NamedTuple with the names of all columns, in their order. `returns` is the type of the values if there is
+    only one column. If neither is given, rows are tuples of objects. Code can only count them: mypy refuses to use
+    their values.
 
-    A statement that `commits` runs in a transaction of its own, and is committed when the call returns; a call inside
-    another transaction raises TransactionManagementError: what is reserved or claimed must be committed before it is
-    used, and must not be rolled back afterwards. Other statements run in the caller's transaction, if one is open.
+    A statement that `commits` runs in a transaction of its own, and is committed when the call returns. A call inside
+    another transaction raises TransactionManagementError: a reservation or a claim must be committed before it is used,
+    and must not be rolled back afterwards. Other statements run in the caller's transaction, if one is open.
 
     `prepare` is for statements that touch a few rows very often ("prepared plan" in docs/explanation/sql.md).
 
     The file is read when the statement is declared. So a process that has run out of file descriptors can still
-    execute what its modules declare.
+    execute the statements that its modules declare.
     """
 
     @overload
@@ -79,7 +80,7 @@ class Statement(Generic[Returned]):
         commits: bool,
         prepare: bool = False,
     ) -> None:
-        """Read the statement; raises OSError if there is none of this name."""
+        """Read the statement's file; raises OSError if there is no file of this name."""
         self.room, folder = folder_of(sys._getframe(1).f_globals, "sql")  # noqa: SLF001  as typing.NamedTuple does
         self.name = name
         self.commits = commits
@@ -97,19 +98,20 @@ class Statement(Generic[Returned]):
 
     @cached_property
     def text(self) -> str:
-        """What PostgreSQL executes."""
+        """The text that PostgreSQL executes."""
         return executed(self._source)
 
     def __call__(self, /, **parameters: object) -> list[Returned]:
-        """Execute it; returns its rows.
+        """Execute the statement; returns its rows.
 
-        If it commits, and the gate has refused it for what the clock says, it is tried once more: it may have been on
-        its way for too long. Database errors are Django's (`django.db.Error`). WrongColumns is raised after the commit.
+        If the statement commits, and the gate has refused it because of the clock, it is executed once more: the first
+        execution may only have reached PostgreSQL too late. Raises Django's database errors (`django.db.Error`), and
+        WrongColumns, after the commit.
         """
         if not self.commits:
             return execute(self, parameters)
         own_commits.refuse_transaction(str(self))
-        alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # in a TestCase's
+        alone = transaction.atomic if connections[DEFAULT_DB_ALIAS].in_atomic_block else nullcontext  # a TestCase's
         try:
             with alone():
                 return execute(self, parameters)
@@ -121,7 +123,7 @@ class Statement(Generic[Returned]):
             return execute(self, parameters)
 
     def rows(self, cursor: "psycopg.Cursor[Any]") -> "RowMaker[Returned]":
-        """Return what makes this statement's rows: psycopg's row factory. Costs no more than psycopg's own."""
+        """Return the function that makes this statement's rows, as a psycopg row factory; as fast as psycopg's own."""
         if (result := cursor.pgresult) is None:
             return no_result
         columns = [result.fname(i) for i in range(result.nfields)]
@@ -142,15 +144,15 @@ def _difference(row: type[Any], columns: Sequence[bytes | None]) -> str:
 
 
 def name_type(name: str, column: Callable[[], str]) -> None:
-    """Let `::name` in all statements stand for the type that `column` returns when a statement is first executed."""
+    """Let `::name` in every statement stand for a type: `column` returns it when the statement is first executed."""
     _named_types[name] = column
 
 
 def executed(source: str) -> str:
-    """Return what is executed of a file: its SQL, below the first line of its comment, which names it in logs.
+    """Return the part of a file that is executed: its SQL, and the first line of its comment, which shows in logs.
 
-    The other comments are left out, and the indents: psycopg remembers how it has read a statement of up to 4,096
-    characters. It reads a longer one again each time, which takes a tenth as long as a reservation.
+    The other comments and the indentation are left out. psycopg caches how it has parsed a statement of up to 4,096
+    characters. It parses a longer statement again each time, which takes a tenth as long as a reservation.
     """
     first, _, rest = source.partition("\n")
     short = _QUOTED_OR_BLANK.sub(lambda found: found[1] or "\n", rest)
@@ -164,14 +166,14 @@ def executed(source: str) -> str:
 def execute(
     statement: Statement[Returned], parameters: Mapping[str, object], database: BaseDatabaseWrapper | None = None
 ) -> list[Returned]:
-    """Execute the statement in the open transaction, if there is one. All calls of all statements end here."""
+    """Execute the statement, in the open transaction if there is one. All calls of all statements end here."""
     database = database or connections[DEFAULT_DB_ALIAS]
     getattr(_thread, "before_each", _nothing)()
     if statement.prepare:
         _plan_anew(database)  # before the clock is read, because it may take a round trip
     clock = _gate[0].clock() if statement.asks_clock else None
     database.ensure_connection()
-    # Django's own cursors write the values into the text, and cannot prepare statements.
+    # Django's own cursors put the values into the statement's text, and cannot prepare statements.
     with (
         _closed_if_interrupted(database),
         database.wrap_database_errors,
@@ -195,9 +197,10 @@ class Execute(Protocol):
 def own_transaction() -> Iterator[Execute]:
     """Execute statements in a transaction that is not the caller's, and that commits at the end of the block.
 
-    Yields a function that executes a statement. What it changes stays, even if the caller rolls back; and no other
-    process waits for the caller's transaction. If the caller has a transaction open, this takes a second connection for
-    the time of the block, except in a Django TestCase, which must leave nothing behind. Database errors are Django's.
+    Yields a function that executes a statement. The statement's changes stay even if the caller rolls back, and no
+    other process has to wait for the end of the caller's transaction. If the caller has a transaction open, the block
+    uses a second connection, except in a Django TestCase, which must leave nothing behind. Raises Django's database
+    errors.
     """
     callers = connections[DEFAULT_DB_ALIAS]
     is_open = not own_commits.is_in_test_case() and bool(callers.in_atomic_block or not callers.get_autocommit())
@@ -216,23 +219,23 @@ def own_transaction() -> Iterator[Execute]:
 
 
 class GateParameters(NamedTuple):
-    """The functions that give statements which ask the gate (weir/postgres/timeline/gate.py) their parameters."""
+    """The functions that return the parameters of statements that ask the gate (weir/postgres/timeline/gate.py)."""
 
     known_generation: Callable[[], int]
-    clock: Callable[[], object]  # what PostgreSQL's clock may say; asks PostgreSQL now and then
-    read_clock: Callable[[], object]  # asks PostgreSQL now
+    clock: Callable[[], object]  # the times that PostgreSQL's clock may show; asks PostgreSQL now and then
+    read_clock: Callable[[], object]  # asks PostgreSQL each time
 
 
 _gate: list[GateParameters] = []
 
 
 def guard(gate: GateParameters) -> None:
-    """Give each statement that asks the gate its parameters from this."""
+    """Take the parameters of each statement that asks the gate from these functions."""
     _gate[:] = [gate]
 
 
 def before_each(call: Callable[[], None]) -> None:
-    """Call this before each statement that this thread executes."""
+    """Call `call` before each statement that this thread executes."""
     _thread.before_each = call
 
 
@@ -243,7 +246,7 @@ def _plan_anew(database: BaseDatabaseWrapper) -> None:
 
 
 def _came_late(error: OperationalError) -> bool:
-    """Return whether the gate has refused the statement for what PostgreSQL's clock says."""
+    """Return whether the gate has refused the statement because of PostgreSQL's clock."""
     return getattr(error.__cause__, "sqlstate", None) == _LATE
 
 
@@ -253,9 +256,9 @@ def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
 
 @contextmanager
 def _closed_if_interrupted(database: BaseDatabaseWrapper) -> Iterator[None]:
-    """Close the connection if the wait for the answer was interrupted, as by Celery's soft time limit.
+    """Close the connection if the wait for the answer was interrupted, for example by Celery's soft time limit.
 
-    It could execute no other statement. In a transaction, closing is left to Django, which ends the transaction.
+    Such a connection can execute no further statement. In a transaction, Django closes it when the transaction ends.
     """
     try:
         yield
@@ -270,5 +273,5 @@ def _nothing() -> None:
 
 
 def bigints(numbers: Iterable[int]) -> str:
-    """Return many numbers as the text of an array parameter: psycopg takes four times as long for a list."""
+    """Return many numbers as the text of an array parameter, because psycopg takes four times as long for a list."""
     return "{" + ",".join(map(str, numbers)) + "}"

@@ -1,7 +1,7 @@
-"""PostgreSQL's ids of transactions, and snapshots, as columns.
+"""PostgreSQL's transaction ids and snapshots as columns.
 
-Neither ever wraps around (64 bits). They mean nothing in another cluster: rows that `pg_restore` brings there keep the
-ids that they had.
+They have 64 bits, and never wrap around. They are meaningless in another cluster, although rows that `pg_restore`
+copies there keep them.
 """
 
 from django.db import models

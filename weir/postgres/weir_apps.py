@@ -1,4 +1,4 @@
-"""What Weir's own apps have in common, whatever a project's settings say: their database, and their keys."""
+"""What Weir's own apps have in common, whatever a project's settings say: their database and their primary keys."""
 
 from functools import cache
 from typing import Any, Final
@@ -12,26 +12,26 @@ from django.utils.functional import cached_property
 
 from weir.conf import checks  # noqa: F401  registers the check of all settings, whichever app is installed
 
-# Beat's tables are another package's. Beat and `sync_schedule` write them, and read what they wrote.
+# The app of another package that has beat's tables. Beat and `sync_schedule` write these, and read what they wrote.
 OF_BEAT: Final = "django_celery_beat"
-# The attribute of a connection with a schema for each tenant: that of django-tenants and django-tenant-schemas.
+# The attribute that a connection of django-tenants or django-tenant-schemas has: there, each tenant has a schema.
 _OF_TENANTS: Final = "schema_name"
 
 
 class WeirApp(AppConfig):
-    """An app of Weir's: its tables are in the database `default`, and have the keys that its migrations made."""
+    """One of Weir's apps. Its tables are in the database `default`, with the primary keys that migrations created."""
 
     default_auto_field = "django.db.models.BigAutoField"
-    watched_queues: tuple[str, ...] = ()  # of tasks that are not Weir's: heartbeats are sent to these queues, too
-    own_settings: tuple[str, ...] = ()  # begin with WEIR_, but are not declared in weir.conf: only the app reads them
-    has_own_release = False  # whether a release writes the schedule, once all workers know its tasks, and not `migrate`
+    watched_queues: tuple[str, ...] = ()  # queues of other tasks than Weir's, to which heartbeats are sent, too
+    own_settings: tuple[str, ...] = ()  # settings that begin with WEIR_, but that only the app reads, not weir.conf
+    has_own_release = False  # whether not `migrate` but a release, when all workers know the tasks, writes the schedule
 
 
 class WeirRouter:
-    """Sends each query of Weir's tables to `default`, where Weir's own statements go.
+    """Sends each query of Weir's tables to `default`, the database in which Weir executes its own statements.
 
-    A standby may be seconds behind, or stand still: it does not show what was just written, and a queue that is read
-    there is not the present one. Asked before all of DATABASE_ROUTERS, which decide about a project's own tables.
+    A standby may be seconds behind, or stopped: it does not show what was just written, and a queue that is read there
+    is outdated. Django asks this router before DATABASE_ROUTERS, which decide about a project's own tables.
     """
 
     def db_for_read(self, model: type[Model], **_hints: Any) -> str | None:
@@ -40,9 +40,10 @@ class WeirRouter:
     db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool | None:
-        """Let Weir's tables be made there, and once: a project with a schema for each tenant says in which schema.
+        """Create Weir's tables in `default` only, and once: if each tenant has a schema, the project chooses one.
 
-        If there were two tables of the same name, workers would see one, and rows in the other would wait for ever.
+        If there were two tables of the same name, workers would see one of them, and rows in the other would wait for
+        ever.
         """
         if not is_weirs(app_label):
             return None
@@ -55,7 +56,7 @@ class WeirRouter:
 def installed() -> tuple[WeirApp, ...]:
     """Return Weir's apps that are installed.
 
-    Known from the start: a test may have fewer apps for a while (`available_apps`).
+    The result does not change later, even if a test has fewer apps for a while (`available_apps`).
     """
     apps.check_apps_ready()
     return tuple(config for config in apps.app_configs.values() if isinstance(config, WeirApp))
@@ -78,9 +79,9 @@ def is_weirs(label: str) -> bool:
 
 
 def holders(model: type[Model]) -> list[str]:
-    """Return the fields of other apps, such as `shop.Page.fetch`, whose foreign keys keep this model's rows.
+    """Return the fields of other apps, such as `shop.Page.fetch`, whose foreign keys keep this model's rows alive.
 
-    Weir deletes old rows by statements of its own, in which Django does not do what `on_delete` says.
+    Weir deletes old rows through SQL of its own, to which Django does not apply `on_delete`.
     """
     relations: Any = model._meta.get_fields(include_hidden=True)  # noqa: SLF001  documented
     return sorted(
@@ -92,9 +93,9 @@ def holders(model: type[Model]) -> list[str]:
 
 
 def warn_of_holders(model: type[Model], *, rows: str, others: str, retention: str, id: str) -> list[CheckMessage]:  # noqa: A002  Django's name
-    """Return a warning for each of the model's holders: no purge deletes the rows that it refers to.
+    """Return a warning for each of the model's holders: no purge deletes a row that the holder refers to.
 
-    Nor does a purge delete other rows that are as old, which `others` describes.
+    A purge does not delete other rows of the same age either; `others` describes these.
     """
     return [
         Warning(
@@ -109,9 +110,9 @@ def warn_of_holders(model: type[Model], *, rows: str, others: str, retention: st
 
 
 def ask_first() -> None:
-    """Put WeirRouter before all of DATABASE_ROUTERS: no setting can leave it out, not even that of a single test.
+    """Put WeirRouter before all of DATABASE_ROUTERS, so that no setting can leave it out, not even in a single test.
 
-    Django makes the list of routers anew if a test overrides that setting. Called when all apps are known.
+    Django makes the list of routers anew if a test overrides that setting. To be called when all apps are known.
     """
     labels()
     django: Any = ConnectionRouter

@@ -1,11 +1,11 @@
 """Calls of Redis' scripts, over connections that this process keeps.
 
-redis-py's own client takes as long for a call as Redis and the network together, most of it for its pool. So this
-module sends and reads on connections of its own.
+In redis-py's own client, a call takes as much time as Redis and the network together need for it, most of that in the
+client's pool. So this module sends and reads on connections of its own.
 
-No call is repeated, because Redis may have done it already, and would do it twice. Functions raise RedisUnreachable if
-Redis refuses, or does not answer in time; in the second case it may have done what it was asked. A call that must not
-be done late is made by `run_in_time`.
+No call is repeated, because Redis may have executed it already, and would execute it twice. Functions raise
+RedisUnreachable if Redis refuses, or does not answer in time. If Redis does not answer in time, it may have executed
+the call all the same. `run_in_time` is for calls that must not be executed late.
 """
 
 import math
@@ -26,15 +26,16 @@ import redis
 from weir.conf.rooms import folder_of
 from weir.redis_link import places
 
-LEFT_ALONE_S: Final = 1.0  # after an error this process does not ask Redis again for so long
-# By so much a deadline is later than the time-out of the answer. What is known of Redis' clock is early by up to a
-# round trip, so a shorter time would refuse calls that come in time.
+LEFT_ALONE_S: Final = 1.0  # how long this process does not ask Redis again after an error
+# How much later the deadline of a call is than the time-out of its answer. The known time of Redis' clock may be early
+# by a round trip. So with less slack, Redis would refuse calls that arrive in time.
 SLACK_S: Final = 0.25
-KNOWN_FOR_S: Final = 60.0  # in this time, two clocks that are kept in step drift apart by 0.03 s
-REDIRECTS: Final = 2  # of a cluster: to the node that has our keys, and to the one that got them meanwhile
-# redis-py packs with this, too, but takes twice the time around it. Its type says that a command is one word.
+KNOWN_FOR_S: Final = 60.0  # in this time, two synchronised clocks drift apart by 0.03 s
+REDIRECTS: Final = 2  # in a cluster: to the node that has our keys, and to the node that got them meanwhile
+# redis-py uses this function, too, but adds as much time again. The declared type wrongly says that a command is one
+# word.
 _pack: Any = hiredis.pack_command
-_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent yet
+_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: drop the bytes that were not sent yet
 
 
 class RedisUnreachable(Exception):
@@ -42,7 +43,7 @@ class RedisUnreachable(Exception):
 
 
 class Script:
-    """A script: the file `<name>.lua` in the folder `lua/` of the caller's package, or of the nearest one above it."""
+    """The script in `<name>.lua`, in the folder `lua/` of the caller's package, or of the nearest package above it."""
 
     def __init__(self, name: str) -> None:
         _, folder = folder_of(sys._getframe(1).f_globals, "lua")  # noqa: SLF001  as typing.NamedTuple does
@@ -55,19 +56,19 @@ class Script:
 class _Outage:
     """The last time that this process did not reach Redis."""
 
-    over_at: float = 0.0  # of time.monotonic()
+    over_at: float = 0.0  # when Redis may be asked again, by time.monotonic()
     reason: str = ""
 
 
 @dataclass(slots=True)
 class RedisLink:
-    """A connection, and what is known of the clock of the server at its other end."""
+    """A connection, and what this process knows about the clock of the server at the other end."""
 
     connection: Any  # redis-py's, whose methods are not typed
-    ahead_s: float = 0.0  # that clock minus time.monotonic(); it may be more, by a round trip
-    known_until: float = -math.inf  # of time.monotonic()
+    ahead_s: float = 0.0  # the server's clock minus time.monotonic(); the true value may be greater by a round trip
+    known_until: float = -math.inf  # until when `ahead_s` may be used, by time.monotonic()
     name: str = field(default_factory=lambda: os.urandom(8).hex())
-    latest_us: int = 0  # the last deadline that was sent under this name
+    latest_us: int = 0  # the last deadline that was sent with this name
 
     def call(self, *command: str | int) -> Any:  # noqa: ANN401  what Redis answers
         """Send a command, and return the answer."""
@@ -84,7 +85,7 @@ class RedisLink:
     def deadline_us(self) -> int:
         """Return the time, by Redis' clock, after which no caller waits any more for a call that is sent now.
 
-        Under one name, each deadline is later than the one before.
+        Each deadline is later than the one before under the same name of the connection.
         """
         if time.monotonic() > self.known_until:
             seconds, microseconds = self.call("TIME")
@@ -101,21 +102,21 @@ class RedisLink:
         self.ahead_s, self.known_until = microseconds / 1_000_000 - now, now + KNOWN_FOR_S
 
     def is_usable(self) -> bool:
-        """Return whether nothing has come since the last answer, such as the end of the connection."""
+        """Return whether nothing has arrived since the last answer, such as the server's end of the connection."""
         try:
             return not self.connection.can_read()
         except (redis.RedisError, OSError):
             return False
 
     def give_up(self) -> None:
-        """Close the connection. What the kernel has not sent yet is dropped."""
+        """Close the connection, and drop the bytes that the kernel has not sent yet."""
         if opened := getattr(self.connection, "_sock", None):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.connection.disconnect()
 
 
 class _AskingLink(RedisLink):
-    """A connection to the node of a cluster that our keys are being moved to, and that does not own them yet."""
+    """A connection to the node of a cluster to which our keys are being moved, but which does not own them yet."""
 
     def call(self, *command: str | int) -> Any:  # noqa: ANN401  what Redis answers
         super().call("ASKING")  # lets in the next command only
@@ -124,20 +125,20 @@ class _AskingLink(RedisLink):
 
 _outage = _Outage()
 _idle: list[RedisLink] = []
-_stand_ins: list[RedisLink] = []  # the last one is asked
+_stand_ins: list[RedisLink] = []  # the last one is asked in place of Redis
 
 
-def run(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401  what it returns
-    """Run a script."""
+def run(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401  what the script returns
+    """Run a script; returns its result. Raises RedisUnreachable."""
     return ask(lambda link: link.run(script, keys, arguments))
 
 
 def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str | int]) -> None:
-    """Run a script that does nothing after a deadline, when no caller waits for it, and nothing the second time.
+    """Run a script that does nothing after its deadline, when no caller waits any more.
 
-    Its first arguments are the deadline and the connection's name: a network that repeats a call repeats both.
-    The script returns Redis' time in microseconds, negative where that was past the deadline. Then this raises
-    RedisUnreachable.
+    The script's first arguments are the deadline and the connection's name. A network that delivers a call twice
+    repeats both arguments, and the script does nothing the second time. The script returns Redis' time in microseconds,
+    as a negative number if the deadline had passed. In that case this function raises RedisUnreachable.
     """
 
     def in_time(link: RedisLink) -> int:
@@ -149,15 +150,16 @@ def run_in_time(script: Script, keys: Collection[str], arguments: Collection[str
         raise RedisUnreachable("Redis was asked too late, or its clock was set.")
 
 
-def ask(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it returns
-    """Call the question with a connection, and return what it returns.
+def ask(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what the question returns
+    """Call the question with a connection, and return the question's result. Raises RedisUnreachable.
 
-    A node of a cluster that does not have our keys does nothing, and says which node has them (MOVED, or ASK while they
-    are being moved); that node is asked then. While the keys are on two nodes, both refuse (TRYAGAIN).
+    A node of a cluster that does not have our keys executes nothing, and names the node that has them (MOVED, or ASK
+    while the keys are being moved). Then this function asks that node. While the keys are on two nodes, both nodes
+    refuse (TRYAGAIN).
     """
     if _stand_ins:
         return question(_stand_ins[-1])
-    if time.monotonic() < _outage.over_at:  # no caller waits for one time-out after the other
+    if time.monotonic() < _outage.over_at:  # so that a caller waits for one time-out, not for several
         raise RedisUnreachable(_outage.reason)
     try:
         for _ in range(REDIRECTS):
@@ -174,7 +176,7 @@ def ask(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it r
 
 
 def forget() -> None:
-    """Forget the outage and all connections, as in a process that begins."""
+    """Forget the outage and all connections, as if the process had just started."""
     _outage.over_at = 0.0
     _idle.clear()
     places.forget()
@@ -182,7 +184,7 @@ def forget() -> None:
 
 @contextmanager
 def answered_by(link: RedisLink) -> Iterator[None]:
-    """Let this process ask the given link in place of Redis: in tests."""
+    """Let this process ask the given link in place of Redis, in tests."""
     _stand_ins.append(link)
     try:
         yield
@@ -190,7 +192,7 @@ def answered_by(link: RedisLink) -> Iterator[None]:
         _stand_ins.remove(link)
 
 
-def _ask_once(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what it returns
+def _ask_once(question: Callable[[RedisLink], Any]) -> Any:  # noqa: ANN401  what the question returns
     link = _take()
     try:
         answer = question(link)
@@ -220,4 +222,4 @@ def _take() -> RedisLink:
         link.give_up()
 
 
-os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
+os.register_at_fork(after_in_child=_idle.clear)  # the connections belong to the parent

@@ -1,4 +1,4 @@
-"""Logs that a server is out of reach: once a minute, and not once a call."""
+"""Logs that a server is out of reach, once a minute rather than at each call."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from weir.redis_link import calls
 EVERY_S = 60.0
 
 log = get_logger(__name__)
-_quiet_until: dict[str, float] = {}  # by event, of time.monotonic()
+_quiet_until: dict[str, float] = {}  # for each event, until when it is not logged, by time.monotonic()
 
 
 def warn(event: str, error: Exception) -> None:
@@ -23,7 +23,7 @@ def warn(event: str, error: Exception) -> None:
 
 @contextmanager
 def waited_out(event: str) -> Iterator[None]:
-    """For periodic work: if Redis is out of reach, log that once a minute, and leave the work to a later tick."""
+    """If Redis is out of reach, log this once a minute, and leave the block's periodic work to a later tick."""
     try:
         yield
     except calls.RedisUnreachable as error:

@@ -1,4 +1,4 @@
-"""Where Redis is: connections to the server with our keys, which REDIS_URL, Sentinels or a cluster name."""
+"""Connections to the Redis server that has our keys. REDIS_URL, Sentinels, or a node of a cluster names this server."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,14 +13,14 @@ from redis.sentinel import Sentinel
 from weir.conf import settings
 from weir.conf.texts import redis_urls
 
-_Sentinel: Any = Sentinel  # this and the next are not typed
+_Sentinel: Any = Sentinel  # redis-py has no types for this name and the next
 _parsed: Any = parse_url
-CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 0.5, 1.0  # web code waits for them
+CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 0.5, 1.0  # as short as this because web code waits
 
 
 @dataclass(kw_only=True, slots=True)
 class _Moved:
-    """The node of a cluster that has our keys, as another node said last; None before that."""
+    """The node of a cluster that has our keys, as another node said last; None before a node has said so."""
 
     to: ConnectionPool | None = None
 
@@ -31,7 +31,7 @@ _moved = _Moved()
 def connect() -> Any:  # noqa: ANN401  redis-py's connections are not typed
     """Return a new connection. Raises redis.RedisError.
 
-    In a cluster, the first one is to any node, which says where our keys are: MOVED, see `move`.
+    In a cluster, the first connection is to any node. That node says which node has our keys (MOVED; see `move`).
     """
     moved, _moved.to = _moved.to, None
     if moved:
@@ -64,16 +64,16 @@ def forget() -> None:
 
 
 def pools(url: str, connect_within_s: float | None = None, answer_within_s: float | None = None) -> list[Any]:
-    """Return a pool that can connect to the server that the URL names; for a cluster, one for each node that it names.
+    """Return a pool for the server that the URL names; if it names a cluster, one for each of the nodes in the URL.
 
-    Time-outs are those of web code unless others are given.
+    The time-outs are those of web code unless others are given.
     """
     options: dict[str, Any] = {
         "socket_connect_timeout": connect_within_s or CONNECT_TIMEOUT_S,
         "socket_timeout": answer_within_s or ANSWER_TIMEOUT_S,
         "retry": Retry(NoBackoff(), 0),
         "decode_responses": True,
-        "encoding_errors": "surrogateescape",  # a text that is not UTF-8 is not ours, but has to be read all the same
+        "encoding_errors": "surrogateescape",  # Weir writes UTF-8 only, but must also read what others wrote
     }
     kind = redis_urls.kind_of(url)
     if not kind:
@@ -85,7 +85,7 @@ def pools(url: str, connect_within_s: float | None = None, answer_within_s: floa
 
 
 def _of_sentinels(servers: redis_urls.RedisServers, options: dict[str, Any]) -> ConnectionPool:
-    """Return a pool that connects to the server that the first Sentinel which answers names as the primary."""
+    """Return a pool that connects to the primary that the first answering Sentinel names."""
     of_redis: dict[str, Any] = {**_parsed(servers.url_of("redis", 0)), **options}
     for name in ("host", "port", "connection_class"):
         of_redis.pop(name, None)
@@ -108,5 +108,5 @@ def _connected(pool: ConnectionPool) -> Any:  # noqa: ANN401  as above
 
 @cache
 def _pools() -> list[ConnectionPool]:
-    """Return pools that connect to the servers of the settings. They keep no connection."""
+    """Return pools that can connect to the servers in the settings. The pools keep no connections."""
     return pools(settings.WEIR_REDIS_URL.get_secret_value())

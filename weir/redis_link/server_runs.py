@@ -1,4 +1,4 @@
-"""The name of a run of the server, from one start to the next."""
+"""The name of a run of the Redis server: from one start to the next."""
 
 from uuid import uuid4
 

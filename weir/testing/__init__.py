@@ -1,13 +1,14 @@
-"""For the tests of a project that uses Weir: nothing is sent, no site, broker or Redis is asked, no slot is waited for.
+"""Helpers for the tests of a project that uses Weir.
 
-In Django's `TestCase` and `TransactionTestCase`, as context managers:
+In a test that uses them, nothing is sent; Weir asks no site, broker or Redis, and does not wait for slots. In Django's
+`TestCase` and `TransactionTestCase`, the helpers are context managers:
 
     class OrderTest(TestCase):
         def setUp(self) -> None:
             self.fetches = self.enterContext(captured_fetches())
             self.emails = self.enterContext(sent_emails())
 
-With pytest they are fixtures (`weir.testing.plugin`). How to use them: docs/how-to/test-your-app.md.
+With pytest, the helpers are fixtures (`weir.testing.plugin`). docs/how-to/test-your-app.md says how to use them.
 """
 
 from importlib import import_module
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CapturedFetches", "Runner", "captured_fetches", "sent_emails", "throttled_hosts", "without_servers"]
 
-# Imported when they are used: pytest loads the plugin before Django is set up, and in projects that do not use Weir.
+# These modules are imported when one of their names is first used: pytest loads the plugin before Django is set up, and
+# also in projects that do not use Weir.
 _MODULES: Final = {
     "CapturedFetches": "fetches",
     "Runner": "runner",
@@ -33,7 +35,7 @@ _MODULES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  what the module has under this name
+def __getattr__(name: str) -> Any:  # noqa: ANN401  the object that the module has under this name
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,6 +1,6 @@
-"""Ends a fetch as a fetcher does: the fetch gets a slot and is claimed, and what came is judged and stored.
+"""Ends a fetch as a fetcher does: the fetch gets a slot and is claimed, and its answer is judged and stored.
 
-There is no dispatch and no waiting: the slot begins now, and takes none of the site's time.
+There is no dispatch and no waiting: the slot begins now, and uses none of the site's rate.
 """
 
 import math
@@ -22,7 +22,7 @@ _HELD_FOR = timedelta(hours=1)  # long enough for a test that is stopped in a de
 
 
 def end(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
-    """End the attempt at this fetch with the event; returns the fetch as it is then.
+    """End the attempt at this fetch with the event; returns the fetch as it is stored afterwards.
 
     Raises ValueError for a fetch that has ended, and TransactionManagementError inside a transaction of the test's own.
     """

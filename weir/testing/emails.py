@@ -1,4 +1,4 @@
-"""sent_emails: what a mailer would send after a commit goes into Django's `mail.outbox`."""
+"""sent_emails: the e-mails that a mailer would send after a commit go into Django's `mail.outbox`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,18 +20,19 @@ from weir.workers.mail.transports.relays import Relay
 def sent_emails() -> Iterator[list[EmailMessage]]:
     """Send e-mails that are due into `django.core.mail.outbox` when a transaction commits; yields that list.
 
-    They are claimed, rendered and recorded as by a mailer, whatever relay the settings name, in this thread and on its
-    connection. So their rows are `sent` immediately, even in a TestCase, where `captureOnCommitCallbacks(execute=True)`
-    stands for a commit. What is suppressed, paused or not due is not sent. Implies `without_servers`.
+    The e-mails are claimed, rendered and recorded as a mailer would do it, whatever relay the settings name, but in
+    this thread and on its connection. So their rows are `sent` immediately, even in a TestCase, in which
+    `captureOnCommitCallbacks(execute=True)` takes the place of a commit. E-mails that are suppressed, paused or not due
+    are not sent. Implies `without_servers`.
     """
-    if not hasattr(mail, "outbox"):  # Django's test runner makes it
+    if not hasattr(mail, "outbox"):  # Django's test runner creates the outbox
         mail.outbox = []
     with without_servers(), messages.emails_delivered_by(_deliver_all):
         yield mail.outbox
 
 
 class _Outbox:
-    """The transport into `mail.outbox`."""
+    """A transport that puts e-mails into `mail.outbox`."""
 
     key_lifetime: timedelta | None = None
     is_connected = True
@@ -53,7 +54,7 @@ _RELAY = Relay(name="mail.outbox", key_lifetime=None, place="", is_smtp=False, _
 
 
 def _deliver_all() -> None:
-    """Deliver all that is due, in the order in which a mailer would."""
+    """Deliver all e-mails that are due, in the order in which a mailer would deliver them."""
     source, sender = Source(ClaimAllowance(None), lambda _email: 0.0), Sender([_RELAY])
     while held := source.next():
         sender.deliver(held)

@@ -1,4 +1,4 @@
-"""captured_fetches: which URLs are asked for, and what they answer."""
+"""captured_fetches: shows a test which URLs were requested, and lets it answer them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +16,10 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 class CapturedFetches(Sequence[Fetch]):
-    """The fetches that are asked for in a block of `captured_fetches`, as PostgreSQL has them at each look.
+    """The fetches that were requested in a block of `captured_fetches`, read from PostgreSQL at each access.
 
-    In the order in which they were asked for, without those that are rolled back, and without robots.txt. A fetch that
-    `dedupe` finds is not asked for again.
+    They are in the order of the requests, without fetches that were rolled back, and without robots.txt. A request that
+    `dedupe` answers with an unfinished fetch adds no further fetch.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class CapturedFetches(Sequence[Fetch]):
 
     @property
     def urls(self) -> list[str]:
-        """The URLs, as they were asked for."""
+        """The URLs, as they were requested."""
         return list(self._rows().values_list("url", flat=True))
 
     def answer(
@@ -38,15 +38,16 @@ class CapturedFetches(Sequence[Fetch]):
         *,
         headers: Headers = (),
     ) -> Fetch:
-        """Answer this fetch as its site, or the first unfinished one of this URL; returns the fetch as it is then.
+        """Answer a fetch in the place of its site; returns the fetch as it is stored afterwards.
 
-        It is judged and stored as by a fetcher, and the task of `on_done` is called before this returns. So an answer
-        is one attempt: after a 5xx or a 429 the fetch is queued again while it has attempts left; after a redirect it
-        is queued for the place that Location names, and is answered again by its first URL. `body` is sent as it is, a
-        str in UTF-8, and a dict or list as JSON; robots.txt is not asked for.
+        `fetch` may be a URL: it stands for the first unfinished fetch of this URL. The answer is judged and stored as a
+        fetcher would do it, and the task of `on_done` is called before this method returns. So an answer is one
+        attempt: after a 5xx or a 429, the fetch is queued again while it has attempts left. After a redirect, the fetch
+        is queued for the URL in Location; to answer it again, name it by its first URL or by that URL. `body` is the
+        content: bytes, a str in UTF-8, or a dict or list as JSON. robots.txt is not asked for.
 
-        Raises LookupError if no such fetch was asked for, ValueError for one that has ended, and
-        TransactionManagementError inside a transaction of the test's own: a worker would not see the fetch.
+        Raises LookupError if no such fetch was requested, ValueError for a fetch that has ended, and
+        TransactionManagementError inside a transaction of the test's own, because a worker would not see the fetch.
         """
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         sent = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs)
@@ -58,7 +59,7 @@ class CapturedFetches(Sequence[Fetch]):
         )
 
     def fail(self, fetch: Fetch | str, error: str = "no answer in time") -> Fetch:
-        """Let the fetch end `failed`, for this reason, whatever attempts it has left; all else as with `answer`."""
+        """Let the fetch end as `failed` with this error, even if it has attempts left; otherwise as `answer`."""
         return answers.end(
             self._found(fetch),
             lambda job: Failure(job=job, error=error, permanent=True, lateness_ms=0.0, elapsed_ms=0.0),
@@ -97,7 +98,7 @@ class CapturedFetches(Sequence[Fetch]):
 
 @contextmanager
 def captured_fetches() -> Iterator[CapturedFetches]:
-    """Keep all fetches of the block from being sent; yields those that are asked for, which the test may answer.
+    """Keep all fetches of the block from being sent; yields the requested fetches, which the test may answer.
 
     Implies `without_servers`.
     """

@@ -1,7 +1,7 @@
-"""What becomes of messages in a test: those to Weir's own workers are dropped, and users' tasks are run.
+"""Handles messages in a test: messages to Weir's own workers are dropped, and users' tasks are run.
 
-A task is run as by a worker, but in this process, and immediately. What it leaves to `on_commit` is done at its end: in
-a `TestCase` nothing is committed, so its callbacks would otherwise never be called.
+A task is run as a worker would run it, but in this process, and immediately. The callbacks that the task leaves to
+`on_commit` are called when it ends: in a `TestCase` nothing is committed, so they would otherwise never be called.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,13 +17,13 @@ _deliverers: list[Callable[[], None]] = []  # the last one is called when a mail
 
 
 def taken() -> AbstractContextManager[None]:
-    """Take what this process sends while the block lasts."""
+    """Handle here the messages that this process sends while the block lasts."""
     return publish.taken_by(_take)
 
 
 @contextmanager
 def emails_delivered_by(deliver: Callable[[], None]) -> Iterator[None]:
-    """Call this, in the block, when a mailer would be woken."""
+    """Within the block, call `deliver` when a mailer would be woken."""
     _deliverers.append(deliver)
     try:
         yield
@@ -41,7 +41,7 @@ def _take(task_name: str, arguments: Sequence[object], options: Mapping[str, obj
 
 @contextmanager
 def _committed_at_its_end() -> Iterator[None]:
-    """Call, at the end of the block, what it leaves to `on_commit`, unless a caller's transaction will do so."""
+    """At the end of the block, call the callbacks that it leaves to `on_commit`, unless a caller's transaction will."""
     if own_commits.is_in_transaction():
         yield
         return
@@ -49,4 +49,4 @@ def _committed_at_its_end() -> Iterator[None]:
     before = len(callbacks)
     with TestCase.captureOnCommitCallbacks(execute=True):
         yield
-    del callbacks[before:]  # else `captureOnCommitCallbacks` of the test's own would call them a second time
+    del callbacks[before:]  # otherwise the test's own `captureOnCommitCallbacks` would call them a second time

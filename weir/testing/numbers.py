@@ -1,4 +1,4 @@
-"""Unread numbers without Redis: as after Redis has lost its memory, each number is counted from the rows."""
+"""Unread numbers without Redis: each number is counted from the rows, as it is after Redis has lost its memory."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -6,19 +6,19 @@ from typing import Any, Final
 from weir.redis_link import calls
 from weir.redis_link.calls import RedisLink, RedisUnreachable, Script
 
-# The scripts that are answered with 0: the delta is taken, and no process knows more than this one.
+# The scripts that are answered with 0: a delta counts as taken, and no other process knows a higher generation.
 _TAKEN: Final = frozenset({"add", "bump", "mark"})
 _UNKNOWN: Final = frozenset({"peek"})
 
 
 class _Forgetful(RedisLink):
-    """In place of a connection to Redis: it takes everything, and knows nothing."""
+    """Takes the place of a connection to Redis: accepts all data, and returns none."""
 
     def call(self, *_command: str | int) -> Any:  # noqa: ANN401  what Redis answers
         return None
 
     def run(self, script: Script, *_arguments: object) -> Any:  # noqa: ANN401  as above
-        """Answer as the script. Raises RedisUnreachable for those of a flush: there is nothing to flush."""
+        """Answer in place of the script. Raises RedisUnreachable for a flush's scripts: there is nothing to flush."""
         if script.name in _TAKEN:
             return 0
         if script.name in _UNKNOWN:

@@ -1,7 +1,7 @@
-"""The pytest plugin `weir`: what `weir.testing` has, as fixtures.
+"""The pytest plugin `weir`: the helpers of `weir.testing` as fixtures.
 
-It imports nothing of Weir or Django before a test runs in a project that has Weir's apps installed; in other projects
-it does nothing. `-p no:weir` leaves it out.
+The plugin imports the rest of Weir, and Django, only when a test runs in a project that has Weir's apps installed. In
+other projects it does nothing. `-p no:weir` turns the plugin off.
 """
 
 import sys
@@ -21,7 +21,7 @@ MARK = "weir_servers"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest about the mark."""
+    """Register the mark `weir_servers`."""
     config.addinivalue_line("markers", f"{MARK}: Weir asks the broker and the Redis of the settings in this test")
 
 
@@ -36,8 +36,8 @@ def _weir_without_servers(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def captured_fetches(db: None) -> Iterator["CapturedFetches"]:  # noqa: ARG001  asked for its effect
-    """Return the fetches that are asked for: `captured_fetches.urls`, `captured_fetches.answer(url, 200, b"...")`."""
+def captured_fetches(db: None) -> Iterator["CapturedFetches"]:  # noqa: ARG001  for its effect
+    """Return the requested fetches: `captured_fetches.urls`, `captured_fetches.answer(url, 200, b"...")`."""
     with testing.captured_fetches() as fetches:
         yield fetches
 
@@ -51,13 +51,13 @@ def sent_emails(db: None) -> Iterator[list["EmailMessage"]]:  # noqa: ARG001  as
 
 @pytest.fixture
 def throttled_hosts(db: None) -> Iterator[list[str]]:  # noqa: ARG001  as above
-    """Return the hosts whose slots `throttle` and throttled tasks take; nothing is waited for."""
+    """Return the hosts whose slots `throttle` and throttled tasks take; these do not wait for the slots."""
     with testing.throttled_hosts() as hosts:
         yield hosts
 
 
 def _is_used() -> bool:
-    """Return whether Django is set up, in this project, with an app of Weir's."""
+    """Return whether Django is set up, and one of Weir's apps is installed."""
     django: Any = sys.modules.get("django.apps")
     return bool(django and django.apps.ready) and any(
         config.name.partition(".")[0] == "weir" for config in django.apps.get_app_configs()

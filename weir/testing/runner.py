@@ -11,9 +11,9 @@ from weir.testing.servers import without_servers
 
 
 class Runner(DiscoverRunner):
-    """Django's runner, whose `--parallel` copies the database for each process.
+    """Django's runner. Its `--parallel` copies the database for each process, and Weir works in these copies, too.
 
-    Weir grants nothing in a copy, because other processes may go on with the original: in tests none does.
+    Usually Weir grants nothing in a copy, because other processes may go on with the original. In tests, none does.
     """
 
     def setup_databases(self, **options: Any) -> Any:  # noqa: ANN401  Django's signature
@@ -25,7 +25,7 @@ class Runner(DiscoverRunner):
         return made
 
     def run_checks(self, databases: Any) -> None:  # noqa: ANN401  as above
-        """Leave no connection open: forked processes would all use the same connections of a pool."""
+        """Run the checks, and close the connections: forked processes would all use the same connections of a pool."""
         super().run_checks(databases)
         connection.close()
         cast("Any", connection).close_pool()

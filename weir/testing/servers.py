@@ -1,4 +1,4 @@
-"""without_servers: no broker and no Redis is asked, and no slot is waited for. PostgreSQL is the tests' own."""
+"""without_servers: Weir asks no broker and no Redis, and does not wait for slots. PostgreSQL is that of the tests."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +9,8 @@ from django.apps import apps
 
 from weir.testing import messages
 
-# What stands in for the servers that each app asks. The tables of an app that is not installed cannot be imported.
+# The replacements for the servers that each app asks. They are imported only if the app is installed, because the
+# models of another app cannot be imported.
 _STAND_INS: Final = {
     "weir.ratelimit": ("weir.testing.throttling", "throttled_hosts"),
     "weir.notifications": ("weir.testing.numbers", "without_redis"),
@@ -20,8 +21,8 @@ _STAND_INS: Final = {
 def without_servers() -> Iterator[None]:
     """Keep this process from asking a broker or Redis while the block lasts, and from waiting for slots.
 
-    A message to Weir's own workers is dropped. A task that `on_done` names is run immediately, and the test sees what
-    it raises. Unread numbers are counted from the rows. `throttle` does not wait (`throttled_hosts`).
+    A message to Weir's own workers is dropped. A task that `on_done` names is run immediately, and its exceptions reach
+    the test. Unread numbers are counted from the rows. `throttle` does not wait (`throttled_hosts`).
     """
     with ExitStack() as stack:
         stack.enter_context(messages.taken())

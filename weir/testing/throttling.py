@@ -15,8 +15,8 @@ from weir.ratelimit.throttle import waited_by
 def throttled_hosts() -> Iterator[list[str]]:
     """Let `throttle`, `athrottle` and throttled tasks go on without waiting; yields the hosts that they name.
 
-    No slot is reserved: the rate of a site has no effect, and the slot's id is 0. Code gets the usual errors:
-    TransactionManagementError in a transaction, and SlotTooFar if the site is paused, or backed off, for longer than
+    No slot is reserved: the rate of a site has no effect, and the id of each slot is 0. The usual errors are raised:
+    TransactionManagementError in a transaction, and SlotTooFar if the site is paused or backed off for longer than
     `max_wait`.
     """
     hosts: list[str] = []
@@ -25,7 +25,7 @@ def throttled_hosts() -> Iterator[list[str]]:
 
 
 class _Instant:
-    """In place of a caller that waits for its slot."""
+    """Takes the place of a caller that waits for its slot, without waiting."""
 
     def __init__(self, note: Callable[[str], None], host: str, latest: float) -> None:
         self._note = note
@@ -36,7 +36,7 @@ class _Instant:
     def start(self) -> Steps:
         yield Call(self._check)
 
-    def end(self, at: float) -> Steps:  # noqa: ARG002  as those that have a slot
+    def end(self, at: float) -> Steps:  # noqa: ARG002  the signature of a caller with a slot
         yield from ()
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON in UTF-8, whose texts PostgreSQL can store."""
+"""Bodies of requests: JSON in UTF-8 whose strings PostgreSQL can store."""
 
 import json
 from typing import Any, Final, NoReturn
@@ -47,7 +47,7 @@ def refuse_unstorable(value: object) -> None:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    if len(pairs) > MOST_NAMES:  # each unknown name would become an entry of the answer
+    if len(pairs) > MOST_NAMES:  # otherwise each unknown name would become an entry of the answer
         raise Problem(INVALID, f"An object has more than {MOST_NAMES} names.")
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -1,4 +1,4 @@
-"""ETags: a program that changes something names the version that it has seen, so that no change is lost."""
+"""ETags: a program that changes something names the version that it has seen, so that it overwrites no other change."""
 
 import re
 from collections.abc import Mapping
@@ -12,16 +12,17 @@ _TAGS: Final = re.compile(r'\s*"([0-9a-f]{1,64})"\s*', re.ASCII)
 
 
 def etag(state: Mapping[str, object]) -> str:
-    """Return the ETag of a state, as the header has it."""
+    """Return the ETag of a state, as the ETag header contains it."""
     return f'"{version(state)}"'
 
 
 def require(if_match: str, state: Mapping[str, object] | None) -> str | None:
-    """Return the version that is to be changed. The change itself compares it once more, under its lock.
+    """Return the version that the request may change. The change itself compares the version once more, under its lock.
 
-    None if any version may be changed: `If-Match: *`. Something that does not exist (`state` is None) needs no header,
-    and must not exist when it is created. Raises Problem: 428 without the header, 400 if it has
-    something that is not an ETag, 412 if the version is another one, or the thing is gone.
+    Returns None if the request may change any version: `If-Match: *`. To create something that does not exist (`state`
+    is None), a request needs no header, and the thing must still not exist when it is created. Raises Problem: 428
+    without the header, 400 if the header contains something that is not an ETag, 412 if the thing has another version
+    or is gone.
     """
     current = version(state)
     if not if_match:

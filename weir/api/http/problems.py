@@ -1,6 +1,6 @@
-"""Problems: what a program is told when its request is refused, as application/problem+json (RFC 9457).
+"""Problems: the answers to refused requests, as application/problem+json (RFC 9457).
 
-Each kind has a page, at the address that is its `type`. The text in `detail` is for people, and may change.
+The `type` of a problem is the address of a page about its kind. The text in `detail` is for people, and may change.
 """
 
 import json
@@ -21,12 +21,12 @@ class ProblemKind:
     name: str
     status: int
     title: str
-    meaning: str  # with what to do next
-    retry_after_s: int = 0  # the value of Retry-After, unless the problem has another; 0: waiting does not help
+    meaning: str  # what it means, and what to do next
+    retry_after_s: int = 0  # Retry-After, unless the problem itself has another value; 0: waiting does not help
 
     @property
     def type(self) -> str:
-        """Return the path of its page, below the place where the project includes the API."""
+        """Return the path of the page about this kind, which depends on where the project includes the API."""
         return reverse("weir_api:problem", args=[self.name])
 
 
@@ -116,7 +116,7 @@ BY_STATUS: Final = {
 
 @dataclass
 class Problem(Exception):
-    """A request is refused: nothing was changed."""
+    """A request was refused, and nothing was changed."""
 
     kind: ProblemKind
     detail: str
@@ -141,7 +141,7 @@ class Problem(Exception):
         return HttpResponse(self.body(), status=self.kind.status, content_type=MEDIA_TYPE, headers=headers)
 
 
-# The schema of a problem, as the OpenAPI document has it.
+# The schema of a problem in the OpenAPI document.
 SCHEMA: Final = {
     "title": "Problem",
     "type": "object",

@@ -1,4 +1,4 @@
-"""E-mails: which there are, what is in their way, and what people found out about unknown ones."""
+"""Operations on e-mails: list them, say why they wait, resolve unknown ones, and pause their kinds."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Fetches: ask for URLs, see what became of them, why they wait, and take them back."""
+"""Operations on fetches: ask for URLs, see what became of a fetch or why it waits, and cancel it."""
 
 import math
 from dataclasses import asdict
@@ -175,13 +175,13 @@ def _accepted(fetch: Fetch) -> AcceptedFetch:
 
 
 def _pairs(stored: object) -> list[tuple[str, str]]:
-    """Return the first headers, but only pairs of texts, which are what fetchers store."""
+    """Return the first MOST_HEADERS headers. Skips everything but pairs of strings, which are what fetchers store."""
     pairs = islice(stored, MOST_HEADERS) if isinstance(stored, list) else ()
     return [(pair[0], pair[1]) for pair in pairs if isinstance(pair, list) and [*map(type, pair)] == [str, str]]
 
 
 def _retry_after_s(row: FetchOnItsWay) -> int:
-    """Return in how many seconds to ask again: at its slot or, without one, when it may start by the forecast."""
+    """Return in how many seconds to ask again: at the fetch's slot or, without a slot, at its forecast start."""
     if row.slot_at is not None:
         wait_s = (row.slot_at - row.now).total_seconds()
     else:

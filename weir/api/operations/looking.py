@@ -1,4 +1,4 @@
-"""Looks: what a program reads is bounded in time, like what a page shows."""
+"""Reads for programs, with the same time limit as the reads of the operators' pages."""
 
 import math
 from collections.abc import Callable
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def looked(ask: Callable[[], T]) -> T:
-    """Return what `ask` returns, which only reads. Raises Problem if PostgreSQL takes longer than a second."""
+    """Return the result of `ask`, which must only read. Raises Problem if a statement takes longer than a second."""
     return seen(look(ask))
 
 
 def seen(of: SeenOverview[T]) -> T:
-    """Return the value of a look. Raises Problem if there is none."""
+    """Return the value of a look. Raises Problem if the look has no value."""
     if of.value is None:
         raise Problem(UNAVAILABLE, of.failure)
     return of.value

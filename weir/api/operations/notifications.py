@@ -1,4 +1,4 @@
-"""Notifications of users, and how many are unread."""
+"""Operations on users' notifications and unread numbers."""
 
 from typing import Any, Final
 
@@ -119,7 +119,7 @@ def reconcile_unread(request: HttpRequest, user: schemas.UserKey, wanted: schema
     return schemas.Reconciled(wrong_by=unread.reconcile_user(actor(request), _user(user), why=wanted.why))
 
 
-def _user(text: str) -> Any:  # noqa: ANN401  of the installation's kind of keys
+def _user(text: str) -> Any:  # noqa: ANN401  the type depends on the installation's user keys
     with refused(INVALID, ValueError):
         return user_keys.clean(text)
 

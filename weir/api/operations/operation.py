@@ -1,4 +1,4 @@
-"""An operation of the API: it declares which scope it requires, what it answers, and how it may be refused.
+"""The declaration of an operation of the API: the scope that it requires, its answers, and its possible refusals.
 
 @operation(router, "GET", "/fetches/{fetch_id}", scope=scopes.SEE_FETCHES, answers={200: FetchDetails})
 def get_fetch(request: HttpRequest, fetch_id: Id) -> FetchDetails: ...
@@ -21,7 +21,7 @@ from weir.api.models import LONGEST_KEY
 from weir.workers.audit import acting
 
 View = TypeVar("View", bound=Callable[..., Any])
-# The defaults by which views declare headers: `if_match: str = IF_MATCH`.
+# Views declare headers through these defaults: `if_match: str = IF_MATCH`.
 IF_MATCH: Final[Any] = Header("", alias="If-Match", max_length=200, description="the ETag of what is to be changed")
 IDEMPOTENCY_KEY: Final[Any] = Header(
     "",
@@ -30,7 +30,7 @@ IDEMPOTENCY_KEY: Final[Any] = Header(
     pattern=r"^[!-~]*$",
     description="a text of your choice, such as a UUID: the request is done once, however often it is sent",
 )
-# How each operation may be refused, whatever it does.
+# The problems that every operation may have.
 ALWAYS: Final = (
     problems.MALFORMED,
     problems.UNAUTHENTICATED,
@@ -52,10 +52,10 @@ def operation(
     refusals: Iterable[ProblemKind] = (),
     media_type: str = "",
 ) -> Callable[[View], View]:
-    """Register the view for this method of this path, and for tokens with the scope.
+    """Register the view for this method and path; only tokens that have the scope may call it.
 
-    `answers` has the schema of each status; `refusals` are the problems that this operation has in addition to ALWAYS.
-    `media_type` is the type of a 200 that is not JSON.
+    `answers` maps each status to its schema. `refusals` are the problems of this operation in addition to ALWAYS.
+    `media_type` is the type of an answer with status 200 that is not JSON.
     """
 
     def register(view: View) -> View:
@@ -84,17 +84,17 @@ def operation(
 
 @contextmanager
 def refused(kind: ProblemKind, *errors: type[Exception]) -> Iterator[None]:
-    """Refuse the request with this problem if the block raises one of the errors, whose text says why."""
+    """Refuse the request with this problem if the block raises one of the errors; the error's text is the detail."""
     try:
         yield
-    except acting.ActRefused:  # each of these has a problem of its own
+    except acting.ActRefused:  # each class of these errors has a problem of its own
         raise
     except errors as error:
         raise Problem(kind, str(error)) from error
 
 
 def _checked(view: View, names: Collection[str]) -> View:
-    """Return the view with a check of what ninja does not check: names in the query, and texts in the URL."""
+    """Return the view with checks that ninja lacks: of the names in the query, and of the strings in the URL."""
 
     @wraps(view)
     def checked(request: HttpRequest, **values: Any) -> Any:  # noqa: ANN401  what the view returns
@@ -104,11 +104,11 @@ def _checked(view: View, names: Collection[str]) -> View:
         bodies.refuse_unstorable([*request.GET.values(), *(text for text in values.values() if isinstance(text, str))])
         return view(request, **values)
 
-    return checked  # type: ignore[return-value]  # it takes what the view takes
+    return checked  # type: ignore[return-value]  # has the view's signature
 
 
 def _refused(kinds: Iterable[ProblemKind]) -> dict[int, Any]:
-    """Return the answers with these problems, for the OpenAPI document."""
+    """Return the OpenAPI document's description of the answers with these problems."""
     by_status: dict[int, list[ProblemKind]] = {}
     for kind in kinds:
         by_status.setdefault(kind.status, []).append(kind)

@@ -1,4 +1,4 @@
-"""Retries of failed fetches: first counted, and then done, unless there are more by then."""
+"""Retries of failed fetches. A program first counts the fetches, and then retries them, unless there are more now."""
 
 from typing import Any
 

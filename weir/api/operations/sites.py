@@ -1,4 +1,4 @@
-"""Sites: what they do and will do, and what an operator's program changes there."""
+"""Operations on sites: what a site does, what it will do, and changes by an operator's program."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -153,7 +153,7 @@ def ask_robots(request: HttpRequest, host: Host, wanted: schemas.Reason) -> sche
 
 
 def _changeable(host: str) -> str:
-    """Return the name of the site. Raises Problem for that of a token: no token raises its own rate."""
+    """Return the name of the site. Raises Problem for a token's site, because no token may raise its own rate."""
     name = site_names.canonical(host)
     if name.startswith(SITE_PREFIX):
         raise Problem(NOT_PERMITTED, "The rates of tokens are changed by people: `manage.py sites set`.")

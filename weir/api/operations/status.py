@@ -1,4 +1,4 @@
-"""Status: what the overview shows."""
+"""The operation that returns what the overview page shows."""
 
 from django.http import HttpRequest
 from ninja import Router

@@ -1,4 +1,4 @@
-"""What the API says about e-mails."""
+"""The API's data about e-mails."""
 
 from datetime import datetime
 from typing import Annotated, Literal

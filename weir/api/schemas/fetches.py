@@ -1,4 +1,4 @@
-"""What the API says about fetches."""
+"""The API's data about fetches."""
 
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -73,7 +73,7 @@ class FetchPage(Answer):
 
     fetches: list[ListedFetch]
     next: Next
-    looked_at: int | None  # how many rows were looked at, if the page is short although the list goes on
+    looked_at: int | None  # how many rows were looked at, if the page is not full although the list goes on
 
 
 class FetchQuery(Body):
@@ -179,7 +179,7 @@ class Retried(Answer):
     """How many failed fetches are queued again, and how many stay failed, by the reason."""
 
     dry_run: bool
-    queued: int  # with `dry_run`: how many would be
+    queued: int  # with `dry_run`: how many would be queued
     not_urls: int
     robots_files: int
     already_unfinished: int

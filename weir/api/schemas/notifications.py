@@ -1,4 +1,4 @@
-"""What the API says about notifications and unread numbers."""
+"""The API's data about notifications and unread numbers."""
 
 from datetime import datetime
 from typing import Annotated, Final

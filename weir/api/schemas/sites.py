@@ -1,4 +1,4 @@
-"""What the API says about sites."""
+"""The API's data about sites."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -16,8 +16,8 @@ Status = Annotated[Count, Field(ge=REFUSING_FROM, le=REFUSING_TO)]
 SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "idle", "running"]
 
 
-def _declared(name: str) -> Any:  # noqa: ANN401  as pydantic's Field
-    """Return the limits and the words of a setting."""
+def _declared(name: str) -> Any:  # noqa: ANN401  the return type of pydantic's Field
+    """Return a field with the limits and the description of a site's setting."""
     [setting] = [setting for setting in SETTINGS if setting.name == name]
     most_listed = MOST_REFUSING if setting.kind is Kind.STATUSES else None
     least, most = map(setting.as_data, setting.bounds or (None, None))

@@ -1,4 +1,4 @@
-"""What the API says about everything at one look."""
+"""The API's data about the state of everything."""
 
 from datetime import datetime
 

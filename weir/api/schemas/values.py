@@ -1,4 +1,4 @@
-"""The types of the values in requests and answers: strict, so that a mistake is refused and not guessed at."""
+"""The types of the values in requests and answers. They are strict: a wrong value is refused, not converted."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -35,7 +35,7 @@ class Answer(BaseModel):  # not ninja's, which takes ten times as long for many 
     model_config = ConfigDict(extra="forbid")
 
 
-def _is_text(value: Any) -> Any:  # noqa: ANN401  what came
+def _is_text(value: Any) -> Any:  # noqa: ANN401  any value from a request
     if not isinstance(value, str):
         raise ValueError("write a time such as 2026-01-31T12:00:00Z")  # noqa: TRY004  pydantic takes ValueError
     return value
@@ -68,7 +68,7 @@ Flag = StrictBool
 Moment = Annotated[datetime, BeforeValidator(_is_text), AfterValidator(_is_aware)]
 Why = Annotated[StrictStr, Field(max_length=LONGEST_REASON, description="the reason; the audit trail keeps it")]
 Seconds = Annotated[StrictFloat | StrictInt, Field(gt=0, le=SLOWEST.total_seconds())]
-Digits = BeforeValidator(_is_digits)  # of a number in a path or a query
+Digits = BeforeValidator(_is_digits)  # for a number in a path or a query
 Id = Annotated[int, Digits, Field(ge=1, le=LARGEST_ID)]
 Host = Annotated[
     str,

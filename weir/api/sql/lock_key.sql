@@ -1,2 +1,2 @@
--- Lock the key until this transaction ends, without waiting; returns false if another transaction has it.
+-- Lock the key until this transaction ends, without waiting. Returns false if another transaction has the lock.
 SELECT pg_try_advisory_xact_lock(%(key)s::bigint) AS is_ours

@@ -1,4 +1,4 @@
--- Delete answers that are not kept any longer, the oldest first. Returns how many.
+-- Delete the answers that are older than `kept`, the oldest first, up to `batch`. Returns how many were deleted.
 WITH old AS MATERIALIZED (
     SELECT id
     FROM weir_api_keptanswer

@@ -1,4 +1,7 @@
-"""What operators do with tokens, each with an entry in the audit trail. Raises acting.ActRefused if they may not."""
+"""What operators do with tokens. Each action writes an entry to the audit trail.
+
+The actions raise acting.ActRefused if the operator may not carry them out.
+"""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -32,7 +35,7 @@ class UnknownToken(LookupError):
 
 
 class Created(NamedTuple):
-    """A new token, and its secret, which cannot be read again."""
+    """A new token, and its secret, which cannot be read later."""
 
     token: Token
     secret: str
@@ -51,7 +54,7 @@ def create(
     """Create a token that expires after `life`, and the site that gives its requests their rate.
 
     The actor must have every permission that the token gets. Commits by itself. Raises ValueError for a name that is
-    taken, an unknown scope, a life beyond 366 days, and a text that is not a rate.
+    or was taken, an unknown scope, a life of more than 366 days, and a text that is not a rate.
     """
     CREATE.allow(actor, why)
     wanted = known.checked(scopes)
@@ -77,7 +80,7 @@ def create(
 
 
 def revoke(actor: Actor, name: str, *, why: str = "") -> bool:
-    """Revoke a token, from its next request on; returns False if it was revoked before. Raises UnknownToken."""
+    """Revoke a token, whose next request is refused; returns False if it was revoked before. Raises UnknownToken."""
     REVOKE.allow(actor, why)
     with transaction.atomic():
         token = Token.objects.select_for_update().filter(name=name).first()

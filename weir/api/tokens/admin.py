@@ -8,7 +8,7 @@ from weir.postgres.admin import ReadOnlyAdmin
 
 @admin.register(Token)
 class TokenAdmin(ReadOnlyAdmin[Token]):
-    """Lists tokens, by name, without their secrets, which are not stored."""
+    """Lists tokens in the order of their names; the secrets are not stored."""
 
     list_display = ("name", "scopes", "expires_at", "revoked_at", "last_used_at")
     ordering = ("name",)

@@ -1,4 +1,4 @@
-"""The app `tokens`: what programs show to use the API."""
+"""The app `tokens`: the credentials of programs that use the API."""
 
 from weir.postgres import weir_apps
 

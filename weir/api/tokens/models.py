@@ -1,4 +1,4 @@
-"""Token, what a program shows to use the API."""
+"""Token, the credentials of a program that uses the API."""
 
 from typing import ClassVar, Final
 
@@ -8,12 +8,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 LONGEST_NAME: Final = 100
-SITE_PREFIX: Final = "token~"  # no host of a URL begins so
+SITE_PREFIX: Final = "token~"  # no host in a URL begins with this
 HASH_LENGTH: Final = 64  # hexadecimal digits of SHA-256
 
 
 class Token(models.Model):
-    """A program's access to the API, with what it may do there. Of the secret, only the hash is stored."""
+    """A program's access to the API, and the scopes of this access. Only the hash of the secret is stored."""
 
     name = models.CharField(max_length=LONGEST_NAME, unique=True, help_text="as the audit trail names the program")
     secret_hash = models.CharField(max_length=HASH_LENGTH, unique=True, editable=False)
@@ -33,5 +33,5 @@ class Token(models.Model):
 
     @property
     def site(self) -> str:
-        """The name of the site whose rate holds for its requests."""
+        """The name of the site whose rate limits the token's requests."""
         return f"{SITE_PREFIX}{self.pk}"

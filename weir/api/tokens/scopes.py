@@ -1,4 +1,4 @@
-"""Scopes: what a token may do. Each is a permission of Django's, which people can have under the same name."""
+"""Scopes: what a token may do. Each scope is a Django permission, which people can have under the same name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -42,7 +42,7 @@ SCOPES: Final[Mapping[str, str]] = {
 
 
 def checked(scopes: Iterable[str]) -> list[str]:
-    """Return the scopes, each once, in alphabetical order. Raises ValueError for an unknown scope, and for no scope."""
+    """Return the scopes, each once, in alphabetical order. Raises ValueError for an unknown scope or an empty list."""
     found = sorted(set(scopes))
     for scope in found:
         if scope not in SCOPES:

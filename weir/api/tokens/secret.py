@@ -1,12 +1,12 @@
-"""The secret of a token: made once, shown once, and known by its hash afterwards. Pure, except for randomness."""
+"""The secret of a token: created once, shown once, and then recognised by its hash. Pure, except for randomness."""
 
 import hashlib
 import re
 import secrets
 from typing import Final
 
-PREFIX: Final = "weir_"  # scanners for leaked secrets find it by this
-BYTES: Final = 32  # of randomness: it cannot be guessed, so a plain hash of it is as good as a slow one
+PREFIX: Final = "weir_"  # scanners for leaked secrets find a token by this prefix
+BYTES: Final = 32  # random bytes: such a secret cannot be guessed, so a fast hash of it is as safe as a slow one
 _SECRET: Final = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}", re.ASCII)
 
 
@@ -16,10 +16,10 @@ def new() -> str:
 
 
 def is_secret(text: str) -> bool:
-    """Return whether the text can be a secret."""
+    """Return whether the text has the form of a secret."""
     return _SECRET.fullmatch(text) is not None
 
 
 def hash_of(secret: str) -> str:
-    """Return what is stored."""
+    """Return the hash of the secret, which is what the database stores."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,9 +1,9 @@
-"""Routes of kinds: which relays the e-mails of a kind go by. Pure functions, which settings call, too.
+"""Routes of kinds: through which relays the e-mails of a kind are sent. Pure functions, which weir.conf calls, too.
 
-A route has a pattern of kinds: one kind (`password.reset`), all kinds that begin so (`newsletter.*`), or all others
-(`*`). The longest pattern counts.
+A route has a pattern: one kind (`password.reset`), all kinds with the same beginning (`newsletter.*`), or all other
+kinds (`*`). If several patterns match a kind, the longest pattern counts.
 
-A sentence quotes only what is known to be a pattern or a name: another text may be a part of a URL, with a password.
+A message quotes only text that is known to be a pattern or a name. Other text may be a part of a URL, with a password.
 """
 
 import re
@@ -19,7 +19,10 @@ _LONGEST = 100  # characters of a pattern: kinds have no more
 
 
 def read(text: str) -> dict[str, list[str]]:
-    """Return the relays by pattern, from the text of an environment variable. Raises ValueError, with a clause."""
+    """Return the relays of each pattern, from the text of an environment variable.
+
+    Raises ValueError, whose message is a clause that says what is wrong.
+    """
     routes: dict[str, list[str]] = {}
     for part in text.split(";"):
         if not part.strip():
@@ -36,12 +39,12 @@ def read(text: str) -> dict[str, list[str]]:
 
 
 def malformed(routes: Mapping[str, Sequence[str]]) -> str:
-    """Return what is wrong with routes, whatever relays there are, as a clause; empty if nothing is."""
+    """Return a clause that says what is wrong with the routes, whatever relays exist; empty if nothing is wrong."""
     for pattern, relays in routes.items():
         if not _PATTERN.fullmatch(pattern) or len(pattern) > _LONGEST:
             return "before a = there must be a kind, PREFIX.* or *"
         if isinstance(relays, str) or not relays:
-            return f"{pattern} names no relay"  # a text would be taken for a list of letters
+            return f"{pattern} names no relay"  # a str would be read as a list of letters
         if not all(_RELAY.fullmatch(name) for name in relays):
             return f"{pattern} must have names of relays, not their URLs"
         if len(set(relays)) < len(relays):
@@ -52,16 +55,16 @@ def malformed(routes: Mapping[str, Sequence[str]]) -> str:
 
 
 def of_kind(kind: str, patterns: Iterable[str]) -> str:
-    """Return which of these patterns counts for the kind; `*` if no other does. `claim.sql` says the same."""
+    """Return which of these patterns counts for the kind; `*` if no other does. `claim.sql` has the same rule."""
     fitting = [it for it in patterns if kind == it or (is_open(it) and kind.startswith(start(it)))]
     return max(fitting, key=lambda pattern: len(start(pattern)), default=OTHERS)
 
 
 def start(pattern: str) -> str:
-    """Return the pattern without its asterisk: how the kinds begin, or the kind."""
+    """Return the pattern without its asterisk: the common beginning of the kinds, or the kind."""
     return pattern.removesuffix(OTHERS)
 
 
 def is_open(pattern: str) -> bool:
-    """Return whether the pattern stands for all kinds that begin so."""
+    """Return whether the pattern ends with an asterisk, and so stands for all kinds with the same beginning."""
     return pattern.endswith(OTHERS)

@@ -1,4 +1,4 @@
-"""Networks and ports as text: pure functions."""
+"""Networks and ports as text. Pure functions."""
 
 import re
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return the networks that the setting names; raises ValueError for a text that is not a network."""
+    """Return the networks in these texts of a setting; raises ValueError for a text that is not a network."""
     return tuple(ip_network(text.strip()) for text in texts if text.strip())
 
 
 def ports(texts: Iterable[str]) -> frozenset[int]:
-    """Return the ports that the setting names, each `443` or `8000-8099`; raises ValueError for any other text."""
+    """Return the ports in these texts of a setting, such as `443` or `8000-8099`; raises ValueError for other text."""
     found: set[int] = set()
     for text in filter(None, map(str.strip, texts)):
         match = _PORTS.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Rates as text ("3/s", "1/10s", "100/h", "1/day") and as the interval between two starts: pure functions."""
+"""Rates as text ("3/s", "1/10s", "100/h", "1/day") and as the interval between two starts. Pure functions."""
 
 import math
 import re
@@ -26,9 +26,10 @@ class InvalidRate(ValueError):
 
 
 def parse_rate(text: str) -> timedelta:
-    """Return the interval between two starts at this rate, rounded up to a microsecond (never faster than asked).
+    """Return the interval between two starts at this rate, rounded up to a microsecond: never faster than the rate.
 
-    Raises InvalidRate, with the accepted forms, for anything else, and for rates above 1000/s or below 1/366d.
+    Raises InvalidRate for a text that is not a rate, with the accepted forms, and for rates above 1000/s or below
+    1/366d.
     """
     match = _RATE.fullmatch(text.lower())
     if match is None or match["unit"] not in _UNITS_US or not int(match["count"]) or not int(match["periods"] or 1):
@@ -61,7 +62,7 @@ def format_rate(interval: timedelta) -> str:
 
 
 def rate_text(interval: timedelta, written: str = "") -> str:
-    """Return the rate as it was written, if that stands for this interval; else as `format_rate` spells it."""
+    """Return `written`, if this text stands for the interval; otherwise the spelling of `format_rate`."""
     with suppress(InvalidRate):
         if parse_rate(written) == interval:
             return written
@@ -69,14 +70,14 @@ def rate_text(interval: timedelta, written: str = "") -> str:
 
 
 def spelled(text: str) -> str:
-    """Return the text that a person wrote as a rate, in small letters and without blanks."""
+    """Return a rate that a person wrote, in small letters and without blanks."""
     return "".join(text.lower().split())
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that "50ms", "90s", "10m", "2h" or "1d" stands for; a number without a unit is seconds.
+    """Return the duration that "50ms", "90s", "10m", "2h" or "1d" stands for; a number without a unit means seconds.
 
-    Raises ValueError, with these forms, for anything else, for zero, and for more than 366 days.
+    Raises ValueError for zero and for any other text, with these forms, and for more than 366 days.
     """
     if (duration := _duration(text)) is None:
         raise ValueError(f"{text!r} is not a length of time: write 30 (seconds), 50ms, 90s, 10m, 2h or 1d.")
@@ -86,7 +87,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _duration(text: str) -> timedelta | None:
-    """Return the duration, or None if the text is not one; for a text beyond the limit, one that is also beyond it."""
+    """Return the duration, or None if the text is not one. If the text exceeds the limit, so does the result."""
     if match := _DURATION.fullmatch(text.lower()):
         return int(match["periods"]) * _UNITS_US.get(match["unit"], 0) * MICROSECOND or None
     with suppress(ValueError):

@@ -1,10 +1,10 @@
-"""REDIS_URL if it names several servers: Sentinels, which know the primary, or nodes of a cluster.
+"""URLs of Redis, in particular those that name several servers: Sentinels, which know the primary, or cluster nodes.
 
     redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/0
     redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT
 
-`rediss+...` is TLS, to all of them. The user and the password are those of Redis; those of the Sentinels are
-parameters: `?sentinel_username=` and `?sentinel_password=`.
+`rediss+...` means TLS to all these servers. The URL's user and password are for Redis. Those for the Sentinels are
+parameters of the URL: `?sentinel_username=` and `?sentinel_password=`.
 """
 
 import re
@@ -30,15 +30,15 @@ class RedisServers(NamedTuple):
 
     kind: str
     tls: bool
-    login: str  # as it stands before the hosts
+    login: str  # the part of the URL before the hosts, with its @
     hosts: list[tuple[str, int]]
     service: str
     database: int
     query: dict[str, str]
-    of_sentinels: dict[str, str]  # their username and password
+    of_sentinels: dict[str, str]  # username and password for the Sentinels
 
     def url_of(self, host: str, port: int) -> str:
-        """Return the URL of one server with Redis' data, as redis-py takes it."""
+        """Return the URL of one server with Redis' data, in redis-py's form."""
         place = f"[{host}]" if ":" in host else host
         query = f"?{urlencode(self.query)}" if self.query else ""
         return f"redis{'s' * self.tls}://{self.login}{place}:{port}/{self.database}{query}"
@@ -53,7 +53,8 @@ def kind_of(url: str) -> str:
 def split(url: str) -> SplitResult:
     """Return the parts of a URL that may name several hosts, as urlsplit does.
 
-    Newer Pythons refuse `a.example,[::1]:5432`, because it is not a host. Raises ValueError for a mistake elsewhere.
+    Newer versions of Python's urlsplit refuse `a.example,[::1]:5432`, because it is not a host. Raises ValueError for a
+    mistake in another part of the URL.
     """
     scheme, separator, rest = url.partition("://")
     end = min((rest.find(sign) for sign in "/?#" if sign in rest), default=len(rest))
@@ -61,12 +62,12 @@ def split(url: str) -> SplitResult:
 
 
 def parse(url: str) -> RedisServers:
-    """Return what such a URL names. Raises ValueError, which says what is wrong without quoting the URL."""
+    """Return the servers that the URL names. Raises ValueError, which says what is wrong without quoting the URL."""
     kind, parts = kind_of(url), split(url)
     login, at, hosts = parts.netloc.rpartition("@")
     if at and ":" not in login:
         raise ValueError("its password must stand behind a colon")
-    if "@" in parts.path:  # the / belongs to the password, and what was read as hosts is a part of it
+    if "@" in parts.path:  # the / belongs to the password, as does the text that was read as hosts
         raise ValueError(_UNREADABLE)
     service, database = _path(kind, parts)
     query = dict(parse_qsl(parts.query))
@@ -84,7 +85,7 @@ def parse(url: str) -> RedisServers:
 
 
 def fault(url: str) -> str:
-    """Return what is wrong with the URL of one server or several, without quoting it; empty if nothing is."""
+    """Return what is wrong with a URL of one or several servers, without quoting the URL; empty if nothing is wrong."""
     try:
         if kind_of(url):
             parse(url)
@@ -95,7 +96,7 @@ def fault(url: str) -> str:
         return str(error) if kind_of(url) else _UNREADABLE_ONE
     if parts.scheme not in _ONE or "://" not in url:
         return "it must begin with redis://"
-    if parts.username and parts.password is None:  # the text there is a password, and would be shown as a user name
+    if parts.username and parts.password is None:  # a password that would be shown as a user name
         return "its password must stand behind a colon"
     if parts.scheme != "unix" and not parts.path.strip("/").isdecimal() and parts.path.strip("/"):
         return "what follows the last / must be a number"
@@ -103,7 +104,7 @@ def fault(url: str) -> str:
 
 
 def is_one(url: str) -> bool:
-    """Return whether the URL names one server of Redis, as redis-py and Kombu both write it."""
+    """Return whether the URL names one Redis server in a form that both redis-py and Kombu accept."""
     return url.partition("://")[0] in _ONE - {"unix"} and ";" not in url and not fault(url)
 
 

@@ -1,9 +1,9 @@
-"""The URLs of relays: what each names, and what is wrong with one. Pure functions, which settings call, too.
+"""The URLs of relays: what a URL names, or what is wrong with it. Pure functions, which weir.conf calls, too.
 
-A URL may have a name before it that the project has chosen, so that two accounts at one host can be told apart:
+A project may put a name of its own before a URL, so that two accounts at one host can be told apart:
 `bulk=smtp://HOST:25`.
 
-No sentence quotes any part of a URL, because a URL that cannot be taken apart may show a password anywhere.
+No message quotes any part of a URL, because a URL that cannot be parsed may have a password anywhere.
 """
 
 import re
@@ -34,32 +34,32 @@ _LAST_PORT = 65_535
 
 
 class InvalidRelay(ValueError):
-    """A URL names no relay; the message is a clause that says why, without quoting the URL."""
+    """A URL does not name a relay; the message is a clause that says why, without quoting the URL."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelayURL:
-    """What a URL names."""
+    """The parts of a relay's URL."""
 
     kind: str  # SMTP, RESEND or DJANGO
-    name: str  # as it may be shown
+    name: str  # the relay's name, which may be shown
     host: str = ""
     port: int = 0
-    starts_tls: bool = False  # by STARTTLS
-    is_tls: bool = False  # from the first byte
+    starts_tls: bool = False  # whether TLS begins with STARTTLS
+    is_tls: bool = False  # whether TLS begins with the first byte
     user: str = ""
     secret: SecretStr = field(default=SecretStr(""), repr=False)  # the password, or the key
-    path: str = ""  # of a Django backend's class
+    path: str = ""  # the dotted path of a Django backend's class
 
 
 def split(text: str) -> list[str]:
-    """Return the URLs in a text, which commas or blanks separate."""
+    """Return the URLs in a text; commas or blanks separate them."""
     return [url for url in _BETWEEN.split(text) if url]
 
 
 def fault(urls: Iterable[str]) -> str | None:
-    """Return the sentence about the first URL that names no relay, and the remedy; None if there is none."""
-    names: set[str] = set()  # by which routes name relays: the project's own name alone, if there is one
+    """Return a sentence about the first malformed or repeated URL, and the remedy; None if all URLs are valid."""
+    names: set[str] = set()  # the names for use in routes: the project's own name alone, if there is one
     for number, url in enumerate(urls, 1):
         try:
             found = parse(url)
@@ -76,7 +76,7 @@ def fault(urls: Iterable[str]) -> str | None:
 
 
 def parse(url: str) -> RelayURL:
-    """Return what the URL names. Raises InvalidRelay."""
+    """Return the parts of the URL. Raises InvalidRelay."""
     own, url = _without_own_name(url.strip())
     if own is None:
         return _parse(url)
@@ -87,12 +87,12 @@ def parse(url: str) -> RelayURL:
 
 
 def own_name(name: str) -> str:
-    """Return the project's own part of a relay's name, or all of it if there is no such part."""
+    """Return the project's own part of a relay's name, or the whole name if there is no such part."""
     return name.partition("=")[0]
 
 
 def _without_own_name(url: str) -> tuple[str | None, str]:
-    """Return the project's own name, if there is one, and the URL behind it; a = in a password is not taken for it."""
+    """Return the project's own name before the URL, or None, and the URL. A = within a password does not count."""
     before, separator, rest = url.partition("://")
     own, equals, scheme = before.partition("=")
     return (own, scheme + separator + rest) if equals else (None, url)
@@ -184,7 +184,7 @@ def _resend(scheme: str, host: str, port: int, key: str, password: str) -> Relay
 
 
 def bracketed(host: str) -> str:
-    """Return the host as it is written before a port."""
+    """Return the host in the form in which it is written before a port: an IPv6 address has brackets."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_CLOSE = 0.75  # of difflib's ratio: two letters of eight may differ
+_CLOSE = 0.75  # the least ratio by difflib: two letters of eight may differ
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -13,6 +13,6 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 def no_such_word(given: str, known: Iterable[str], what: str) -> str:
-    """Return the sentences that refuse an unknown word: no `what` has this name."""
+    """Return sentences that refuse an unknown word because no `what` has this name."""
     words = list(known)
     return f"There is no {what} {given!r}.{did_you_mean(given, words)} The {what}s are {', '.join(words)}"

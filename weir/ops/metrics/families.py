@@ -1,4 +1,4 @@
-"""Families of metrics: a name, what it means, and its series, as Prometheus reads them."""
+"""Families of metrics for Prometheus: each has a name, its meaning, and its series."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,11 +1,12 @@
-"""One scrape: each part is read by itself, so that a part that fails or hangs does not affect the others.
+"""A scrape of all metrics. Each part is read by itself, so that a part that fails or hangs does not affect the others.
 
-1. The database is reached once. If it is away, its parts fail immediately.
-2. Each part reads in a transaction of its own, whose statements PostgreSQL ends after STATEMENT_S.
-3. A part that fails is left out, and `weir_scrape_errors{part=}` shows it. So is one that has not begun after BUDGET_S.
+1. The scrape connects to the database once. If the database is away, the parts that need it fail immediately.
+2. Each of these parts reads in a transaction of its own, whose statements PostgreSQL ends after STATEMENT_S.
+3. A part that fails is left out, and so is a part that has not begun after BUDGET_S. `weir_scrape_errors{part=}` shows
+   both.
 
-One thread of a process asks at a time. All others get its scrape for FRESH_S, and for up to HOLDS_S while the next
-thread asks.
+One thread of a process scrapes at a time. All other threads get the last scrape for FRESH_S, and for up to HOLDS_S
+while one thread is at the next scrape.
 """
 
 import threading
@@ -28,21 +29,21 @@ from weir.workers import broker_link
 
 log = get_logger(__name__)
 
-FRESH_S: Final = 5.0  # a scrape is given again for so long
-HOLDS_S: Final = 15.0  # and for so long while another request asks
-STATEMENT_S: Final = 1.0  # after which PostgreSQL ends a statement
-BUDGET_S: Final = 5.0  # after which no other part begins: Prometheus gives up after ten seconds
+FRESH_S: Final = 5.0  # how long the last scrape is returned again
+HOLDS_S: Final = 15.0  # how long the last scrape is returned again while another thread makes the next one
+STATEMENT_S: Final = 1.0  # after this time PostgreSQL ends a statement
+BUDGET_S: Final = 5.0  # after this time no further part begins, because Prometheus gives up after ten seconds
 DATABASE_ERRORS: Final = (DatabaseError, InterfaceError)
 ERRORS: Final = (*DATABASE_ERRORS, broker_link.BrokerUnreachable, counters.RedisUnreachable)
 
 
 class Busy(Exception):
-    """Another request has been asking for too long, and what is known is too old."""
+    """Another thread's scrape has not ended, and the last scrape is too old."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScrapedPart:
-    """Some families, which are read together."""
+    """Some families that are read together."""
 
     name: str
     ask: Callable[[], Iterable[Metric]]
@@ -51,9 +52,9 @@ class ScrapedPart:
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # a registry keeps its collectors by identity
 class Scrape(Collector):
-    """What was read, to be given out by a registry of its own."""
+    """The families that were read, as a collector for a registry of its own."""
 
-    at: float = float("-inf")  # of time.monotonic()
+    at: float = float("-inf")  # by time.monotonic()
     families: Sequence[Metric] = ()
 
     def collect(self) -> Iterable[Metric]:
@@ -75,14 +76,14 @@ def parts() -> list[ScrapedPart]:
 
 
 class Scraper:
-    """The last scrape; asked by one thread at a time."""
+    """Keeps the last scrape, and lets one thread at a time make the next one."""
 
     def __init__(self) -> None:
         self._asking = threading.Lock()
         self._last = Scrape()
 
     def scrape(self) -> Scrape:
-        """Return a scrape of the last five seconds, or one that is made now; raises Busy."""
+        """Return a scrape that is less than FRESH_S old, or make one now; raises Busy."""
         last = self._last
         if time.monotonic() < last.at + FRESH_S:
             return last

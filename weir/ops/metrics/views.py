@@ -1,8 +1,8 @@
-"""GET /metrics: the numbers of all rooms, in Prometheus' text format or in OpenMetrics'.
+"""GET /metrics: the numbers of all parts of Weir, in Prometheus' text format or in OpenMetrics.
 
-A client must send WEIR_METRICS_TOKEN. If none is set, there is no such page, except on the embedded servers: there
-clients of the same host may ask, because there are no others. With a database of its own, Weir may stand behind a
-proxy, whose requests all come from this host.
+A client must send WEIR_METRICS_TOKEN. If no token is set, the page does not exist, unless WEIR_METRICS_FOR_LOOPBACK
+lets clients of the same host in, as with the embedded servers: there are no other clients then. Otherwise Weir may be
+behind a proxy on this host, from which all requests seem to come.
 """
 
 from hmac import compare_digest
@@ -23,7 +23,7 @@ _scraper = Scraper()
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer 200 with what could be read; 401 without the token; 404 if none is set; 503 while it takes too long."""
+    """Answer 200 with the parts that could be read; 401 without the token; 404 if no token is set; 503 if Busy."""
     answer = _refusal(request) or _answer(request.headers.get("Accept", ""))
     answer.headers["Cache-Control"] = "no-store"
     return answer
@@ -48,6 +48,6 @@ def _answer(accept: str) -> HttpResponse:
     registry = CollectorRegistry()
     registry.register(scrape)
     if "application/openmetrics-text" in accept:
-        body = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # as the package has it
+        body = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # the package lacks types
         return HttpResponse(body, content_type=openmetrics.CONTENT_TYPE_LATEST)
     return HttpResponse(exposition.generate_latest(registry), content_type=exposition.CONTENT_TYPE_PLAIN_0_0_4)

@@ -1,7 +1,7 @@
--- Read the age of the oldest transaction of another session, or of a prepared one, that keeps dead rows; how many
--- sessions there are, and how many there may be. Reads only. A transaction that has written keeps dead rows by its own
--- id, even between two statements, when it has no snapshot. Only a role that may see the sessions of others counts them
--- (pg_read_all_stats).
+-- Return the age of the oldest transaction that keeps dead rows, either of another session or prepared; how many
+-- sessions there are, and how many there may be. Only reads. A transaction that has written keeps dead rows because of
+-- its own transaction id, even between two statements, when it has no snapshot. Sessions of other roles are counted
+-- only if this role may see them (pg_read_all_stats).
 SELECT
     coalesce(
         extract(

@@ -1,6 +1,6 @@
--- Return, for each named site, how many fetches are queued, up to `most` + 1, how long the first of the queue has been
--- due, and whether nothing may start there now (row look-up, index order). Reads only. A name without a site returns no
--- row.
+-- Return, for each named site, how many fetches are queued, up to `most` + 1; how long the first fetch of the queue has
+-- been due; and whether the site is paused or backed off (row look-up, index order). Only reads. There is no row for a
+-- name without a site.
 SELECT
     site.name,
     (

@@ -1,5 +1,5 @@
--- Count the robots.txt files that could not be fetched, among the `most` that expire next: Weir goes on asking for
--- these (few expected, index order). Reads only.
+-- Count the robots.txt files that could not be fetched, among the `most` files that expire next. Weir goes on asking
+-- for such files (few expected, index order). Only reads.
 SELECT count(*) FILTER (WHERE state = 'unreachable') AS unreachable
 FROM (
     SELECT state

@@ -1,4 +1,4 @@
-"""What templates show: durations, moments, counts, and the text of strangers."""
+"""Tags and filters for templates: durations, moments, counts, and text from foreign servers and users."""
 
 import math
 import re
@@ -21,26 +21,26 @@ from weir.workers.overview import problems
 
 register = template.Library()
 NOTHING = "-"
-LONGEST_TEXT = 2_000  # characters of a stranger's text
+LONGEST_TEXT = 2_000  # characters of foreign text
 _CODE = re.compile(r"`([^`]+)`")
 
 
 @register.simple_tag
 def logout_url() -> str:
-    """Return where a visitor signs out: WEIR_LOGOUT_URL, a path or the name of a URL. "" if it is not set."""
+    """Return the path at which a visitor signs out, from WEIR_LOGOUT_URL; "" if this setting is not set."""
     to = settings.WEIR_LOGOUT_URL
     return resolve_url(to) if to else ""
 
 
 @register.filter
 def span(seconds: float | None) -> str:
-    """Return a duration in its two largest units; a dash if there is none."""
+    """Return a duration in its two largest units; a dash for None."""
     return NOTHING if seconds is None else terminal.span(max(0.0, seconds))
 
 
 @register.filter
 def counted(number: int) -> str:
-    """Return a number that was counted up to 10,000: "10,000+" if there are more."""
+    """Return a number that was counted up to 10,000; "10,000+" if there are more."""
     return problems.shown(number)
 
 
@@ -58,26 +58,26 @@ def percent(share: float) -> str:
 
 @register.filter
 def rate(site: SiteStatus) -> str:
-    """Return the rate that holds at a site, as it was written, if it was."""
+    """Return the rate that applies to a site, as an operator wrote it, if an operator wrote this rate."""
     return rate_text(site.row.effective_interval, site.row.written_rate)
 
 
 @register.filter
 def held(site: SiteStatus) -> str:
-    """Return for how long a site is paused or backed off."""
+    """Return for how long a site is still paused or backed off."""
     is_endless_pause = site.row.paused_until is not None and site.row.paused_until >= PAUSED_FOREVER
     return "until resumed" if is_endless_pause else f"for {terminal.span(site.held_for_s)}"
 
 
 @register.filter
 def is_endless(seconds: float) -> bool:
-    """Return whether only a person ends it."""
+    """Return whether a wait is infinite: only a person can end it."""
     return seconds == math.inf
 
 
 @register.filter
 def moment(at: datetime | None) -> SafeString | str:
-    """Return how long ago, or in how long; the moment itself, in UTC, stands in the title."""
+    """Return how long ago a moment was, or in how long it will be; its title is the moment itself, in UTC."""
     if at is None:
         return NOTHING
     seconds = (timezone.now() - at).total_seconds()
@@ -88,19 +88,19 @@ def moment(at: datetime | None) -> SafeString | str:
 
 @register.filter
 def clock(at: datetime | None) -> SafeString | str:
-    """Return a moment as the time of day, in UTC, with the day in the title."""
+    """Return a moment as the time of day, in UTC; its title also has the day."""
     return NOTHING if at is None else _time(at, f"{at:%H:%M:%S} UTC")
 
 
 @register.filter
 def argument(name: str) -> str:
-    """Return a site's name as it stands on a command line."""
+    """Return a site's name as it is written on a command line."""
     return site_names.as_argument(name)
 
 
 @register.filter
 def foreign(text: str | None) -> str:
-    """Return text that a stranger wrote as one line, without control characters and changes of direction."""
+    """Return foreign text as one line, without control characters and changes of writing direction."""
     text = text or ""
     shown = terminal.printable(" ".join(text[:LONGEST_TEXT].split()))
     return f"{shown}…" if len(text) > LONGEST_TEXT else shown
@@ -108,7 +108,7 @@ def foreign(text: str | None) -> str:
 
 @register.filter
 def sentence(text: str) -> SafeString:
-    """Return a sentence of Weir's, which may quote a stranger, as one line; text in backticks is code."""
+    """Return one of Weir's sentences, which may quote foreign text, as one line; text in backticks becomes code."""
     return mark_safe(_CODE.sub(r"<code>\1</code>", escape(foreign(text))))  # noqa: S308  escaped
 
 

@@ -1,4 +1,4 @@
-"""Forms by which operators change something, one on each page. What they do is in weir.ops.actions."""
+"""Pages with a form through which operators change something. weir.ops.actions carries out the changes."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,7 +28,7 @@ from weir.workers.mail.models import Email
 REFUSALS: Final = (acting.ActRefused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
 LONGEST_COUNT_S: Final = 1.0
 
-Target = Any  # a host, a number, a kind, the filters of a list
+Target = Any  # what a deed changes: a host, an id, a kind of e-mail, or the filters of a list
 View = Callable[[HttpRequest, Target, str], HttpResponse]
 
 
@@ -37,7 +37,7 @@ def _acts(
     back: Callable[[Target], str],
     seen: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
 ) -> View:
-    """Return a view that shows the form of one of the deeds, and does it."""
+    """Return a view that shows the form of one of the deeds, and carries out the deed when the form is sent."""
 
     def view(request: HttpRequest, target: Target, what: str) -> HttpResponse:
         if request.method not in {"GET", "HEAD", "POST"}:
@@ -61,7 +61,7 @@ def _answer(
     refusal, may, status = "", True, 200
     form = deed.form(request.POST if request.method == "POST" else None)
     try:
-        deed.action.allow(actor, "?")  # the form asks why
+        deed.action.allow(actor, "?")  # not the real reason, for which the form asks
         if not form.is_bound:
             form.initial = {**seen(target)}
         elif form.is_valid():
@@ -77,7 +77,7 @@ def _answer(
 
 
 def _settings(what: str, host: str) -> Mapping[str, Any]:
-    """Return what the form begins with."""
+    """Return the initial values of the form: for `set`, the site's settings and their version."""
     if what != "set":
         return {}
     if (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
@@ -86,7 +86,7 @@ def _settings(what: str, host: str) -> Mapping[str, Any]:
 
 
 def _version(_what: str, email_id: int) -> Mapping[str, Any]:
-    """Return the version of the e-mail that is shown."""
+    """Return the version of the e-mail that the page shows, as an initial value of the form."""
     if (email := Email.objects.filter(pk=email_id).first()) is None:
         raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
     return {"seen": emails.version_of(email)}
@@ -101,7 +101,7 @@ def _list(name: str) -> Callable[[Target], str]:
 
 
 def _count_failed(_what: str, chosen: Chosen) -> Mapping[str, Any]:
-    """Return how many fetches a retry would queue again now."""
+    """Return how many fetches a retry would queue again now, as an initial value of the form."""
     try:
         with bounded.reading(LONGEST_COUNT_S):
             return {"expected": actions_of_fetches.would_retry(actions.failed_fetches(chosen))}
@@ -113,12 +113,12 @@ def _count_failed(_what: str, chosen: Chosen) -> Mapping[str, Any]:
 
 
 def fetches(request: HttpRequest, what: str) -> HttpResponse:
-    """Show the form for all fetches that the filters of the list name, and do what it says."""
+    """Show the form for all fetches that meet the filters of the list, and carry out its deed when it is sent."""
     return _fetches(request, FILTERS.read(request.GET), what)
 
 
 def unread(request: HttpRequest, what: str) -> HttpResponse:
-    """Show the form for a user's number, and do what it says."""
+    """Show the form for a user's unread number, and carry out its deed when it is sent."""
     return _unread(request, "a user's unread number", what)
 
 

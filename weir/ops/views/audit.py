@@ -1,4 +1,4 @@
-"""The audit trail: who changed what, from which door, and why."""
+"""The audit trail: who changed what, through which door (page, command, API, admin), and why."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ _lists: Snapshots[listing.EntriesPage] = Snapshots()
 
 @page
 def show_list(request: HttpRequest) -> OpsPage:
-    """Show a page of the entries that the filters name, the newest first."""
+    """Show a page of the entries that meet the filters, the newest first."""
     chosen = FILTERS.read(request.GET)
     seen = _lists.get(chosen.key, partial(listing.page, listing.EntryFilters(**chosen.values), chosen.cursor))
     shows = {"chosen": chosen, "list": seen}

@@ -1,4 +1,4 @@
-"""Fetches: lists of them by filters that an index serves, and all about one: its way, and why it waits."""
+"""Fetches: a list with filters that indexes serve, and a page about one fetch: its steps, and why it waits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ FILTERS = PageFilters(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Found:
-    """A page of the list, or why the filters are refused."""
+    """A page of the list, or the reason why the filters are refused."""
 
     page: fetch_list.FetchPage | None = None
     count: str = ""
@@ -52,7 +52,7 @@ _fetches: Snapshots[_Seen] = Snapshots()
 
 @page
 def show_list(request: HttpRequest) -> OpsPage:
-    """Show a page of the fetches that the filters name."""
+    """Show a page of the fetches that meet the filters."""
     chosen = FILTERS.read(request.GET)
 
     def found() -> _Found:
@@ -85,7 +85,7 @@ def show(_request: HttpRequest, fetch_id: int) -> OpsPage:
 
 
 def _pairs(stored: object) -> Iterator[tuple[str, str]]:
-    """Yield the first headers, but only pairs of texts, which are what fetchers store."""
+    """Yield the first MOST_HEADERS headers. Skips everything but pairs of strings, which are what fetchers store."""
     for pair in islice(stored, MOST_HEADERS) if isinstance(stored, list) else ():
         match pair:
             case [str(name), str(value)]:

@@ -1,4 +1,4 @@
-"""The first page: the three promises, each with its number now and its chart, and what needs a person."""
+"""The first page: the three promises, each with its present numbers and its chart, and what needs a person."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from weir.workers.overview.problems import PersonNeeded, problems
 from weir.workers.processes.status import ProcessStatus
 
 EVERY_S: Final = 2
-MOST_PROCESSES: Final = 24  # that have a row: those with a problem first
+MOST_PROCESSES: Final = 24  # how many processes have a row; those with a problem come first
 ORDER: Final = ("silent", "stopping", "gone", "alive")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Now:
-    """What the page shows: as many processes as a screen has room for, and how many others of each kind there are."""
+    """The content of the page, with a row for as many processes as fit on a screen, and the number of the others."""
 
     seen: Overview
     problems: list[PersonNeeded]

@@ -1,4 +1,4 @@
-"""Sites: a list of them, and all about one: its slots, when its backlog clears, and a forecast of "what if"."""
+"""Sites: a list, and a page about one site: its slots, when its backlog clears, and a "what if" forecast."""
 
 import math
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ FILTERS = PageFilters(
     Choice(name="state", label="State", values=site_list.STATES),
     Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
 )
-LONGEST = 20  # characters of what the visitor supposes
+LONGEST = 20  # characters of each supposed value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _WhatIf:
-    """What the visitor supposes, and what would come of it; or why that cannot be forecast."""
+    """The values that the visitor supposes, and the forecast for them, or the reason why there is none."""
 
     add: str = ""
     rate: str = ""
@@ -61,7 +61,7 @@ _sites: Snapshots[_Seen] = Snapshots()
 
 @page
 def show_list(request: HttpRequest) -> OpsPage:
-    """Show a page of the sites that the filters name."""
+    """Show a page of the sites that meet the filters."""
     chosen = FILTERS.read(request.GET)
     counted = _backlogs.get(site_list.backlogs)
     shows: dict[str, object] = {"chosen": chosen, "counted": counted}

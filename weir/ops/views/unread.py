@@ -18,7 +18,7 @@ def show(_request: HttpRequest) -> OpsPage:
 
 
 def _scan(of: UnreadStatus) -> dict[str, object]:
-    """Return how far the full scan is, in percent, and when it ends if it goes on like the last one."""
+    """Return how far the full scan is, in percent, and in how many seconds it ends if it is as fast as the last one."""
     if of.scan_share is None:
         return {"share": None}
     ends_in_s = None if of.scan_took_s is None else (1 - of.scan_share) * of.scan_took_s

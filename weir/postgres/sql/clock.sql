@@ -1,2 +1,2 @@
--- Return PostgreSQL's clock, in one short round trip. Reads only.
+-- Return the time by PostgreSQL's clock, in one short round trip. Only reads.
 SELECT clock_timestamp() AS now

@@ -1,4 +1,4 @@
-"""The app `timeline`: which history of the database Weir has seen."""
+"""The app `timeline`, which records the history of the database that Weir has seen."""
 
 from typing import Any
 
@@ -9,18 +9,19 @@ from weir.postgres import statements, weir_apps
 
 
 class TimelineConfig(weir_apps.WeirApp):
-    """Owns the row that says so (gate.py)."""
+    """Owns the row that names the known history (gate.py)."""
 
     name = "weir.postgres.timeline"
     label = "weir_timeline"
     verbose_name = "Weir: timeline"
 
     def ready(self) -> None:
-        """Keep Weir's tables in `default`, register the checks, and give statements what they ask the gate.
+        """Keep Weir's tables in `default`, register the checks, and connect the statements to the gate.
 
-        The row is written after `migrate`, and after `flush`, as when a test of Django's has emptied all tables.
+        The row is written after `migrate`, and after `flush`, for example when one of Django's tests has emptied all
+        tables.
         """
-        from weir.postgres.timeline import checks, gate  # noqa: F401, PLC0415  registers by being imported; needs loaded apps
+        from weir.postgres.timeline import checks, gate  # noqa: F401, PLC0415  importing registers checks; needs apps
 
         weir_apps.ask_first()
         statements.guard(statements.GateParameters(gate.known_generation, gate.clock, gate.read_clock))
@@ -28,8 +29,8 @@ class TimelineConfig(weir_apps.WeirApp):
 
 
 def begin(*, using: str, **_signal: Any) -> None:
-    """Write the row if Weir's table is there, and empty."""
-    from weir.postgres.timeline import gate  # noqa: PLC0415  as above, and the next
+    """Write the row if Weir's table exists and is empty."""
+    from weir.postgres.timeline import gate  # noqa: PLC0415  as above; so does the next line
     from weir.postgres.timeline.models import KnownTimeline  # noqa: PLC0415
 
     table = KnownTimeline._meta.db_table  # noqa: SLF001  documented

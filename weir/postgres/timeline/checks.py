@@ -1,6 +1,6 @@
-"""System checks of the database that Weir's tables are in, and of what a project's settings mean for it.
+"""System checks of the database that has Weir's tables, and of the project's settings that affect this database.
 
-They belong to this app because every installation has it.
+The checks belong to this app because every installation has it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from weir.postgres.weir_apps import OF_BEAT, WeirApp, WeirRouter
 
 OLDEST: Final = 150_000  # PostgreSQL 15, as the server tells its version
 NEEDS: Final = "Weir needs PostgreSQL 15 or newer"
-LABELS: Final = "weir_"  # how the labels of its apps begin
+LABELS: Final = "weir_"  # the beginning of the labels of Weir's apps
 
 
 @register()
@@ -35,7 +35,7 @@ def database_is_postgresql(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def server_is_new_enough(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
-    """weir.E033: an older server lacks what Weir's statements use."""
+    """weir.E033: an older server lacks features that Weir's statements use."""
     database: Any = connections[DEFAULT_DB_ALIAS]
     if DEFAULT_DB_ALIAS not in (databases or ()) or database.vendor != "postgresql" or database.pg_version >= OLDEST:
         return []
@@ -59,7 +59,7 @@ def tables_are_in_default(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def schedule_is_in_default(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E034: beat reads its schedule in `default`. It would send nothing of a schedule that is elsewhere."""
+    """weir.E034: beat reads its schedule in `default`, and would send no task of a schedule in another database."""
     elsewhere = _elsewhere(config for config in apps.get_app_configs() if config.label == OF_BEAT)
     if not elsewhere:
         return []
@@ -85,7 +85,7 @@ def _elsewhere(configs: Iterable[AppConfig]) -> list[str]:
 
 @register()
 def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E022: without USE_TZ, times that are read cannot be compared with PostgreSQL's: beat ends with an error."""
+    """weir.E022: without USE_TZ, Django's times cannot be compared with PostgreSQL's, and beat ends with an error."""
     message = "USE_TZ must be True: Weir's times have a zone, as PostgreSQL's have."
     hint = "TIME_ZONE may be any: pages and forms of yours show times in it."
     return [] if settings.USE_TZ else [Error(message, hint=hint, id="weir.E022")]
@@ -93,7 +93,7 @@ def times_have_a_zone(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def transactions_see_what_was_committed(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W012: Django begins each transaction with `isolation_level`, in which a second writer is refused."""
+    """weir.W012: Django begins transactions at `isolation_level`; above READ COMMITTED, a second writer is refused."""
     level = connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"].get("isolation_level")
     if not isinstance(level, int) or level <= IsolationLevel.READ_COMMITTED:  # Django refuses other types
         return []

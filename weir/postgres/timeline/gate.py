@@ -1,20 +1,20 @@
 """The gate: PostgreSQL grants nothing while it may have forgotten what it granted before.
 
-A database forgets when a backup is restored, or a standby is promoted that lacks the last commits. Then it would grant
-a second time what it granted in the time that is lost. So each statement that grants something asks
+A database forgets commits when a backup is restored, or when a standby that lacks the last commits is promoted. Then
+the database would grant again what it had granted in the lost commits. So each statement that grants something asks
 `weir_timeline_is_known(%(known_generation)s, %(clock)s)`, which raises an error if
 
-- the timeline of the write-ahead log is another one than Weir has seen: PostgreSQL was promoted, or restored; or
+- the timeline of the write-ahead log is not the one that Weir has seen: PostgreSQL was promoted, or restored; or
 - the database is in another cluster, or was created anew: it is a copy; or
-- the row's generation is lower than one that this process has seen: the same timeline went back, as with a snapshot
-  of the disk; or
+- the row's generation is lower than one that this process has seen: the database went back on the same timeline, as
+  with a snapshot of the disk; or
 - a recovery has begun and not ended; or
-- PostgreSQL's clock does not say what this process expects by its last reading (steps.py): it was stepped, or the
-  statement came late.
+- PostgreSQL's clock does not show what this process expects from its last reading (steps.py): the clock was stepped, or
+  the statement arrived late.
 
-The generation, a number, grows every second or two while processes run. Each process remembers the highest that it has
-seen, and so does Redis, the witness, which each process asks once a second (workers/recovery). For callers the error is
-that of a database that is away: they wait, and try again.
+The generation is a number that grows every second or two while processes run. Each process remembers the highest
+generation that it has seen. So does Redis, the witness, which each process asks once a second (workers/recovery).
+Callers get the same error as when the database is away: they wait, and try again.
 """
 
 import os
@@ -37,9 +37,11 @@ from weir.postgres.timeline.seen import Seen
 from weir.postgres.timeline.steps import ClockReading
 
 EVERY_S: Final = 1.0  # how often the generation grows, and how often the witness is asked
-IDLE_S: Final = 5.0  # after so long a process asks before it goes on: it may have missed more than PostgreSQL forgot
-LEASE_S: Final = 30.0  # of a recovery, renewed with each batch
-# More than any process can have seen beyond the generation that a recovery knows of.
+# A process that was idle for this time waits for the witness's answer: the process may know only generations from
+# before the lost commits.
+IDLE_S: Final = 5.0
+LEASE_S: Final = 30.0  # the lease of a recovery, which each batch renews
+# A recovery raises the generation by this number, which takes it beyond any generation that a process may have seen.
 JUMP: Final = 10**9
 
 
@@ -49,17 +51,17 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 @dataclass(kw_only=True, slots=True)
 class _Memory:
-    """What this process has seen, and what it calls to learn what others have seen, and to have a step settled."""
+    """What this process has seen, the witness that knows what others have seen, and the function that settles steps."""
 
     generation: int = 0
     witness: Witness | None = None
     asked_at: float = float("-inf")  # of time.monotonic()
-    reading: ClockReading | None = None  # of PostgreSQL's clock: the last one, or the last before an unsettled step
-    step_s: float = 0.0  # the step that is not settled
+    reading: ClockReading | None = None  # the last reading of PostgreSQL's clock, or the last before an unsettled step
+    step_s: float = 0.0  # the step of that clock that is not settled yet
     settle: Callable[[], None] | None = None
     lease: UUID | None = None  # of the recovery that this process carries out
-    lock: threading.Lock = field(default_factory=threading.Lock)  # of the reading
-    asking: threading.Lock = field(default_factory=threading.Lock)  # the witness, after this process was idle
+    lock: threading.Lock = field(default_factory=threading.Lock)  # protects the reading
+    asking: threading.Lock = field(default_factory=threading.Lock)  # held while an idle process asks the witness
 
 
 _memory = _Memory()
@@ -69,15 +71,15 @@ def _have_own_locks() -> None:
     _memory.lock, _memory.asking = threading.Lock(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_have_own_locks)  # a thread of the parent may hold one, and a child lacks the thread
+os.register_at_fork(after_in_child=_have_own_locks)  # in a child, no thread would release a held lock
 
 
 class LeaseLost(OperationalError):
-    """Another process has taken the lease since this one took it. It does the same, or has found something else."""
+    """Another process has taken the lease since. That process continues this recovery, or has found another fault."""
 
 
 class Closed(NamedTuple):
-    """Why the gate is closed, empty if it is open; and by how much PostgreSQL's clock was stepped, if that is why."""
+    """The reason why the gate is closed, empty if it is open; if a clock step is the reason, its seconds."""
 
     closed_because: str
     step_s: float | None
@@ -85,7 +87,7 @@ class Closed(NamedTuple):
 
 
 class ClockRow(NamedTuple):
-    """PostgreSQL's clock, the steps of it that were settled, and the row's generation."""
+    """The time by PostgreSQL's clock, the number of its steps that were settled, and the row's generation."""
 
     clock_s: float
     steps: int
@@ -104,26 +106,26 @@ TAKE_TIME = Statement("take_time", commits=False)
 
 
 def set_witness(witness: Witness) -> None:
-    """Register the witness: told the generation that this process has seen, it returns the highest it was ever told.
+    """Register the witness, which gets this process's generation, and returns the highest that any process told it.
 
-    It returns 0 if it knows none. It is called in a thread, or, in a process that was idle for long, before its
-    statement.
+    The witness returns 0 if it knows none. It is called in a thread of its own; a process that was idle for long calls
+    it in the calling thread, before the statement.
     """
     _memory.witness = witness
 
 
 def set_settler(settle: Callable[[], None]) -> None:
-    """Register what is called when a reading shows that PostgreSQL's clock was stepped. It must not wait."""
+    """Register the function to call when a reading shows that PostgreSQL's clock was stepped; it must not wait."""
     _memory.settle = settle
 
 
 def remember(generation: int) -> None:
-    """Record that this process has seen the generation; a lower one than before changes nothing."""
+    """Record that this process has seen the generation, unless it has seen a higher one before."""
     _memory.generation = max(_memory.generation, generation)
 
 
 def require() -> None:
-    """Ask the gate alone, and raise what a statement that grants something would: before run-out leases are judged."""
+    """Only ask the gate, before expired leases are judged; raises the error that a granting statement would raise."""
     REQUIRE()
 
 
@@ -144,7 +146,7 @@ def known_generation() -> int:
 
 
 def _ask_after_idleness() -> None:
-    """Ask the witness; all threads that come meanwhile wait for its answer."""
+    """Ask the witness; all threads that call this meanwhile wait for the same answer."""
     with _memory.asking:
         if time.monotonic() > _memory.asked_at + IDLE_S:
             exchange()
@@ -167,13 +169,16 @@ def exchange() -> None:
 
 
 def forget() -> None:
-    """Forget everything, as in a process that begins."""
+    """Forget everything, as if the process had just started."""
     _memory.generation, _memory.asked_at = 0, float("-inf")
     _memory.reading, _memory.step_s = None, 0.0
 
 
 def look() -> Seen:
-    """Let the generation grow, if a second has passed, and return what is seen. Raises database errors."""
+    """Let the generation grow, if a second has passed, and return the row and PostgreSQL's history.
+
+    Raises database errors.
+    """
     asked_at = steps.now()
     seen = _only(LOOK(known=known_generation(), every=EVERY_S))
     _note(ClockReading(asked_at, steps.now(), seen.clock_s, seen.steps, seen.generation))
@@ -183,9 +188,10 @@ def look() -> Seen:
 
 
 def begin(database: BaseDatabaseWrapper | None = None) -> None:
-    """Write the row if it is missing, with a generation beyond all that any process may remember.
+    """Write the row if it is missing, with a higher generation than any process may remember.
 
-    Asks the witness if this process was idle, but never in a thread: between two tests of a project, that asks Redis.
+    Asks the witness if this process was idle, but never in another thread: such a thread would ask Redis between two of
+    a project's tests.
     """
     was_idle = time.monotonic() > _memory.asked_at + IDLE_S
     generation = known_generation() if was_idle else _memory.generation
@@ -193,19 +199,19 @@ def begin(database: BaseDatabaseWrapper | None = None) -> None:
 
 
 def _only(rows: list[Row]) -> Row:
-    """Return the row; raises a database error without one: processes wait until it is written."""
+    """Return the row; raises a database error if there is none, so that processes wait until it is written."""
     if not rows:
         raise OperationalError("The table weir_timeline_knowntimeline is empty: `manage.py migrate` writes its row.")
     return rows[0]
 
 
 def step_s() -> float:
-    """Return by how many seconds PostgreSQL's clock was stepped, as this process has seen it; 0 once it is settled."""
+    """Return the step of PostgreSQL's clock that this process has seen, in seconds; 0 once the step is settled."""
     return _memory.step_s
 
 
 def clock() -> TimestamptzRange | None:
-    """Return what PostgreSQL's clock may say when a statement that is sent now arrives; None: anything.
+    """Return the times that PostgreSQL's clock may show when a statement that is sent now arrives; None: any time.
 
     Reads the clock once a second, but not within a transaction. Raises database errors.
     """
@@ -216,12 +222,12 @@ def clock() -> TimestamptzRange | None:
 
 
 def latest_expected() -> datetime | None:
-    """Return the latest that PostgreSQL's clock may say now unless it was stepped; None: it was not read yet."""
+    """Return the latest time that PostgreSQL's clock may show now, unless it was stepped; None: it was not read yet."""
     return steps.expected(_memory.reading, steps.now()).upper if _memory.reading else None
 
 
 def read_clock() -> None:
-    """Read PostgreSQL's clock; if it was stepped, call what settles that. Raises database errors."""
+    """Read PostgreSQL's clock; if it was stepped, call the function that settles steps. Raises database errors."""
     asked_at = steps.now()
     read = _only(CLOCK())
     _note(ClockReading(asked_at, steps.now(), read.clock_s, read.steps, read.generation))
@@ -230,7 +236,7 @@ def read_clock() -> None:
 
 
 def _note(reading: ClockReading) -> None:
-    """Keep a reading of PostgreSQL's clock, unless it says that the clock was stepped: then the last one is kept."""
+    """Keep a reading of PostgreSQL's clock; if it shows that the clock was stepped, keep the reading before it."""
     with _memory.lock:
         last = _memory.reading
         if last and last.asked_at > reading.asked_at:
@@ -241,10 +247,10 @@ def _note(reading: ClockReading) -> None:
 
 
 def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | None:
-    """Take the lease of a recovery and, if there is a reason, close the gate; return the reason that holds.
+    """Take the lease of a recovery and, if there is a reason, close the gate; return the reason why it is closed.
 
-    `step_s` is by how much PostgreSQL's clock was stepped, if that is the reason. Returns None if another process has
-    the lease, or has settled what was `seen`.
+    `step_s` is the step of PostgreSQL's clock in seconds, if that is the reason. Returns None if another process has
+    the lease, or has settled the fault that was `seen`.
     """
     parameters = {"because": because, "lease": LEASE_S, "step": step_s}
     parameters |= {"steps": seen.steps, "generation": seen.generation, "jump": JUMP}
@@ -254,14 +260,15 @@ def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | Non
 
 
 def settle_step() -> float | None:
-    """Open the gate, in the caller's transaction, which also puts all times right; returns the step.
+    """Open the gate, in the caller's transaction, which also corrects all times; returns the step in seconds.
 
-    Returns None if another process has settled it. No other process settles anything until that transaction ends.
+    Returns None if another process has settled the step. No other process can settle one until that transaction ends.
     """
     steps_s = SETTLE_STEP()
     if not steps_s:
         return None
-    # With millions of rows, putting times right takes longer than a statement may, and would begin anew for ever.
+    # With millions of rows, correcting the times takes longer than the limit of a statement: it would be begun again
+    # and again, and never end.
     TAKE_TIME()
     return steps_s[0]
 
@@ -272,7 +279,7 @@ def renew() -> bool:
 
 
 def open_gate(seen: Seen, *, went_back: bool) -> int:
-    """Make the history that was `seen` the known one, in the open transaction, if there is one.
+    """Make the history that was `seen` the known one; runs in the open transaction, if there is one.
 
     Returns the generation. Raises LeaseLost.
     """

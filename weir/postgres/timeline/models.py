@@ -1,4 +1,4 @@
-"""KnownTimeline, the row by which a database that forgot is recognised."""
+"""KnownTimeline, the row that shows whether the database has forgotten commits."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class KnownTimeline(models.Model):
-    """The one row that says which history of the database is known: `weir_timeline_is_known` reads it for grants."""
+    """The one row that names the known history of the database. `weir_timeline_is_known` reads it before each grant."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     timeline = models.CharField(max_length=8, help_text="of PostgreSQL's write-ahead log: another after each promotion")

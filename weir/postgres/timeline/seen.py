@@ -1,13 +1,14 @@
-"""What a look at PostgreSQL's history shows."""
+"""Seen, the result of a look at PostgreSQL's history."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
 class Seen(NamedTuple):
-    """The row, and what PostgreSQL says about itself. `numbered_at` is older than a generation that has just grown.
+    """The row, and what PostgreSQL says about itself.
 
-    `known` is what this process knew when it asked. What it learns from others meanwhile belongs to a later row.
+    If this look let the generation grow, `numbered_at` is the time when it had grown before. `known` is the generation
+    that this process knew when it asked: a generation that the process learns meanwhile belongs to a later row.
     """
 
     timeline: str
@@ -18,9 +19,9 @@ class Seen(NamedTuple):
     closed_because: str
     actual_timeline: str
     actual_cluster: str
-    clock_s: float  # PostgreSQL's, since 1970
-    steps: int  # of that clock, that were settled
-    known: int  # the highest generation that a process has seen: 0 if none is known
+    clock_s: float  # the time by PostgreSQL's clock, in seconds since 1970
+    steps: int  # how many steps of PostgreSQL's clock were settled
+    known: int  # the highest generation that a process has seen; 0 if none is known
 
     @property
     def is_copy(self) -> bool:
@@ -29,7 +30,7 @@ class Seen(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether this is the history that is known."""
+        """Whether this is the known history, and the gate is open."""
         return (self.timeline, self.cluster) == (self.actual_timeline, self.actual_cluster) and (
             self.generation >= self.known and not self.closed_because
         )

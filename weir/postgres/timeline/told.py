@@ -1,4 +1,4 @@
-"""Whether PostgreSQL tells its history at all: services with another storage below it do not."""
+"""Whether the server tells its history at all: services that have replaced PostgreSQL's storage do not."""
 
 import psycopg
 from django.db import DatabaseError
@@ -7,13 +7,13 @@ from weir.postgres.statements import Statement
 
 HISTORY = Statement("history", commits=False)
 
-_OF_CONNECTION = ("08", "28", "53", "57")  # how SQLSTATEs of other errors begin
+_OF_CONNECTION = ("08", "28", "53", "57")  # the classes of SQLSTATEs that say nothing about the server's history
 
 
 def refusal() -> str:
-    """Return why Weir cannot run on this server, and what to do, in two sentences; empty if it can.
+    """Return why Weir cannot run on this server, and what to do, in two sentences; an empty string if Weir can.
 
-    Raises database errors that say nothing about that: PostgreSQL is away, or full.
+    Raises the database errors that say nothing about the server's history: PostgreSQL is away, or its disk is full.
     """
     try:
         HISTORY()

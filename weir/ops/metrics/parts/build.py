@@ -1,4 +1,4 @@
-"""What runs: the version of Weir, as a label of a gauge that is always 1."""
+"""The version of Weir that runs, as a label of a gauge that is always 1."""
 
 import importlib.metadata
 import platform

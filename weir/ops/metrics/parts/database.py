@@ -1,4 +1,4 @@
-"""PostgreSQL: its sessions, and whether it has the history that is known."""
+"""PostgreSQL's sessions, and the time since it last lost commits."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from weir.workers.recovery.models import Recovery
 
 
 class Sessions(NamedTuple):
-    """How many sessions there are, and how old the oldest snapshot is."""
+    """The age of the oldest snapshot, how many sessions there are, and how many there may be."""
 
     oldest_snapshot_s: float
     sessions: int
@@ -24,7 +24,7 @@ DATABASE_SESSIONS = Statement("database_sessions", row=Sessions, commits=False)
 
 
 def families() -> Iterator[Metric]:
-    """Yield what slows PostgreSQL down, or keeps other clients out."""
+    """Yield the metrics of what slows PostgreSQL down or keeps other clients out, and of the last recovery."""
     [seen] = DATABASE_SESSIONS()
     meaning = "Age of the oldest snapshot of another session: dead rows pile up behind it."
     yield gauge("weir_database_oldest_snapshot_seconds", meaning, seen.oldest_snapshot_s)

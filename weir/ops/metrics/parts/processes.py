@@ -14,7 +14,7 @@ from weir.workers.processes.status import processes
 
 
 def families() -> Iterator[Metric]:
-    """Yield the ages of the heartbeats, and how many processes of each kind are alive or silent."""
+    """Yield the ages of the queues' heartbeats, and how many processes of each kind are alive or silent."""
     ages = heartbeats.ages_s()
     yield gauges(
         "weir_heartbeat_age_seconds",

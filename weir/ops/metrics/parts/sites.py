@@ -1,4 +1,4 @@
-"""The sites that WEIR_METRICS_SITES names: three series each, beside the hundred series of all other metrics."""
+"""The sites that WEIR_METRICS_SITES names, with three series each. All other metrics have about a hundred series."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +12,7 @@ from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
 
 MOST_SITES: Final = 100
-MOST: Final = 1_000  # queued fetches of one site that are counted
+MOST: Final = 1_000  # how many queued fetches of one site are counted
 
 
 class MeasuredSite(NamedTuple):
@@ -28,7 +28,7 @@ SITES_NOW = Statement("sites_now", row=MeasuredSite, commits=False)
 
 
 def names() -> list[str]:
-    """Return the names of the sites, as they are stored. The system check reports a text that is not a name."""
+    """Return the names of the sites, as they are stored, without invalid ones, which a system check reports."""
     found = []
     for name in settings.WEIR_METRICS_SITES[:MOST_SITES]:
         with suppress(site_names.InvalidSiteName):
@@ -37,7 +37,7 @@ def names() -> list[str]:
 
 
 def families() -> Iterator[Metric]:
-    """Yield the three families, each with a series for each site that exists."""
+    """Yield the three families. Each has one series for every named site that exists."""
     seen = SITES_NOW(names=names(), most=MOST)
     queued = {site.name: float(site.queued) for site in seen}
     yield gauges("weir_site_queued_fetches", "Not counted beyond 1,000: 1,001 means more.", "site", queued)

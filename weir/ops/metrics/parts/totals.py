@@ -1,4 +1,4 @@
-"""Totals that only grow, which the rollup writes: the same in each web process, however many there are."""
+"""Totals that only grow. The rollup writes them to PostgreSQL, so all web processes return the same totals."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,8 +12,8 @@ from weir.ops.metrics.families import counter, counters
 Totals = Mapping[tuple[str, str], int]  # by series and label
 
 EMAILS_SENT: Final = "emails_sent"  # by kind
-LONGEST_LABEL: Final = 40  # characters, as rollup.sql has it
-LABELLED: Final = {  # series: the metric, what it means, its label, and the values that are shown before they occur
+LONGEST_LABEL: Final = 40  # characters, as in rollup.sql
+LABELLED: Final = {  # by series: the metric, its meaning, its label, and the values that are shown before they occur
     "fetches_ended": ("weir_fetches_ended", "Fetches that ended.", "outcome", ("done", "failed", "cancelled")),
     "fetch_failures": ("weir_fetch_failures", "Fetches that failed.", "reason", ()),
     "slots": ("weir_slots", "Slots that are past.", "fate", ("used", "given back", "missed", "void", "unreported")),
@@ -24,8 +24,8 @@ SINGLE: Final = {
     "slots_allowed": ("weir_slots_allowed", "Slots that the rates of sites with work allowed."),
     "unread_flushed": ("weir_unread_flushed_users", "Unread numbers that flushes wrote."),
 }
-CLOSED: Final = {"emails_ended"}  # series whose other values are shown together
-LATENESS: Final = "fetch_lateness"  # its labels are upper bounds in milliseconds
+CLOSED: Final = {"emails_ended"}  # series that show all values except the expected ones as `other`
+LATENESS: Final = "fetch_lateness"  # the series whose labels are upper bounds in milliseconds
 BOUNDS_MS: Final = (
     1.0,
     5.0,
@@ -35,14 +35,14 @@ BOUNDS_MS: Final = (
     500.0,
     1_000.0,
     5_000.0,
-)  # of rollup.LATENESS_MS, so that series are few
+)  # some of rollup.LATENESS_MS, so that there are few series
 
 
 def families(totals: Totals, kinds: Iterable[str] = ()) -> Iterator[Metric]:
-    """Yield a counter for each series that is known here, and the histogram of lateness.
+    """Yield a counter for each series in LABELLED and SINGLE, and the histogram of lateness.
 
-    A value that can be expected is shown as 0 before it occurs, because Prometheus sees no increase when a series
-    begins. So are e-mails of these kinds.
+    An expected value is shown as 0 before it occurs, because Prometheus sees no increase when a series begins. So each
+    of `kinds` is shown from the start, too.
     """
     by_series: dict[str, dict[str, int]] = defaultdict(dict)
     by_series[EMAILS_SENT].update({kind: 0 for kind in kinds if len(kind) <= LONGEST_LABEL})
@@ -61,8 +61,8 @@ def families(totals: Totals, kinds: Iterable[str] = ()) -> Iterator[Metric]:
 def lateness(starts: Mapping[str, int], sum_us: int) -> Metric:
     """Return the histogram of how long after their slots fetches started.
 
-    `starts` has how many there were in each bucket, by its upper bound in milliseconds or "inf", without those of the
-    buckets below.
+    `starts` maps the upper bound of each bucket, in milliseconds or "inf", to the number of starts in this bucket, not
+    including the buckets below it.
     """
     family = HistogramMetricFamily("weir_fetch_lateness_seconds", "How long after its slot a fetch started.")
     found = {float(bound): number for bound, number in starts.items()}

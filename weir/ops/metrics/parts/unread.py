@@ -10,7 +10,7 @@ from weir.ops.metrics.families import BOUNDED, counter, gauge
 
 
 def families() -> Iterator[Metric]:
-    """Yield what PostgreSQL knows; what has never happened is left out."""
+    """Yield the metrics that PostgreSQL knows, without the age of anything that has never happened."""
     seen = unread_status()
     yield gauge("weir_unread_trusted", "1 where Redis' deltas are complete; 0: readers count rows.", bool(seen.trusted))
     yield gauge("weir_unread_doubts", f"Users whose rows are counted, as a delta may be lost. {BOUNDED}", seen.doubts)
@@ -30,5 +30,5 @@ def families() -> Iterator[Metric]:
 
 
 def delta_families() -> Iterator[Metric]:
-    """Yield what waits in Redis. Raises counters.RedisUnreachable."""
+    """Yield the number of deltas that wait in Redis. Raises counters.RedisUnreachable."""
     yield gauge("weir_unread_deltas_waiting", "Deltas in Redis that wait for the next flush.", counters.waiting())

@@ -1,4 +1,4 @@
-"""Fetches, sites, postponed tasks and e-mails: how much there is, and how old the oldest is."""
+"""Fetches, sites, postponed tasks and e-mails: how many there are, and how old the oldest are."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ UNREACHABLE_ROBOTS = Statement("unreachable_robots", returns=int, commits=False)
 
 
 def families() -> Iterator[Metric]:
-    """Yield all of it; one statement counts most."""
+    """Yield these metrics; one statement counts most of them."""
     numbers = count()
     yield from _of_fetches(numbers)
     [unreachable] = UNREACHABLE_ROBOTS(most=MOST)
@@ -24,7 +24,7 @@ def families() -> Iterator[Metric]:
         unreachable,
     )
     [waiting] = POSTPONED_TASKS(most=MOST)
-    out_of_time = sum(StartTotal.objects.values_list("out_of_time", flat=True))  # of one row, or none yet
+    out_of_time = sum(StartTotal.objects.values_list("out_of_time", flat=True))  # the table has one row, or none yet
     yield counter("weir_starts_out_of_time", "Requests written after their run or confirmation had ended.", out_of_time)
     yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", waiting)
     yield from _of_emails(numbers)

@@ -1,9 +1,10 @@
 -- Close the gate, `because` PostgreSQL has forgotten or its clock was stepped by `step` seconds, and take the lease of
--- the recovery; without a reason take only the lease. Returns the reason that holds: that of an earlier recovery that
--- did not end, if there is one. No row: another process has the lease, or has settled what the caller has seen, by its
--- `steps` and `generation`, between that look and now. A step that is settled twice moves all times twice, and they are
--- wrong then. Each lease has a token: a process that comes back after another has taken the lease renews nothing, and
--- opens nothing (fenced write).
+-- the recovery. Without a reason, only take the lease. Returns the reason why the gate is closed: the reason of an
+-- earlier recovery, if that did not end.
+-- No row: another process has the lease, or has settled the fault since the caller's look. `steps` and `generation`,
+-- as the caller saw them, tell that: a step that is settled twice would move all times twice, and make them wrong.
+-- Each lease has a token. So a process that resumes after another process has taken the lease cannot renew the lease or
+-- open the gate (fenced write).
 UPDATE weir_timeline_knowntimeline
 SET closed_because = CASE WHEN closed_because = '' THEN %(because)s ELSE closed_because END,
     step_s = CASE WHEN closed_because = '' THEN %(step)s::float8 ELSE step_s END,

@@ -1,6 +1,6 @@
--- Let the generation grow, if it is older than `every` seconds and the history is known; return the row, and what
+-- Let the generation grow, if it is older than `every` seconds and the history is known. Return the row, and what
 -- PostgreSQL itself says about its history. `known` is the highest generation that the caller has seen.
--- The second condition on time lets it grow after the clock was set back.
+-- The second condition on `numbered_at` lets the generation grow after the clock was set back.
 --
 -- actual  what PostgreSQL says
 -- grown   the generation, if it grew

@@ -1,6 +1,6 @@
--- Open the gate: from now on, the history that was looked at (`timeline`, `cluster`) is the known one. If PostgreSQL
--- had forgotten something (`went_back`), the generation goes beyond all that any process may remember. Returns the
--- generation. No row: another process has taken the lease, and settles what it has found.
+-- Open the gate: from now on, the history that the caller has seen (`timeline`, `cluster`) is the known one. If
+-- PostgreSQL had forgotten something (`went_back`), the generation rises above any that a process may remember. Returns
+-- the generation. No row: another process has taken the lease, and settles the fault.
 UPDATE weir_timeline_knowntimeline
 SET timeline = %(timeline)s,
     cluster = %(cluster)s,
