@@ -116,13 +116,6 @@ TYPED = [
     ),
     ("emails resolve 999 --arrived --why 'It came.'", "There is no e-mail 999.", 1),
     # All others.
-    (
-        "check_heartbeat weir.fetche",
-        (
-            "There is no queue 'weir.fetche'. Did you mean weir.fetch? The queues are default, weir.ticks, "
-            "weir.maintenance, weir.fetch, weir.mail. "
-            f"{HELP.format('check_heartbeat')}"
-        ),
         2,
     ),
     ("up --port {used}", "): choose another with --port.", 1),
