@@ -116,8 +116,6 @@ TYPED = [
     ),
     ("emails resolve 999 --arrived --why 'It came.'", "There is no e-mail 999.", 1),
     # All others.
-        2,
-    ),
     ("up --port {used}", "): choose another with --port.", 1),
     (
         "up --fetchers many",
