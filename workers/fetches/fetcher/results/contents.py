@@ -1,4 +1,4 @@
-"""Contents: what is kept of the body of an answer, and what is wrong with it. Pure."""
+"""Contents: the part of an answer's body that is kept, and what is wrong with the body. Pure."""
 
 from dataclasses import replace
 from typing import Final
@@ -25,10 +25,10 @@ def is_packed(answer: Answer) -> bool:
 
 
 def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
-    """Return the content of the answer; of a flawed one, nothing, or with `keep` what came of it.
+    """Return the content of the answer. Of a flawed body, it is empty; with `keep`, it is the part that came.
 
-    Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the
-    content is missing as if the body had been cut off.
+    Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed, and
+    the body counts as cut off.
     """
     if answer.status_code in BODILESS:
         return Decoded(content=b"")
