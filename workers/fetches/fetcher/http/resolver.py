@@ -70,7 +70,7 @@ class Lookup(LookupShare):
             return
         if isinstance(answers, BaseException):
             self.answers.set_exception(answers)
-            self.answers.exception()  # retrieved: else asyncio logs it if no fetch waits for the look-up any more
+            self.answers.exception()  # marks it as retrieved: otherwise asyncio logs it if no fetch waits any more
         else:
             self.answers.set_result(answers)
 
