@@ -250,10 +250,10 @@ def _queue_once(
     """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
 
     1. Insert one fetch for each key, in the order of the keys. If an unfinished fetch has the key, none is inserted.
-    2. Look those unfinished fetches up, in a new snapshot: they may have been committed while 1 waited for them.
-    3. A fetch that ended between 1 and 2 is not found, and its key is free again. Then roll back and start again: a
-       transaction that holds keys and asks for a lower one could deadlock. Each round means that a fetch has ended, so
-       the number of rounds is limited.
+    2. Look up those unfinished fetches, in a new snapshot: they may have been committed while step 1 waited for them.
+    3. If a fetch ended between steps 1 and 2, it is not found, and its key is free again. Then roll back and start
+       again: a transaction that holds keys and asks for a lower one could deadlock. In each round another fetch has
+       ended, so the number of rounds is limited.
     """
     firsts: dict[object, int] = {}
     places = array("q", (firsts.setdefault(one.dedupe_key or place, place) for place, one in enumerate(wanted)))

@@ -187,7 +187,7 @@ class FetchOutcome:
     unchanged_from: int | None = None
     waits_for_robots: bool = False  # the fetch keeps its place in the queue, and is woken when its robots.txt is known
     is_lost: bool = False  # set by sweep: the outcome is stored only if the lease is over at that moment, too
-    is_forbidden: bool = False  # the settings forbid connecting to where the fetch itself leads
+    is_forbidden: bool = False  # the settings forbid connecting to the origin of the fetch's own URL
     leads_nowhere: bool = False  # the fetch was redirected to something that is not a URL, or too often
     correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
 

@@ -31,18 +31,18 @@ ACTIVE = (FetchState.QUEUED, *HELD)
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
-    """The states of the queue, as filters."""
+    """Filters by state."""
 
     def due(self) -> Self:
-        """Return those that dispatch may take now."""
+        """Return the fetches that dispatch may take now."""
         return self.filter(state=FetchState.QUEUED, not_before__lte=Now())
 
     def unfinished(self) -> Self:
-        """Return those that have not ended."""
+        """Return the fetches that have not ended."""
         return self.filter(state__in=ACTIVE)
 
     def failed(self) -> Self:
-        """Return those that `retry_failed` may begin again."""
+        """Return the fetches that `retry_failed` may queue again."""
         return self.filter(state=FetchState.FAILED)
 
 
@@ -185,8 +185,8 @@ class Fetch(Traced):
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="weir_fetch_held",
             ),
-            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, but differs: if
-            # statistics say that hardly any fetch is held, the planner would find reading all of that index as cheap.
+            # Claim: which fetch has a slot? The condition selects the rows of weir_fetch_held, but is another one: with
+            # the same one, and statistics without held fetches, PostgreSQL might read all of weir_fetch_held instead.
             models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="weir_fetch_of_slot"),
             # Claim, if a fetch revalidates: the last good result of its URL that has validators.
             models.Index(

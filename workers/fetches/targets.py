@@ -34,7 +34,7 @@ class InvalidTarget(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A URL as it is sent, and its host (with a port that is not the default), by whose name its site is found."""
+    """A URL as it is sent, and its host (with a port that is not the default), which determines its site."""
 
     url: str
     host: str

@@ -32,7 +32,7 @@ from weir.workers.fetches import strays
 log = get_logger(__name__)
 
 PATIENCE_S = 0.5  # seconds of waiting for the lock of sites; other transactions that ask for it then wait, too
-MOST_TRIES = 10  # of `delete`
+MOST_TRIES = 10  # attempts of one call of `delete`
 BATCH = 500  # sites that are deleted in one transaction
 SITES_A_LOOK = 10_000
 NOTES_A_LOOK = 2_000
@@ -50,7 +50,7 @@ WHY = {
 
 
 class IdleSites(NamedTuple):
-    """The sites that may be idle, of those that were looked at."""
+    """The result of a look at sites: those that may be idle."""
 
     idle: list[int]
     looked_at: int

@@ -258,6 +258,6 @@ def _read(cursor: str, ways: Sequence[str]) -> _Place:
                 return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
             case ["newest" | "held" as way, int(id_)] if way in ways:
                 return _Place(way=way, id=id_)
-    except ValueError as error:  # from a time that is not one, or a text that cannot be encoded
+    except ValueError as error:  # the cursor has a wrong time, or a text that cannot be encoded
         raise cursors.BadCursor from error
     raise cursors.BadCursor

@@ -119,7 +119,7 @@ TIMELINE = Statement("timeline", row=FoundSlot, commits=False)
 
 
 def outcome_within_s() -> float:
-    """Return within how many seconds after the end of its run the outcome of a slot comes, as a rule."""
+    """Return how many seconds after the end of its run the outcome of a slot has usually come."""
     return longest_hold_s() + tick_of(task_names.SWEEP) + MARGIN_S
 
 

@@ -31,7 +31,7 @@ class WaitingFetch(NamedTuple):
     lease_until: datetime | None
     slot_start: datetime | None
     now: datetime
-    written_rate: str  # from here to `reserved_for_s`: None without a site
+    written_rate: str  # this field and those down to `reserved_for_s` are None if the fetch has no site
     interval: timedelta
     effective_interval: timedelta
     burst: int

@@ -37,7 +37,7 @@ REDIRECTION = range(300, 400)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RobotsReading:
-    """What one outcome means: the columns of RobotsFile that it determines."""
+    """The meaning of one outcome: the columns of RobotsFile that the outcome determines."""
 
     state: RobotsState
     rules: str = ""

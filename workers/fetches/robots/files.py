@@ -1,9 +1,9 @@
 """robots.txt files: fetched like any other URL, in a slot of their site, and known for a day.
 
 1. The process that has queued fetches queues the robots.txt of their origins, if it is not known (`ask`).
-2. A fetcher that has claimed fetches looks up the robots.txt of their origins (`RobotsFiles.known`). One that is not
-   known is queued before everything else at its site, and the fetches that need it wait, in their places in the queue
-   (gate.py).
+2. A fetcher that has claimed fetches looks up the robots.txt of their origins (`RobotsFiles.known`). A robots.txt that
+   is not known is queued before everything else at its site, and the fetches that need it wait, in their places in the
+   queue (gate.py).
 3. When the fetch of a robots.txt has ended, its result is stored (answers.py), and the fetches that wait for it are
    made due again (`wake`).
 
@@ -80,8 +80,8 @@ def ask(
 ) -> list[int]:
     """Queue the robots.txt of these origins, each at its site, unless it is known, queued or in flight.
 
-    With `is_needed_now` all of them are queued, because claimed fetches wait for them. Without it, no more are queued
-    than fit into AHEAD_OF_FETCHES at the site's rate, and none while fetches there have waited for longer than that.
+    With `is_needed_now` all of them are queued, because claimed fetches wait for them. Otherwise, no more are queued
+    for a site than fit into AHEAD_OF_FETCHES at its rate, and none if its fetches have waited for longer than that.
     Each gets the correlation id that `correlation_ids` has for its origin; without this argument, the caller's own id.
     Returns the sites for which a robots.txt was queued: the caller activates their backlog flags.
     """
@@ -197,7 +197,7 @@ class RobotsFiles:
         return known is not None and now < min(known.expires_at, known.looked_up_at + RECHECK_AFTER)
 
     def _look_up(self, origins: list[str]) -> set[str]:
-        """Read what the database knows of these origins; returns those that need not be asked for."""
+        """Read what the database knows of these origins; returns the origins whose robots.txt need not be asked for."""
         had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
         self._bytes -= sum(known.size for known in had.values())
         now = clock.now()

@@ -1,7 +1,7 @@
 """The gate between claiming and requesting: a job that the robots.txt of its origin disallows is not requested.
 
 1. The robots.txt files of the origins of all jobs are looked up, and asked for if they are not known (files.py).
-2. The rules are applied, as far as that does not take long (trials.py).
+2. The rules are applied, unless that takes long (trials.py).
 3. Each job is let through, or turned away with the event in which it ends: it waits for its robots.txt, or for its
    rules to be applied, it is disallowed, or it fails because its robots.txt cannot be read, or applied.
 

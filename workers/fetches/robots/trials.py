@@ -20,7 +20,7 @@ from weir.ratelimit import clock
 from weir.workers.fetches.robots.rules import Rules
 
 FREE_S = 0.05  # seconds of processor time that one claim has for short work
-PART = 0.05  # the part of the time that passes that long work may take of the claimer, as processor time
+PART = 0.05  # seconds of the claimer's processor time that long work gets for each second that passes
 MOST_S = 0.05  # seconds of processor time: the most that the allowance grows to
 TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
 SOON_S = 0.03  # seconds of processor time: what the costliest rules take for a URL of a hundred characters

@@ -106,7 +106,7 @@ class Attempt:
                     return
                 connection.close()  # the run has ended just now
                 break
-            if wait_s <= 0:  # not confirmed, or no room for the site: many requests may wait so, and for long
+            if wait_s <= 0:  # no confirmation, or no room for the site: many requests may wait for that, for long
                 wait_s = RECHECK_EVERY
             # uvloop's timers count whole milliseconds and fire up to one early: a shorter sleep would be a busy loop.
             await connection.sleep(max(wait_s, SHORTEST_SLEEP))

@@ -7,7 +7,7 @@ connect too late. No attempt is counted, and the fetcher begins earlier the next
 from weir.workers.fetches.fetcher.remembered import Remembered
 
 OPEN_AHEAD = 0.5  # seconds before its slot at which a request begins to open its connection, unless the site is slow
-SPARE = 1.5  # how many times as long as the slowest recent one a connection may take
+SPARE = 1.5  # a connection may take so many times as long to open as the slowest recent one
 FORGET = 0.9  # each quicker connection multiplies the slowest time by this
 MOST_SITES = 50_000  # slow sites that are remembered
 

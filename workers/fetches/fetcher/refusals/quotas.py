@@ -42,7 +42,7 @@ class UsedUp(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """How large a quota is, as far as it is stated."""
+    """The size of a quota, as far as the answer states it."""
 
     size: float
     window_s: float
@@ -50,7 +50,7 @@ class Policy(NamedTuple):
 
     @property
     def share_s(self) -> float:
-        """Return the seconds of the window that each request has."""
+        """Return how many seconds of the window one request has; 0 if the size is not known."""
         return self.window_s / self.size if self.size > 0 else 0.0
 
 

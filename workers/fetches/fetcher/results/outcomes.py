@@ -25,7 +25,7 @@ WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that wan
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
-UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: further losses count as attempts, so that it ends
+UNCOUNTED_LOSSES = 10  # losses of a fetch that was not in hand; further ones count as attempts, so that it ends
 UNCOUNTED_EXPLAINED = 100  # the same, if the fetcher had another fetch in hand, perhaps by chance
 _JSON = json.JSONEncoder(ensure_ascii=False)
 

@@ -175,7 +175,7 @@ def _requeue_successors(slot_ids: Iterable[int]) -> None:
 
 
 def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
-    """Store what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
+    """Store robots.txt files, ask for those of redirects' targets, and wake fetches whose robots.txt is known now."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
     redirected = [

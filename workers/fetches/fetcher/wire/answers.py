@@ -153,7 +153,7 @@ class AnswerReader:
             self.feed(memoryview(rest))
 
     def _read_head(self, head: bytes) -> None:
-        if head.count(b"\n") > MOST_LINES + 2:  # with its first line, and the empty one
+        if head.count(b"\n") > MOST_LINES + 2:  # the first line and the empty one are counted, too
             raise AnswerTooLarge(f"the answer has more than {MOST_LINES} header lines")
         if _ODD_TRANSFER.search(head):
             self._read_mended(head, None)

@@ -21,7 +21,7 @@ from weir.workers.fetches.reports.progress import EndedCount, FetchIds, Progress
 
 CHUNK = 10_000  # URLs in one call of request_fetches
 LOOK_EVERY = 0.25  # seconds
-LOOKING_SHARE = 0.1  # at most this share of the time goes into looking
+LOOKING_SHARE = 0.1  # the share of the time, at most, that the command spends on looking
 SITES_SHOWN = 12
 FAILURES_SHOWN = 10
 RANGES_SHOWN = 5
