@@ -87,7 +87,7 @@ def parts_of(url: str) -> UrlParts:
 
 
 def _named(unusable: str) -> str:
-    """Return words for a character that no URL can have."""
+    """Return a description of a character that no URL can have."""
     if unusable < " ":
         return "control characters"
     if "\udc80" <= unusable <= "\udcff":  # Python's `surrogateescape` keeps bytes in these

@@ -46,7 +46,7 @@ class FoundRun(TypedDict):
 
 
 class ForecastSite(NamedTuple):
-    """What dispatch finds at a site, and what a new request does (sql/forecast.sql)."""
+    """What dispatch finds at a site, and what a new request would find there (sql/forecast.sql)."""
 
     is_new: bool
     name: str

@@ -50,7 +50,7 @@ class TimelineSlot(NamedTuple):
 
 
 class FoundSlot(NamedTuple):
-    """What sql/timeline.sql finds."""
+    """A row of sql/timeline.sql."""
 
     id: int
     start_in_s: float
@@ -89,7 +89,7 @@ class Timeline:
 
 
 class FoundFetch(TypedDict):
-    """A fetch, and in how many seconds its slot begins, or it becomes due."""
+    """A fetch, and the seconds until its slot begins, or until it becomes due."""
 
     id: int
     url: str
@@ -97,7 +97,7 @@ class FoundFetch(TypedDict):
 
 
 class FoundNext(NamedTuple):
-    """What sql/next_starts.sql finds."""
+    """The row of sql/next_starts.sql."""
 
     has_backlog: bool
     burst: int

@@ -262,7 +262,7 @@ class Session:
         return self._is_spared(job)
 
     def _is_spared(self, job: Job) -> bool:
-        """Return whether this fetch is spared an attempt: only for OUTAGE_S since it was spared first."""
+        """Return whether this fetch is spared an attempt: only for OUTAGE_S since it was first spared one."""
         began_at = self._outages.get(job.fetch_id, clock.now())
         self._outages.note(job.fetch_id, began_at)
         return clock.now() - began_at < OUTAGE_S

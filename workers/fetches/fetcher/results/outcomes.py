@@ -273,7 +273,7 @@ def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
 
 
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """Return the headers as they are stored: in UTF-8, because an escape of a byte beyond ASCII takes six."""
+    """Return the headers as they are stored: in UTF-8, because an escape of a byte beyond ASCII takes six bytes."""
     return _JSON.encode([[_text(name), _text(value)] for name, value in headers])
 
 

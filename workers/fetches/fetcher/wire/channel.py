@@ -66,7 +66,7 @@ class Channel:
 
     @property
     def says_end(self) -> bool:
-        """Return whether the end of the connection is the site's own: an attacker in between may end it, too."""
+        """Return whether the site itself ended the connection; with TLS, an attacker in between may have done so."""
         return self._tls is None or self._tls.is_ended
 
     def expect(self, most: int) -> None:
@@ -101,7 +101,7 @@ class Channel:
         return self._tls.write(text) if self._tls else text
 
     def send(self, data: bytes) -> None:
-        """Write with one system call; raises OSError if the kernel takes nothing. The rest is written later."""
+        """Write with one system call; raises OSError if the kernel takes nothing. What it leaves is written later."""
         if (sent := self._socket.send(data)) < len(data):
             self._send_later(data[sent:])
 

@@ -12,7 +12,7 @@ Work = Callable[[], bool]
 
 
 class Turns:
-    """Waiting work is done in the order in which it came, in turns of `most_s` seconds, but of at least one piece.
+    """Waiting work is done in the order in which it came, in turns of `most_s` seconds, each of at least one piece.
 
     A turn begins `every_s` seconds after the end of the previous one, or after the first piece of work has come. The
     loop logs an error in a piece of work; the other pieces go on.
