@@ -115,7 +115,7 @@ def _refusal(text: str, allowed: tuple[Network, ...]) -> str | None:
 def is_in(text: str, allowed: tuple[Network, ...]) -> bool:
     """Return whether the address, or the IPv4 address that it is translated to, is in one of the networks.
 
-    Any other IPv6 address may end in whatever its owner likes: its end can forbid it, but never allows it.
+    The owner of any other IPv6 address chooses its end: an IPv4 address there may forbid it, but never allows it.
     """
     address = ip_address(text.partition("%")[0])
     is_translated = any(address in network for network in TRANSLATED)

@@ -1,16 +1,16 @@
 """The backlog flags: which sites have fetches that are due, so that dispatch looks at a few sites instead of at all.
 
-`Site.has_backlog` is a hint. Where it is inactive, `Site.due_at` notes when the first of the site's queued fetches
-becomes due; each tick begins by activating the flags of those sites for which that time has come (`activate_due`). Both
-are changed in two steps on each side, so that no queued fetch is overlooked although no lock is taken:
+`Site.has_backlog` is a hint. While it is inactive, `Site.due_at` says when the first of the site's queued fetches
+becomes due. Each tick begins by activating the flags of the sites whose time has come (`activate_due`). No lock is
+taken. Flag and time are changed in two steps on each side, so that no queued fetch is overlooked:
 
-1. A process that queues fetches, or has them due sooner, commits that first, and looks at their sites afterwards
-   (`activate`): an inactive one becomes active, or gets an earlier `due_at`.
-2. Dispatch, where a site looks empty, deactivates the flag, notes `due_at`, commits, and then *looks again*.
+1. A process that queues fetches, or makes fetches due sooner, commits that first, and looks at their sites afterwards
+   (`activate`): an inactive site becomes active, or gets an earlier `due_at`.
+2. If a site looks empty to dispatch, dispatch deactivates the flag, sets `due_at`, commits, and then *looks again*.
 
-A fetch that was committed before the second look of step 2 is seen by it. One that is committed later finds the flag
-inactive in step 1. If a process dies in between, `find_overlooked` (part of sweep) finds the site on its rounds through
-all sites.
+If a fetch was committed before the second look of step 2, that look sees it. If a fetch is committed later, its process
+finds the flag inactive in step 1. If a process dies in between, `find_overlooked` (part of sweep) finds the site on its
+rounds through all sites.
 """
 
 from collections.abc import Iterable
@@ -28,18 +28,18 @@ from weir.workers.publish import publish
 log = get_logger(__name__)
 
 SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
-SITES_AT_ONCE = 2_000  # that are activated in one transaction, as their rows are locked meanwhile
-PATIENCE_S = 0.5  # a sweep has more to do than to wait for who holds a site
-MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated at once, dispatch looks at all
+SITES_AT_ONCE = 2_000  # sites that are activated in one transaction; their rows are locked until it ends
+PATIENCE_S = 0.5  # seconds that a sweep waits for the lock of a site: it has other things to do
+MOST_NAMED = 1_000  # sites in a message to dispatch; if more are activated together, dispatch looks at all sites
 _looked_up_to = 0  # the id of a site
 
 
 class BacklogLook(NamedTuple):
-    """What came of a look at sites."""
+    """The result of a look at sites."""
 
     activated: list[int]
     looked_at: int
-    last: int | None  # of those that were looked at
+    last: int | None  # the last site that was looked at
 
 
 ACTIVATE = Statement("activate", row=BacklogLook, commits=True)
@@ -49,16 +49,16 @@ DEACTIVATE = Statement("deactivate", returns=int, commits=True)
 
 
 def activate(site_ids: Iterable[int]) -> None:
-    """Look at sites, after the commit of what is queued for them; wakes dispatch for those that become active.
+    """Look at sites, after the commit of fetches that are queued there; wakes dispatch for sites that become active.
 
-    Where nothing is due yet, a site stays inactive, and `due_at` says when that changes.
+    A site at which nothing is due yet stays inactive, and `due_at` says when that changes.
     """
     if sites := sorted(set(site_ids)):
         _wake_dispatch(_look(sites=sites).activated)
 
 
 def wake(site_ids: Iterable[int]) -> None:
-    """Look at sites as `activate` does, and wake dispatch for all of them: what waited there may go on."""
+    """Look at sites as `activate` does, and wake dispatch for all of them: fetches that waited there may go on."""
     if sites := sorted(set(site_ids)):
         _look(sites=sites)
         _wake_dispatch(sites)
@@ -72,7 +72,7 @@ def deactivate(site_ids: list[int]) -> None:
 
 
 def activate_due() -> int:
-    """Activate the flags of the sites at which something has become due; returns of how many."""
+    """Activate the flags of the sites at which a fetch has become due; returns the number of sites."""
     activated, more = 0, True
     while more:
         [last] = ACTIVATE_DUE(most=SITES_AT_ONCE)
@@ -81,10 +81,10 @@ def activate_due() -> int:
 
 
 def find_overlooked() -> int:
-    """Look at the next SITES_A_LOOK sites; returns how many were activated, as something is due there.
+    """Look at the next SITES_A_LOOK sites; returns how many were activated because a fetch is due there.
 
-    Each call goes on after the last site that this process looked at, and begins anew after the last of all. Where
-    another transaction holds one that was overlooked for longer than PATIENCE_S, none of them is activated.
+    Each call goes on after the last site that this process looked at, and begins again after the last site of all. If
+    another transaction holds a site that is to be activated for longer than PATIENCE_S, no site is activated.
     """
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     try:

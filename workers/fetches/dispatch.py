@@ -1,21 +1,22 @@
 """Dispatch: gives slots to queued fetches and sends them to the fetchers.
 
-1. The backlog flags of sites at which something has become due are activated (backlog.py).
-2. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved for less than REFILL,
-   and gives them to the best queued fetches (sql/dispatch.sql). Far from PostgreSQL, both are longer (horizon).
-3. At sites that were ever split, what was reserved is looked at again: a fetch whose host belongs to another site by
-   now is taken out (strays.py).
+1. The backlog flags of sites at which a fetch has become due are activated (backlog.py).
+2. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved less than REFILL
+   ahead, and gives the slots to the best queued fetches (sql/dispatch.sql). If PostgreSQL is far away, REFILL and the
+   look-ahead are longer (`horizon`).
+3. At sites that were ever split, the fetches that got slots are looked at again. A fetch whose host belongs to another
+   site by now is taken out (strays.py).
 4. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
-   interval between its own starts. The fetcher looks up which fetch a slot is for when it claims it: where a fetch was
-   cancelled, its successor has the slot.
+   interval between its own starts. The fetcher looks up which fetch has a slot when it claims the slot: if the fetch
+   was cancelled, its successor has the slot.
 5. The backlog flags of sites at which nothing is due any more are deactivated.
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
 
 While fetchers are down, or behind, nothing is reserved. Each fetch would miss its slot, come back and be sent again,
-and fetchers would get through all those messages instead of fetching. For a while afterwards, what is reserved is a
-little more than what they do, at one site after the other (Overload): where all rates together are more than fetchers
-can do, the sites share what they can.
+and fetchers would spend their time on those messages instead of fetching. For a while afterwards, a little more is
+reserved than fetchers did lately, at one site after the other (Overload). So the sites share what fetchers can do, if
+that is less than the sum of all rates.
 """
 
 import math
@@ -42,33 +43,33 @@ LONGEST_RUN = 2_000  # slots: two seconds of the fastest site
 LONGEST_EXTRA = 5.0  # seconds of look-ahead, for runs that last longer far from PostgreSQL
 SLOTS_A_MESSAGE = 100
 MOST_LATE = 100  # reserved fetches that no fetcher has taken before their slots passed: a message's worth
-MOST_LATE_S = 0.5  # or what fetchers do in this time, if that is more: where one of many is killed, the others go on
-LATELY = 2.0  # seconds over which it is counted what fetchers do
-NEWEST_SLOTS = 20_000  # among which it is counted: reserved in the last seconds, where there are many
-OVERLOAD_LASTS = 30.0  # seconds after which it is tried again whether fetchers can do all that is due
-GROWTH = 1.1  # how many times what fetchers do is reserved for them then: less never finds out that they can do more
+MOST_LATE_S = 0.5  # or as many as fetchers do in this time, if that is more: if one of many is killed, the others go on
+LATELY = 2.0  # seconds in which the requests of fetchers are counted
+NEWEST_SLOTS = 20_000  # the slots that are looked at for this count: of the last seconds, if many are reserved
+OVERLOAD_LASTS = 30.0  # seconds after which dispatch tries again whether fetchers can do all that is due
+GROWTH = 1.1  # how many times as much as fetchers did is reserved in an overload: with 1.0 they could never do more
 LEAST_AHEAD = 300  # slots
 FEWEST = 4  # slots of one site: shorter runs cost fetchers more, and longer ones leave less for other sites
-MOST_STATEMENTS = 5  # of one tick, where sites have fewer fetches than slots
-ANY_NUMBER = 2**31 - 1  # of slots
-ROUND_TRIPS_TO_SEND = 4  # of a tick, before its messages are sent
-ROUND_TRIPS_TO_CLAIM = 3  # of a fetcher, after its message has come
-APART = 0.0005  # seconds between the first starts of two idle sites: about what a fetch costs a fetcher
+MOST_STATEMENTS = 5  # statements of one tick, if sites have fewer fetches than slots
+ANY_NUMBER = 2**31 - 1  # slots
+ROUND_TRIPS_TO_SEND = 4  # round trips of a tick, before its messages are sent
+ROUND_TRIPS_TO_CLAIM = 3  # round trips of a fetcher, after its message has come
+APART = 0.0005  # seconds between the first starts of two idle sites: about the work of a fetcher for one fetch
 PHASES = 500  # after so many sites, the next starts together with the first: APART * PHASES is the longest delay
-# Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
+# Seconds that a message may be late before sweep takes its fetches back. A longer time would only keep them waiting.
 DELIVERY = 2.0
 
 
 class Horizon(NamedTuple):
     """How far ahead sites are reserved, in seconds."""
 
-    travel_s: float  # before its start, a slot is reserved at the latest: a message takes so long to its claim
-    refill_s: float  # a site that is reserved less far is due
+    travel_s: float  # a slot is reserved at least so long before its start: its message has to be sent and claimed
+    refill_s: float  # a site that is reserved for less than this is due
     lookahead_s: float
 
 
 class DispatchedRun(NamedTuple):
-    """The slots that a site has got, in their order."""
+    """The slots that a site got, in the order of their starts."""
 
     site_id: int
     slot_ids: list[int]
@@ -77,26 +78,26 @@ class DispatchedRun(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """What was reserved, and the site after which there was no room for more; 0 where all sites got what they may."""
+    """How many fetches were sent, and the site after which there was no room for more; 0 if there was room for all."""
 
     sent: int
     stopped_after: int
 
 
 class InHand(NamedTuple):
-    """What fetchers have in hand."""
+    """The reserved fetches that fetchers still have to claim."""
 
-    late: int  # fetches whose slots have passed, and that no fetcher has taken
-    reserved: int  # all that no fetcher has taken
+    late: int  # those whose slots have passed
+    reserved: int  # all of them
 
     @classmethod
     def now(cls, lookahead_s: float) -> "InHand":
-        """Return what they have in hand now, by one statement."""
+        """Count these fetches now, with one statement."""
         [row] = IN_HAND(delivery=DELIVERY, horizon=lookahead_s + LONGEST_EXTRA)
         return row
 
     def are_behind(self, messages: int) -> bool:
-        """Tell whether what was reserved now would be late, too, where so many messages wait for them."""
+        """Return whether fetches that were reserved now would be late, too; `messages` wait for fetchers."""
         return messages > MOST_UNTAKEN or (self.late > MOST_LATE and self.late > MOST_LATE_S * used_per_s())
 
 
@@ -106,16 +107,17 @@ USED_LATELY = Statement("used_lately", returns=float, commits=False)
 
 
 def used_per_s() -> float:
-    """Return how many requests fetchers have sent a second lately. It takes longer than asking what is in hand."""
+    """Return how many requests a second fetchers have sent lately. This takes longer than `InHand.now`."""
     [per_s] = USED_LATELY(lately=LATELY, most=NEWEST_SLOTS)
     return per_s
 
 
 class Overload:
-    """What this process knows of fetchers that cannot do all that is due: each process of `ticks` learns it by itself.
+    """Whether fetchers cannot do all that is due. Each process of `ticks` finds this out for itself.
 
-    It limits what is reserved to a multiple of what fetchers did lately. Where they can do more, what they do grows by
-    that factor in each look-ahead; where they cannot, as much is reserved in vain as the factor is too large.
+    In an overload, slots are reserved for GROWTH times as many fetches as fetchers did lately. If fetchers can do more,
+    their number of fetches grows by this factor in each look-ahead. If they cannot, the slots beyond what they can do
+    are reserved in vain.
     """
 
     def __init__(self) -> None:
@@ -123,11 +125,11 @@ class Overload:
         self.after = 0  # the site after which the next tick goes on
 
     def begin(self) -> None:
-        """Note that fetchers are behind."""
+        """Record that fetchers are behind."""
         self._lasts_until = clock.now() + OVERLOAD_LASTS
 
     def room(self, reserved: int, lookahead_s: float) -> int:
-        """Return how many slots may be reserved beyond those that fetchers have in hand."""
+        """Return how many slots may be reserved besides those that fetchers still have to claim (`reserved`)."""
         if clock.now() > self._lasts_until:
             return ANY_NUMBER
         return max(LEAST_AHEAD, round(GROWTH * used_per_s() * lookahead_s)) - reserved
@@ -137,10 +139,10 @@ _overload = Overload()
 
 
 def horizon(round_trip_s: float) -> Horizon:
-    """Return how far ahead to reserve where PostgreSQL is so far away.
+    """Return how far ahead to reserve if a round trip to PostgreSQL takes `round_trip_s` seconds.
 
-    A tick and its fetchers' claims take longer there, and a run is handed over at a longer grace: it lasts longer, so
-    that the grace stays a small part.
+    The longer it takes, the longer a tick and the claims of fetchers take, and the longer is the grace at the end of a
+    run. So runs are made longer, too: the grace stays a small part of each.
     """
     takes_s = (ROUND_TRIPS_TO_SEND + ROUND_TRIPS_TO_CLAIM) * round_trip_s
     longer_s = min(LONGEST_EXTRA, round_trips.added_grace_s(round_trip_s) / GRACE_SHARE)
@@ -153,15 +155,15 @@ def horizon(round_trip_s: float) -> Horizon:
 
 
 def dispatch(site_ids: list[int] | None = None) -> int:
-    """Reserve at all sites that are due, or at those of them that are named; returns the number of fetches sent.
+    """Reserve at all sites that are due, or only at those of `site_ids`; returns the number of fetches sent.
 
-    Sites are named when their backlog flags are activated. The others get their slots once a tick, in runs as long as
-    can be; so do those at which something has become due. Safe to run anywhere, any number of times at once: sites that
-    another dispatch has locked are left to it.
+    `site_ids` names sites whose backlog flags were just activated. All other sites get their slots once a tick, in runs
+    that are as long as possible; so do sites at which a queued fetch has become due. Safe to run in any process, and
+    any number of times together: sites that another dispatch has locked are left to it.
     """
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
-        return 0  # what was reserved now could not be sent
+        return 0  # the broker is away: fetches that were reserved now could not be sent
     round_trips.of_process.warn_if_far(round_trip_s := longest_round_trip_s())
     ahead = horizon(round_trip_s)
     in_hand = InHand.now(ahead.lookahead_s)
@@ -184,7 +186,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
 
 
 def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[int] | None = None) -> Reserved:
-    """Reserve that many slots, or as many as there are to reserve, at the sites after `after`, and send them."""
+    """Reserve up to `room` slots at the sites after `after`, or at `site_ids`, and send them."""
     ahead = horizon(round_trip_s)
     sent, statements_left, more = 0, MOST_STATEMENTS, True
     while more and sent < room and statements_left:
@@ -215,9 +217,9 @@ def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[i
 
 
 def _send_split(runs: Sequence[list[int]]) -> int:
-    """Send the runs of sites that were ever split, without strays; none of them where strays cannot be told apart.
+    """Take strays out of the runs of sites that were ever split, and send the runs.
 
-    Their fetches then go back to the queue when their leases run out.
+    No run is sent if the strays cannot be moved now. The fetches then go back to the queue when their leases run out.
     """
     try:
         strays.take_out(chain.from_iterable(runs))

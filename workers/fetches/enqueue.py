@@ -36,7 +36,7 @@ from weir.workers.tracing import correlation, spans
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
-KEPT = 5_000  # rows, 3 kB each, that a call keeps; of more, only ids. Without `dedupe`, also the rows of one INSERT
+KEPT = 5_000  # rows of 3 kB that a call keeps; of more fetches, only ids. Without `dedupe`, also the rows of one INSERT
 
 
 class WantedFetch(NamedTuple):
@@ -63,14 +63,14 @@ ENQUEUE = Statement("enqueue", row=InsertedFetch, commits=False)
 
 
 class New:
-    """The new fetches of a call, as far as workers are told about them after the commit."""
+    """What workers are told, after the commit, about the new fetches of a call."""
 
     def __init__(self) -> None:
         self.sites: dict[str, int] = {}  # by origin
         self.failed: list[Ended] = []  # fetches that name a task
 
     def note(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> int:
-        """Note a fetch; returns its id."""
+        """Record a new fetch; returns its id."""
         fetch_id = cast("int", row.id)
         if given.site_id is not None:
             self.sites[origin_of(given.hop_url)] = given.site_id
@@ -79,7 +79,7 @@ class New:
         return fetch_id
 
     def add(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> Fetch:
-        """Note a fetch; returns it as if read from the database: its times are from the database's clock."""
+        """Record a new fetch; returns it as if read from the database: its times are from the database's clock."""
         self.note(given, row, common)
         fetch = Fetch(**given._asdict(), **common, **row._asdict())
         fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
@@ -162,7 +162,7 @@ def request_fetches(
         common["traceparent"] = spans.traceparent()
         wanted = _wanted(texts, common, dedupe=dedupe)
         fetches, new = (_queue_once if dedupe else _queue_all)(wanted, not_before, common)
-    # Robust: the fetches are committed by then, and an error would hit web code that has succeeded. Sweep finds them.
+    # Robust: by then the fetches are committed, and web code must not get an error. Sweep finds the fetches.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
 
@@ -231,7 +231,7 @@ def _insert(
 def _queue_all(
     wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
 ) -> tuple[RequestedFetches, New]:
-    """Insert a fetch for each; returns the fetches, and those that are new: all of them."""
+    """Insert a fetch for each wanted one; returns the fetches, and the new ones, which are all of them."""
     new = New()
     if len(wanted) <= KEPT:
         rows = [new.add(given, row, common) for given, row in _insert(wanted, not_before, common)]
@@ -250,10 +250,10 @@ def _queue_once(
     """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
 
     1. Insert one fetch for each key, in the order of the keys. If an unfinished fetch has the key, none is inserted.
-    2. Look those unfinished fetches up, in a new snapshot: they may have been committed while 1 waited for them.
-    3. A fetch that ended between 1 and 2 is not found, and its key is free again. Then roll back and start again: a
-       transaction that holds keys and asks for a lower one could deadlock. Each round means that a fetch has ended, so
-       the number of rounds is limited.
+    2. Look up those unfinished fetches, in a new snapshot: they may have been committed while step 1 waited for them.
+    3. If a fetch ended between steps 1 and 2, it is not found, and its key is free again. Then roll back and start
+       again: a transaction that holds keys and asks for a lower one could deadlock. In each round another fetch has
+       ended, so the number of rounds is limited.
     """
     firsts: dict[object, int] = {}
     places = array("q", (firsts.setdefault(one.dedupe_key or place, place) for place, one in enumerate(wanted)))

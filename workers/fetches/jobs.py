@@ -1,6 +1,6 @@
-"""The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome.
+"""The data of one attempt, stage by stage: the Job that is claimed, the Event in which it ends, the FetchOutcome.
 
-And its lease: for how long after its slot a fetcher may hold a fetch, and of that, what it has for each step.
+Also the lease: for how long after its slot a fetcher may hold a fetch, and how much of that time is for the answer.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validators:
-    """The last good result of a URL, and the headers by which its site can tell whether it still holds."""
+    """The last good result of a URL, and the headers that let its site tell whether the result still holds."""
 
     fetch_id: int
-    etag: str  # the bytes read as Latin-1, one character for each; so is `last_modified`
+    etag: str  # bytes as Latin-1, one character for each byte; so is `last_modified`
     last_modified: str
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return the headers that a request sends: each value byte by byte as it came, or not at all."""
+        """Return the headers that a request sends. Each value is sent byte by byte as it came, or not at all."""
         named = ((b"If-None-Match", echo(self.etag)), (b"If-Modified-Since", echo(self.last_modified)))
         return [(name, value) for name, value in named if value]
 
 
 def echo(value: str) -> bytes:
-    """Return a validator's bytes, as Latin-1; none if they would not make a header, or would ask for something else.
+    """Return a validator's bytes, from Latin-1; empty if they cannot be sent in a header, or would mean something else.
 
     A control character would end the header, or be read as another byte. `If-None-Match: *` asks whether there is any
-    version. Servers refuse long headers.
+    version of the page. Servers refuse long headers.
     """
     try:
         raw = value.encode("latin-1")
@@ -62,47 +62,47 @@ class Job:
     slot_id: int
     start_at: float  # this process' clock (ratelimit/clock.py)
     run: Run  # shared by the jobs of one site in one message
-    concurrency: asyncio.Semaphore | None = None  # of that run: how many may be in flight; None = any number
+    concurrency: asyncio.Semaphore | None = None  # how many jobs of the run may be in flight; None = any number
     validators: Validators | None = None
     is_robots: bool = False  # a robots.txt that Weir itself asks for
-    obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
-    refusing: tuple[int, ...] | None = None  # the statuses by which its site refuses more; None = the usual ones
-    correlation_id: str = ""  # of the web request or task that asked for it
-    traceparent: str = ""  # the same, for spans
-    first_url: str = ""  # only of a redirected fetch: the URL as it was asked for
-    losses: int = 0  # how often it was lost with a fetcher
+    obeys_robots: bool = False  # it is requested only if the robots.txt of its origin allows the URL
+    refusing: tuple[int, ...] | None = None  # statuses with which its site refuses requests; None = the usual ones
+    correlation_id: str = ""  # of the web request or task that asked for the fetch
+    traceparent: str = ""  # the span that asked for the fetch
+    first_url: str = ""  # the URL as it was asked for, if the fetch was redirected
+    losses: int = 0  # how often the fetch was lost with a fetcher
 
     @property
     def named(self) -> dict[str, object]:
-        """The keys that identify it in a log line of its batch, which has no correlation id of its own."""
+        """The keys that identify the fetch in a log line about its batch, which has no correlation id of its own."""
         return _named(self.fetch_id, self.correlation_id)
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class HeldBytes:
-    """Bytes of a fetcher's memory that one answer holds, and those that it waits for (fetcher/http/memory.py)."""
+    """Bytes of a fetcher's memory that one answer holds, and for which it waits (fetcher/http/memory.py)."""
 
     site_id: int
     size: int = 0
-    wanted: int | None = None  # the total that it waits for; None if it does not wait
-    go_on: Callable[[], None] | None = None  # is called when it no longer waits
-    place: int = 0  # its place among all that have ever waited, which it keeps when it waits again
+    wanted: int | None = None  # the total for which the answer waits; None if it does not wait
+    go_on: Callable[[], None] | None = None  # called when the answer no longer waits
+    place: int = 0  # the answer's place among all that have ever waited; it keeps the place if it waits again
 
 
 class Flaw(Enum):
     """What is wrong with the body of an answer."""
 
     NONE = "none"
-    ODD = "odd"  # it is taken as it is, though its header says otherwise
-    CUT = "cut"  # it ends too early
+    ODD = "odd"  # the body is accepted, though its header says otherwise
+    CUT = "cut"  # the body ends too early
     BROKEN = "broken"
     TOO_LARGE = "too large"
-    TOO_LONG = "too long"  # it takes longer than is allowed
+    TOO_LONG = "too long"  # decompressing it takes longer than is allowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """An answer whose head came, with its body, still encoded as on the wire: all of it, or its beginning."""
+    """An answer whose head came, with all of its body, or the beginning, still encoded as on the wire."""
 
     job: Job
     status_code: int
@@ -110,9 +110,9 @@ class Answer:
     body: bytes
     lateness_ms: float
     elapsed_ms: float
-    flaw: Flaw = Flaw.NONE  # CUT, or TOO_LARGE: reading stopped, because it is larger than allowed
-    reason: str = ""  # the flaw in words; also empty if only the body is too large
-    held: HeldBytes | None = None  # the memory that it holds until it is stored
+    flaw: Flaw = Flaw.NONE  # NONE; CUT; or TOO_LARGE: the fetcher stopped reading, because more came than is allowed
+    reason: str = ""  # the flaw in words; empty if there is none, or the body itself is too large
+    held: HeldBytes | None = None  # the memory that the answer holds until it is stored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,12 +124,12 @@ class Failure:
     permanent: bool = False
     lateness_ms: float | None = None  # None: the request was not written, its slot is unused
     elapsed_ms: float | None = None
-    slot_used: bool = False  # the request was written, though its times are not known
+    slot_used: bool = False  # true if the request was written, but its times are not known
     not_before_s: float = 0.0  # seconds until another attempt may succeed
 
     @property
     def is_forbidden(self) -> bool:
-        """Return whether the settings forbid the request: nothing was written, and nothing ever will be."""
+        """Return whether the settings forbid the request: it was not written, and never will be."""
         return self.permanent and not self.slot_used and self.lateness_ms is None
 
     @property
@@ -146,14 +146,14 @@ class Snoozed:
     """
 
     job: Job
-    delay_s: float = 0.0  # how long it waits for its robots.txt at most; it keeps its place in the queue
+    delay_s: float = 0.0  # the longest time that it waits for its robots.txt; it keeps its place in the queue
     reason: str = ""
-    slot_used: bool = False  # a request was written in its slot, though no answer counts
+    slot_used: bool = False  # true if a request was written in its slot, but no answer counts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disallowed:
-    """The robots.txt of its origin disallows the request. It is never written, and no attempt is counted."""
+    """The robots.txt of the origin disallows the request, which is never written. No attempt is counted."""
 
     job: Job
     error: str
@@ -173,7 +173,7 @@ class FetchOutcome:
     slot_used: bool = True
     delay_s: float = 0.0
     error: str = ""
-    log_error: str = ""  # the error as a log may have it; empty if `error` has nothing of a URL's path or query
+    log_error: str = ""  # the error without URLs, for the log; empty if `error` has no part of a URL's path or query
     status_code: int | None = None
     headers: str | None = None
     etag: str = ""
@@ -183,17 +183,17 @@ class FetchOutcome:
     hop_url: str | None = None
     hop_host: str | None = None
     content: bytes | None = None
-    incomplete: str = ""  # why `content` is not all that was meant, or not as its headers say
+    incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None
-    waits_for_robots: bool = False  # it keeps its place in the queue, and is woken when its robots.txt is known
-    is_lost: bool = False  # set by sweep: it is stored only if the lease is over at that moment, too
-    is_forbidden: bool = False  # the settings forbid connecting to where the fetch itself leads
-    leads_nowhere: bool = False  # it was redirected to something that is not a URL, or too often
+    waits_for_robots: bool = False  # the fetch keeps its place in the queue, and is woken when its robots.txt is known
+    is_lost: bool = False  # set by sweep: the outcome is stored only if the lease is over at that moment, too
+    is_forbidden: bool = False  # the settings forbid connecting to the origin of the fetch's own URL
+    leads_nowhere: bool = False  # the fetch was redirected to something that is not a URL, or too often
     correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
 
     @property
     def named(self) -> dict[str, object]:
-        """The keys that identify it in a log line, as in `Job.named`."""
+        """The keys that identify the fetch in a log line, as in `Job.named`."""
         return _named(self.fetch_id, self.correlation_id)
 
 
@@ -207,7 +207,7 @@ def longest_hold_s() -> float:
 
 
 def longest_answer_s() -> float:
-    """Return how many seconds after its slot the answer to a fetch has to be there, to be stored in time."""
+    """Return how many seconds after its slot a fetch must have its answer, so that it can be stored in time."""
     deadlines = (
         settings.WEIR_FETCH_DNS_TIMEOUT,
         settings.WEIR_FETCH_CONNECT_TIMEOUT,

@@ -31,18 +31,18 @@ ACTIVE = (FetchState.QUEUED, *HELD)
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
-    """The states of the queue, as filters."""
+    """Filters by state."""
 
     def due(self) -> Self:
-        """Return those that dispatch may take now."""
+        """Return the fetches that dispatch may take now."""
         return self.filter(state=FetchState.QUEUED, not_before__lte=Now())
 
     def unfinished(self) -> Self:
-        """Return those that have not ended."""
+        """Return the fetches that have not ended."""
         return self.filter(state__in=ACTIVE)
 
     def failed(self) -> Self:
-        """Return those that `retry_failed` may begin again."""
+        """Return the fetches that `retry_failed` may queue again."""
         return self.filter(state=FetchState.FAILED)
 
 
@@ -54,7 +54,7 @@ class Fetch(Traced):
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
     # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
     # reservation waits for that row. The site of a fetch that has ended may be deleted; the site of a queued fetch may
-    # be missing for a moment (maintenance/deleted_sites.py). No index of its own: weir_fetch_queue serves.
+    # be missing for a moment (maintenance/deleted_sites.py). It needs no index: weir_fetch_queue begins with it.
     site = models.ForeignKey(
         Site,
         models.PROTECT,
@@ -179,14 +179,14 @@ class Fetch(Traced):
                 name="weir_fetch_waits_for_robots",
             ),
             # Dispatch: how many fetches of a site with max_concurrency are held. Sweep: which leases of held fetches
-            # have run out; those held are never more than a few seconds' worth.
+            # have run out. Held fetches are never more than a few seconds' worth.
             models.Index(
                 fields=["site", "lease_until"],
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="weir_fetch_held",
             ),
-            # Claim: which fetch is a slot for? The condition means the same as that of weir_fetch_held, but differs: if
-            # statistics say that hardly any fetch is held, the planner would find reading all of that index as cheap.
+            # Claim: which fetch has a slot? The condition selects the rows of weir_fetch_held, but is another one: with
+            # the same one, and statistics without held fetches, PostgreSQL might read all of weir_fetch_held instead.
             models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="weir_fetch_of_slot"),
             # Claim, if a fetch revalidates: the last good result of its URL that has validators.
             models.Index(
@@ -256,10 +256,10 @@ class FetchBody(models.Model):
 class RobotsState(models.TextChoices):
     """What is known of the robots.txt of an origin."""
 
-    ALLOWED = "allowed"  # there is none (4xx, or a redirect to nowhere): everything may be fetched
+    ALLOWED = "allowed"  # the origin has none (4xx, or a redirect to nowhere): everything may be fetched
     RULES = "rules"
     UNREACHABLE = "unreachable"  # 5xx, 429, no answer, ...: nothing may be fetched for now; `error` says why
-    FORBIDDEN = "forbidden"  # our settings forbid to connect to the origin; `error` says why
+    FORBIDDEN = "forbidden"  # our settings forbid connecting to the origin; `error` says why
 
 
 class RobotsFile(models.Model):
@@ -290,9 +290,9 @@ class RobotsFile(models.Model):
             models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="weir_robots_refreshed_in_time"),
         ]
         indexes: ClassVar = [
-            # Settling Crawl-delays: the longest that still counts at a site.
+            # Crawl-delays: the longest one that still counts at a site.
             models.Index(fields=["site", "expires_at"], name="weir_robots_of_site"),
-            # Purge: those that no fetch has needed for long.
+            # Purge: the robots.txt files that expired long ago.
             models.Index(fields=["expires_at"], name="weir_robots_expired"),
         ]
 

@@ -29,7 +29,7 @@ class Ended(NamedTuple):
     correlation_id: str
 
 
-COLUMNS = ("pk", "on_done", "correlation_id")  # of Fetch, in the order of Ended
+COLUMNS = ("pk", "on_done", "correlation_id")  # columns of Fetch, in the order of the fields of Ended
 
 
 def call_on_done(ended: Iterable[Ended]) -> None:

@@ -1,4 +1,4 @@
-"""The fetches of a call that asked for many: their ids, and each row."""
+"""The fetches that one call of `request_fetches` returns: their ids and rows."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,9 +12,9 @@ PAGE = 1_000  # rows that are read together
 class RequestedFetches(Sequence[Fetch]):
     """Fetches in the order of the request: a sequence that does not change.
 
-    `ids` has the id of each, 8 bytes long. The rows are as they were stored. Of more than 5,000 fetches, rows are not
-    kept: each is read from the database every time it is accessed, and Fetch.DoesNotExist is raised for a fetch that
-    was rolled back, or has been deleted since.
+    `ids` has the id of each fetch, in 8 bytes. The rows are as they were stored. If there are more than 5,000 fetches,
+    no rows are kept: a row is read from the database every time it is accessed, and Fetch.DoesNotExist is raised for a
+    fetch that was rolled back, or has been deleted since.
     """
 
     def __init__(self, ids: Iterable[int], rows: Sequence[Fetch] | None = None) -> None:

@@ -1,17 +1,17 @@
-"""Strays: fetches at a site to which their host belongs no more, because the site was split (ratelimit/sites.py).
+"""Strays: fetches at a site to which their host no longer belongs, because the site was split (ratelimit/sites.py).
 
-A split recalls what is reserved. What is queued is left to this module:
+A split recalls the reserved slots. This module moves the fetches:
 
-1. Sweep goes through the queue of a site that was split, in short batches, a second at a time, and has the strays
-   follow their hosts to the sites of these (`follow_all`). So do what is known of their robots.txt files, and the
+1. Sweep goes through the queue of a site that was split, in short batches, for about a second in each sweep. It moves
+   the strays to the sites to which their hosts belong now (`follow_all`), and their robots.txt files, with the
    Crawl-delays.
-2. A fetch may become a stray later than that: its site was looked up before the split, and it was committed after it;
-   or it was running, and comes back for a retry. So dispatch, when it has reserved at a site that was ever split, looks
-   again before it sends a message (`take_out`).
+2. A fetch may become a stray later than that: its site was looked up before the split, and the fetch was committed
+   after it; or the fetch was running, and comes back for a retry. So after dispatch has reserved at a site that was
+   ever split, it looks for strays before it sends a message (`take_out`).
 
-Step 2 leaves no gap. The slot was committed before the look. A split that was committed before the look is seen by it;
-a later one recalls the slot, as a site is split and reserved under the lock of its row (site first,
-docs/explanation/sql.md).
+Step 2 leaves no gap. The slot was committed before this look. If the split was committed before the look, the look sees
+it. If it is committed later, it recalls the slot, because a site is split and reserved under the lock of its row (site
+first, docs/explanation/sql.md).
 """
 
 import time
@@ -34,17 +34,17 @@ from weir.workers.fetches.targets import parts_of
 log = get_logger(__name__)
 
 BATCH = 5_000
-PATIENCE = 0.5  # seconds that dispatch and sweep wait for other transactions where a host needs a new site
+PATIENCE = 0.5  # seconds that dispatch and sweep wait for other transactions if a host needs a new site
 HIGHEST = 32_768  # above all priorities
-FOLLOW_FOR_S = 1.0  # seconds after which a sweep leaves the rest of a queue to the next one: it holds up dispatch
+FOLLOW_FOR_S = 1.0  # seconds after which a sweep leaves the rest of a queue to the next one: it delays dispatch
 Place = dict[str, object]
 FIRST_PLACE: Place = {"priority": HIGHEST, "not_before": None, "after": 0}
-_followed: dict[int, datetime] = {}  # by site: the split whose strays this process has had follow
+_followed: dict[int, datetime] = {}  # by site: the split whose strays this process has moved
 _places: dict[tuple[int, datetime], Place] = {}  # by site and split: how far this process has gone through the queue
 
 
 class PossibleStray(NamedTuple):
-    """A fetch that is queued at a site, or reserved there, and whether its host still belongs to it is to be found."""
+    """A fetch that is queued or reserved at a site to which its host may no longer belong."""
 
     id: int
     slot_id: int | None
@@ -60,11 +60,11 @@ STRAYS = Statement("strays", returns=int, commits=True)
 
 
 def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
-    """Have the strays of all sites that were split follow their hosts; returns how many did.
+    """Move the strays of all sites that were split to the sites of their hosts; returns how many were moved.
 
-    Sites that were split less than `split_before_s` seconds ago are left out, as their clocks may be set back yet, and
-    with them those of the sites to be created. A site counts as seen to when nothing is held any more that was reserved
-    before the split. May be called twice, at once, and killed anywhere.
+    A site that was split less than `split_before_s` seconds ago is left out: its clock may still be set back, and with
+    it the clocks of the sites that are created for its hosts. A site is finished when no fetch is held any more that
+    was reserved before the split. Calls may be repeated, run at the same time, and be killed anywhere.
     """
     moved = 0
     until = time.monotonic() + FOLLOW_FOR_S
@@ -87,17 +87,18 @@ def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
 
 
 def take_out(slot_ids: Iterable[int]) -> int:
-    """Have those of the fetches that were just given these slots follow their hosts to other sites; returns how many.
+    """Move the strays among the fetches that were just given these slots to the sites of their hosts; returns how many.
 
-    Their slots are given back. For dispatch, before any fetcher knows of the slots.
+    The strays' slots are given back. For dispatch, before any fetcher knows of the slots.
     """
     return move(RESERVED(slots=list(slot_ids)))
 
 
 def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, bool]:
-    """Go through the queue of the site, in its order; what is queued ahead meanwhile is left to `take_out`.
+    """Go through the queue of the site, in its order; `take_out` finds strays that are queued before this place later.
 
-    Returns how many followed, and whether that was the whole queue: the next call goes on where this one ended.
+    Returns how many fetches were moved, and whether the end of the queue was reached. If not, the next call goes on
+    where this one ended.
     """
     robots_files.follow(site_id, PATIENCE)
     moved = 0
@@ -115,7 +116,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
 
 
 def move(fetches: Sequence[PossibleStray]) -> int:
-    """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
+    """Queue those of the fetches that are strays at the sites of their hosts, in their old places; returns how many."""
     if not fetches:
         return 0
     hosts = [parts_of(fetch.url).authority for fetch in fetches]

@@ -1,4 +1,4 @@
-"""Targets: which texts are URLs that Weir fetches, and what is sent for each, to which host. Pure.
+"""Targets: which texts are URLs that Weir fetches, which URL is sent for each text, and to which host. Pure.
 
 can_ada reads URLs as browsers do (https://url.spec.whatwg.org/). A URL is sent as it was given: escapes, an empty query
 and a lone `%` stay. Only the host gets its one spelling, dot segments are removed, and characters that cannot be sent,
@@ -34,7 +34,7 @@ class InvalidTarget(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A URL as it is sent, and its host (with a port that is not the default), by whose name its site is found."""
+    """A URL as it is sent, and its host (with a port that is not the default), which determines its site."""
 
     url: str
     host: str
@@ -56,10 +56,10 @@ def parse_target(text: str, allowed: Allowed | None = None, *, base: str = "") -
     With `base`, the URL of a target, `text` is the location that it redirects to. With `allowed`, a URL that itself
     names a forbidden address or port is refused, too.
 
-    Only http and https, and no credentials. Fragments are dropped, an empty path is `/`. Whatever hides where a URL
-    leads is refused, although browsers accept it: control characters; numbers that some resolvers read as addresses
-    (127.1, 0x7f.1, 2130706433); and, in a text that is not a redirect, anything but `//` after the scheme, or a
-    backslash in the authority.
+    Only http and https are accepted, without credentials. Fragments are dropped, an empty path becomes `/`. Texts that
+    hide where a URL leads are refused, although browsers accept them: control characters; numbers that some resolvers
+    read as addresses (127.1, 0x7f.1, 2130706433); and, in a text that is not a redirect, anything but `//` after the
+    scheme, or a backslash in the authority.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
@@ -87,7 +87,7 @@ def parts_of(url: str) -> UrlParts:
 
 
 def _named(unusable: str) -> str:
-    """Return what to call a character that no URL can have."""
+    """Return a description of a character that no URL can have."""
     if unusable < " ":
         return "control characters"
     if "\udc80" <= unusable <= "\udcff":  # Python's `surrogateescape` keeps bytes in these

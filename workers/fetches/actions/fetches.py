@@ -36,7 +36,7 @@ def retry(
     limit: int | None = None,
     expected: int | None = None,
 ) -> retrying.Retried:
-    """Queue failed fetches again, as retrying.retry_failed does; `described` says which are meant, for the audit trail.
+    """Queue failed fetches again, as retrying.retry_failed does; `described` names them in the audit trail.
 
     The trail gets an entry for each committed batch.
     """

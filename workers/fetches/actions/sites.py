@@ -1,6 +1,6 @@
 """What operators change at sites. Each call commits by itself, with its entry in the audit trail (weir.workers.audit).
 
-All raise acting.ActRefused where the actor may not, and what weir.ratelimit.site_settings raises.
+All raise acting.ActRefused if the actor is not permitted, and the errors that weir.ratelimit.site_settings raises.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ def set_rate(
 ) -> Mapping[str, object]:
     """Create a site, or change its settings, as site_settings.set_rate does; `seen` is the version to be changed.
 
-    Returns the settings that it has then: what others change afterwards is not in them.
+    Returns the settings of the site right after the change, before any later change by others.
     """
     SET.allow(actor, why)
     name = site_names.canonical(host)
@@ -47,19 +47,19 @@ def set_rate(
 
     site_settings.set_rate(host, rate, **settings, within=within)
     strays.follow_all(0)
-    crawl_delays.settle(Site.objects.filter(name=name).values_list("pk", flat=True))  # it may obey again
-    publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
+    crawl_delays.settle(Site.objects.filter(name=name).values_list("pk", flat=True))  # the site may obey again
+    publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones immediately
     return set_to[0]
 
 
 def all_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what `set_rate` takes so that a site has just these settings: the default, where a value is None."""
+    """Return the arguments of `set_rate` that give a site exactly these settings; for a value of None, the default."""
     settings = {setting.name: values[setting.name] for setting in SETTINGS}
     return {name: site_settings.DEFAULT if value is None else value for name, value in settings.items()}
 
 
 def pause(actor: Actor, host: str, duration: timedelta | None = None, *, why: str = "") -> None:
-    """Start nothing at a site for that long, or until it is resumed."""
+    """Pause a site: nothing starts there for `duration`, or until the site is resumed."""
     PAUSE.allow(actor, why)
     name = site_names.canonical(host)
     within = partial(PAUSE.recorded, actor, name, why, state=partial(_waits_of, name))
@@ -82,14 +82,14 @@ def delete(actor: Actor, host: str, *, why: str = "") -> None:
 
 
 def ask_robots(actor: Actor, origins: list[str], *, why: str = "") -> int:
-    """Forget what is known of the robots.txt of these origins, and ask again; returns of how many it was known."""
+    """Forget what is known of the robots.txt of these origins, and ask again; returns how many of them were known."""
     ASK_ROBOTS.allow(actor, why)
     note = partial(ASK_ROBOTS.record, actor, why=why, before=None)
     return files.ask_again(origins, note=lambda found: note(target=", ".join(found), after={"asked": len(found)}))
 
 
 def origins_of(host: str) -> list[str]:
-    """Return the origins of a site of which a robots.txt is known."""
+    """Return the origins of a site whose robots.txt is known."""
     return list(RobotsFile.objects.filter(site__name=site_names.canonical(host)).values_list("origin", flat=True))
 
 

@@ -1,4 +1,4 @@
-"""The admin pages of fetches, of robots.txt files and of sites. They show: pages, commands and the API act."""
+"""The admin of fetches, robots.txt files and sites. It only shows them: pages, commands and the API change them."""
 
 from django.contrib import admin
 from django.core.paginator import Paginator
@@ -55,7 +55,7 @@ class FetchAdmin(ReadOnlyAdmin[Fetch]):
 
 @admin.register(RobotsFile)
 class RobotsFileAdmin(ReadOnlyAdmin[RobotsFile]):
-    """Lists what is known of robots.txt files."""
+    """Lists the robots.txt files that are known."""
 
     list_display = ("origin", "state", "crawl_delay", "site", "fetched_at", "refresh_at", "expires_at", "why")
     list_filter = ("state",)

@@ -1,4 +1,4 @@
-"""Claiming: a fetcher takes the fetches of one message's slots, each once, and the successors of cancelled ones."""
+"""Claiming: a fetcher takes the fetches of one message's slots, each once, and the successors of cancelled fetches."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class ClaimedFetch(NamedTuple):
-    """A fetch of the message's slots: this process holds it if it is `usable`, and it is queued again otherwise."""
+    """A fetch that had one of the message's slots: this process holds it if it is `usable`; else it is queued again."""
 
     id: int
     url: str
@@ -54,12 +54,12 @@ class ClaimedFetch(NamedTuple):
     last_modified: str
     correlation_id: str
     traceparent: str
-    first_url: str  # empty if it was not redirected
+    first_url: str  # empty if the fetch was not redirected
     losses: int
 
 
 class Successor(NamedTuple):
-    """The fetch that got the slot of a cancelled one."""
+    """The fetch that got the slot of a cancelled fetch."""
 
     slot_id: int
     id: int
@@ -72,7 +72,7 @@ class Successor(NamedTuple):
     obeys_robots: bool
     correlation_id: str
     traceparent: str
-    first_url: str  # empty if it was not redirected
+    first_url: str  # empty if the fetch was not redirected
     losses: int
 
 
@@ -81,11 +81,11 @@ SUCCESSORS = Statement("successors", row=Successor, commits=True)
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
-    """Claim the fetches of these slots that still wait for them; returns their jobs in the order of starts.
+    """Claim the fetches that are still reserved in these slots; returns their jobs in the order of starts.
 
-    They belong to this process until their lease runs out; their runs use `confirmation`. Starts and deadlines are
-    differences of two readings of the database's clock. They are counted from a round trip that only reads this clock:
-    starts from its end, deadlines from its beginning.
+    The fetches belong to this process until their leases run out; their runs use `confirmation`. Starts and deadlines
+    are differences between two times of the database's clock. A round trip that only reads this clock ties them to the
+    clock of the process: starts are counted from the end of the round trip, deadlines from its beginning.
     """
     connection.ensure_connection()  # connecting is not to be measured
     asked_at = clock.now()
@@ -148,7 +148,10 @@ def _validators(row: ClaimedFetch) -> Validators | None:
 
 
 def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
-    """Claim, and claim again if a slot's fetch is missing: it may have a successor by now, which no message names."""
+    """Claim, and claim again if a slot's fetch is missing: the slot may have a successor by now.
+
+    A successor gets no message of its own.
+    """
     parameters = {
         "slots": slot_ids,
         "lease": longest_hold_s(),
@@ -167,7 +170,7 @@ def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
 
 
 def successors_of(jobs: Iterable[Job]) -> list[tuple[Job, datetime]]:
-    """Return the successors that have the slots of these jobs, which were cancelled, and since when each has it.
+    """Return the successors that have the slots of these cancelled jobs, each with the time since which it has one.
 
     One round trip, for any number of jobs. Jobs without a successor are not in the list.
     """
@@ -195,9 +198,9 @@ def _following(job: Job, row: Successor) -> Job:
 
 
 class Claimer:
-    """The part of the fetcher that claims for all messages, on one connection: a new one costs more than a claim.
+    """The part of the fetcher that claims for all messages, on one connection of its own.
 
-    Celery closes the connections of its own threads after each task.
+    Celery closes the connections of its own threads after each task, and a new connection costs more than a claim.
     """
 
     def __init__(self) -> None:

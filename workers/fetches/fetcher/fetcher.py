@@ -3,9 +3,9 @@
 The way of one message:
 1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
    holds back those that robots.txt does not allow (robots/gate.py).
-2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests, or says that a
-   quota is used up (refusals/asked.py), or a site that cannot be reached ends all that waits for a slot of the same
-   site: here immediately, in other fetchers by a recall.
+2. The loop requests each fetch in its slot (http/session.py). If an answer refuses more requests, or says that a quota
+   is used up (refusals/asked.py), or if a site cannot be reached, all jobs that wait for slots of the same site end: in
+   this fetcher immediately, in other fetchers through a recall.
 3. The event in which each attempt ends goes to the writer (a thread, results/writer.py), which judges and stores it.
 
 Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were recalled or passed on:
@@ -50,7 +50,7 @@ from weir.workers.tracing import spans
 
 try:
     import uvloop
-except ModuleNotFoundError:  # the extra uvloop: asyncio's own loop costs more of the processor
+except ModuleNotFoundError:  # the extra uvloop is not installed: asyncio's own loop takes more processor time
     uvloop = None  # type: ignore[assignment]
 
 log = get_logger(__name__)
@@ -60,7 +60,7 @@ class Fetcher:
     """The loop, its HTTP session, the claimer, the writer and the recall watcher. A process has at most one."""
 
     def __init__(self) -> None:
-        sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
+        sys.setswitchinterval(0.0005)  # other threads of the process delay the loop by half a millisecond at most
         # The garbage collector stops the loop. A fetch leaves no cycles, so the collector may run seldom: with Python's
         # usual threshold of 700 it took a third of the time, in pauses longer than a slot can wait.
         gc.collect()
@@ -89,8 +89,7 @@ class Fetcher:
         """Claim the fetches of one message's slots, and return when none of them waits for its slot any more.
 
         Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches, or as many as its descriptors allow, or has run
-        out of descriptors, memory or network.
-        Answers are read and stored after the return.
+        out of descriptors or memory, or has no network. Answers may be read and stored after the return.
         """
         with self._room:
             most = max(descriptors.most_in_flight(), len(slot_ids))
@@ -119,23 +118,23 @@ class Fetcher:
             return robots_gate.admit(jobs, self._robots_files)
 
     def stop_starting(self) -> None:
-        """Give back what has not been sent yet. For a signal handler: returns immediately."""
+        """Give back the fetches whose requests have not been written. For a signal handler: returns immediately."""
         self._stopping = True
         self._on_loop(self._in_flight.give_back)
 
     def close(self, timeout: float) -> None:
-        """Wait for the answers in flight, give back those that take longer than `timeout` seconds, store everything.
+        """Wait for the answers in flight, give back fetches that take longer than `timeout` seconds, store the rest.
 
-        Answers that the writer has not read a second later are given back, too. May be called twice.
+        Fetches whose answers the writer has not read a second later are given back, too. May be called twice.
         """
         if not self._loop_part.is_alive():
-            return  # closed before
+            return  # the fetcher was closed before
         self.stop_starting()
         give_up_at = time.monotonic() + timeout
         with self._room:
             self._room.notify_all()
             self._room.wait_for(lambda: not self._held, timeout)
-        # In the order in which jobs pass through them: claimer, loop, writer. Sweep takes back what is left behind.
+        # The parts end in the order in which jobs pass through them. Sweep takes back fetches that are left behind.
         self._claimer.close(max(1.0, give_up_at - time.monotonic()))
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
         if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
@@ -198,7 +197,7 @@ class Fetcher:
         self._on_loop(self._apply, recalls, asked_at)
 
     def _apply(self, recalls: list[Recall], asked_at: float) -> None:
-        """End what was recalled, and ask for successors; only then does the answer count as a confirmation."""
+        """End jobs whose slots were recalled, and look up successors; only then is the answer a confirmation."""
         if self._stopping:
             return  # nothing is started any more
         passed_on = [PassedOn(held.job, held.stage is Stage.PASSED_ON) for held in self._in_flight.apply(recalls)]
@@ -221,7 +220,7 @@ class Fetcher:
         self._start(jobs, BatchInFlight(jobs))
 
     def _ended(self, task: asyncio.Task[Event]) -> None:
-        """Give the writer the event in which a job ended, whatever happened: a claimed fetch is never dropped here."""
+        """Give the writer the event in which a job ended, however it ended: a claimed fetch is never dropped here."""
         held = self._in_flight.pop(task)
         job, stage = held.job, held.stage
         was_written = stage is Stage.WRITTEN
@@ -251,14 +250,15 @@ class Fetcher:
     def _started_out_of_time(self, job: Job, late_by_s: float) -> None:
         """Let nothing start shortly after this job's request, which was written `late_by_s` seconds out of its time.
 
-        Its own run keeps the interval by itself. What waits in other runs of the site goes back to the queue: here
-        immediately, in other fetchers by a recall. To be called directly after the write, on the loop.
+        The job's own run keeps the interval by itself. Jobs that wait in other runs of the site go back to the queue:
+        in this fetcher immediately, in other fetchers through a recall. To be called directly after the write, on the
+        loop.
         """
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting.run is not job.run)
         self._recall_watcher.out_of_time.add(job, late_by_s)
 
     def _leave_alone(self, job: Job, rest: SiteRest) -> None:
-        """End what else waits at this job's site, and pass `rest` on, which recalls the slots in other fetchers."""
+        """End the jobs that wait at this job's site, and store `rest`, which recalls the slots in other fetchers."""
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
         self._recall_watcher.rest(rest)
 

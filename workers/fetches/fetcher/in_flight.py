@@ -17,7 +17,7 @@ from weir.ratelimit.slot_rows import Recall
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.jobs import Event, Job
 
-MOST_REMEMBERED = 100_000  # recalls: far more than the recall watcher hands over twice (its WINDOW)
+MOST_REMEMBERED = 100_000  # recalls: far more than the recall watcher may hand over a second time (its WINDOW)
 
 
 class BatchInFlight:
@@ -42,9 +42,9 @@ class Stage(Enum):
     """How far a held job has come."""
 
     WAITING = "waiting"  # for its time, its connection, or its slot
-    MISSED = "missed"  # its run is over, while its connection was still opening: it will not be written
-    WRITTEN = "written"  # its request was written; the answer is waited for, or read
-    PASSED_ON = "passed on"  # it was cancelled, and a successor has its slot: nothing is to be stored
+    MISSED = "missed"  # its run ended while its connection was still opening: the request will not be written
+    WRITTEN = "written"  # its request was written; the fetcher waits for the answer, or reads it
+    PASSED_ON = "passed on"  # it was cancelled, and a successor may have its slot: nothing is to be stored
     ENDED = "ended"  # the writer has its event
 
 
@@ -74,7 +74,7 @@ class HeldJob:
         self.batch.settle(self.job)
 
     def miss(self) -> None:
-        """Record that the run is over: the message's thread no longer waits for a job that opens its connection."""
+        """Record that the run is over: the message's thread no longer waits for this job, which has no connection."""
         if self.stage is Stage.WAITING:
             self.move(Stage.MISSED)
 
@@ -82,15 +82,15 @@ class HeldJob:
 class InFlight:
     """The loop's tasks of claimed jobs, until the event of each is handed to the writer.
 
-    To end the jobs of a site, only these are looked at, and each that is ended only once. So 500 sites that refuse at
-    the same moment cost no more than their jobs.
+    Ending the jobs of a site looks only at this site's jobs, and ends each of them once. So the cost of 500 sites that
+    refuse at the same moment grows only with the number of their jobs.
     """
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Event], HeldJob] = {}
         self._by_slot: dict[int, asyncio.Task[Event]] = {}
-        self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}  # those that may still be ended
-        # By site: the last slot that is void; by slot: when it was passed on to the job that has it.
+        self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}  # the jobs that may still be ended
+        # By site: the last slot that is void. By slot: when the slot was passed on.
         self._recalled: Remembered[int, int] = Remembered(MOST_REMEMBERED)
         self._passed_on: Remembered[int, datetime] = Remembered(MOST_REMEMBERED)
 
@@ -108,7 +108,7 @@ class InFlight:
             self._by_site.setdefault(job.site_id, {})[task] = held
 
     def note_taken_over(self, job: Job, since: datetime) -> None:
-        """Record when this job's slot was passed on to it: a recall that says so again does not concern it."""
+        """Record when this job got its slot from a cancelled one: if a recall tells of that again, it is ignored."""
         self._passed_on.note(job.slot_id, since)
 
     def pop(self, task: asyncio.Task[Event]) -> HeldJob:
@@ -130,7 +130,7 @@ class InFlight:
         kept = {}
         for task, held in self._by_site.pop(site_id, {}).items():
             if held.stage not in UNWRITTEN:
-                continue  # it can never be ended from now on
+                continue  # from now on, the job can no longer be ended
             if is_void(held.job):
                 task.cancel()
             else:
@@ -154,12 +154,12 @@ class InFlight:
             self.give_back_at(site_id, partial(_has_slot_up_to, last))
 
     def _passed(self, slot_id: int, at: datetime) -> HeldJob | None:
-        """Return the job that has the slot, if it was passed on after the job got it; ends the job if that waits."""
+        """Return the job that has the slot, if the slot was passed on after the job got it; end the job if it waits."""
         task = self._by_slot.get(slot_id)
         if task is None or self._passed_on.get(slot_id, LONG_AGO) >= at:
             return None
         held = self._tasks[task]
-        if held.stage is Stage.PASSED_ON:  # its successor is looked up; a later change is among the next recalls
+        if held.stage is Stage.PASSED_ON:  # its successor is looked up already; the next recalls have any later change
             return None
         self._passed_on.note(slot_id, at)
         if held.stage in UNWRITTEN:

@@ -1,8 +1,9 @@
 """Starts of this fetcher that were out of their time, on their way to PostgreSQL.
 
-The fetcher writes a request only if the clock says so, and looks at the clock again directly after. A process that is
-stopped in between writes late (docs/explanation/paced.md). The loop, which sees that, adds the start here. The recall
-watcher, which may wait for PostgreSQL, reports it: the site's clock is set behind the start, for all processes.
+The fetcher looks at the clock before it writes a request, and again directly afterwards. A process that is stopped
+between the first look and the write writes late (docs/explanation/paced.md). The loop, which sees that, adds the start
+here. The recall watcher, which may wait for PostgreSQL, reports it, and the site's clock is set past the start, for all
+processes.
 """
 
 from queue import SimpleQueue
@@ -33,9 +34,10 @@ class StartsOutOfTime:
         )
 
     def tell(self) -> None:
-        """Tell PostgreSQL, in one statement that waits for no other transaction; what is left is for the next call.
+        """Report the starts to PostgreSQL, in one statement, which waits for no other transaction.
 
-        For the recall watcher's thread. Raises django.db.Error; then nothing is forgotten.
+        Starts are left to the next call if their sites are locked, or too many. For the recall watcher's thread. Raises
+        django.db.Error; then no start is forgotten.
         """
         new = [self._new.get() for _ in range(self._new.qsize())]
         self._left = out_of_time.merged([*self._left, *new])

@@ -1,8 +1,8 @@
 """The parts of a fetcher: threads that the process does not outlive.
 
-A fetcher works only as a whole. If a part ends by an error, the process ends immediately; if a part makes no turn for
-longer than its patience, the process ends within a second after that. The log says which part, and why. The process
-supervisor starts another one. The fetches of this one go back to the queue when their leases run out
+A fetcher works only as a whole. If a part ends with an error, the process ends immediately. If a part takes no turn for
+longer than its patience, the process ends within a second after that. The log names the part and the reason. The
+supervisor starts another process. The fetches of the ended process go back to the queue when their leases run out
 (maintenance/sweep.py).
 """
 
@@ -22,7 +22,7 @@ _current = threading.local()
 
 
 def database_patience_s() -> float:
-    """Return how long a part that talks to PostgreSQL may take for a turn; infinite if statements have no time-out."""
+    """Return the patience, in seconds, for a part that talks to PostgreSQL; infinite if statements have no time-out."""
     return settings.WEIR_STATEMENT_TIMEOUT + ending.SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
 
 
@@ -34,7 +34,7 @@ def take_turn() -> None:
 
 
 def end_process(name: str, reason: str, error: BaseException | None = None) -> NoReturn:
-    """End this process immediately: a part of its fetcher does not work any more. From any thread."""
+    """End this process immediately, because a part of its fetcher no longer works. May be called in any thread."""
     ending.end_process("fetcher_ends", error, part=name, reason=reason)
 
 
@@ -57,7 +57,7 @@ class FetcherPart:
         return self.is_alive() and time.monotonic() - self.turned_at > self._patience_s
 
     def join(self, timeout: float) -> bool:
-        """Wait for its end; returns False when that takes longer than `timeout` seconds."""
+        """Wait for the end of the thread; returns False when that takes longer than `timeout` seconds."""
         self._thread.join(timeout)
         return not self.is_alive()
 

@@ -1,12 +1,14 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
-It also stores that sites are to be left alone (`SiteRest`), because they refused more requests, used up a quota, or
-cannot be reached; that recalls their slots in all fetchers. Between two questions each such site costs one statement,
-however often it said so, and all of them together no more time than PERIOD: the others wait for their turn after the
-next question. And it reports which starts were out of their time (out_of_time.py).
+It also stores that sites are to be left alone (`SiteRest`), because they refused more requests, said that a quota is
+used up, or cannot be reached. This recalls their slots in all fetchers. Between two questions, the watcher executes one
+statement for each such site, however often the site said so, and spends at most PERIOD on all of them together. Sites
+for which no time is left wait for their turn after the next question. The watcher also reports which starts were out of
+their time (out_of_time.py).
 
 A fetcher starts nothing while the last answer is older than `weir.ratelimit.pacing.CONFIRMED_FOR_S`. The watcher asks
-instead of being notified: an answer also proves that nothing was missed, and works through any connection pooler.
+PostgreSQL instead of being notified: an answer also proves that no recall was missed, and questions work through any
+connection pooler.
 """
 
 import math
@@ -29,10 +31,10 @@ from weir.workers.fetches.fetcher.refusals.rests import SiteRest, merged
 log = get_logger(__name__)
 
 PERIOD = 0.05  # seconds between two questions
-WINDOW = 10.0  # seconds before the last question from which recalls are read again: some may have committed since
-PATIENCE = 0.02  # seconds that a back-off, and the next question with it, waits for the lock of its site's row
-MOST_AT_ONCE = 10_000  # rests that are taken over in one turn
-DATABASE_RETRY_S = 0.2  # seconds, while the database is away
+WINDOW = 10.0  # seconds before the last question, of which recalls are read again: some may have committed since
+PATIENCE = 0.02  # seconds that a rest waits for the lock of its site's row, and delays the next question
+MOST_AT_ONCE = 10_000  # rests that are taken from the queue in one turn
+DATABASE_RETRY_S = 0.2  # seconds between two attempts while the database is away
 
 
 class _Stated(TypedDict):
@@ -42,9 +44,10 @@ class _Stated(TypedDict):
 
 
 class RecallWatcher:
-    """Each fetcher has one. It calls `heard`, in its thread, with the recalls and when the question was sent.
+    """The recall watcher of one fetcher. It calls `heard`, in its thread, with the recalls and the question's time.
 
-    After each answer it also calls `note_turn`, which tells PostgreSQL when the loop last turned.
+    That is the time at which the question was sent. After each answer it also calls `note_turn`, which tells PostgreSQL
+    when the loop last turned.
     """
 
     def __init__(self, heard: Callable[[list[Recall], float], None], note_turn: Callable[[], None]) -> None:
@@ -65,7 +68,7 @@ class RecallWatcher:
 
     def _work(self) -> None:
         pending: list[SiteRest] = []
-        told: set[str] = set()  # the sites that have had their statement before the next question
+        told: set[str] = set()  # the sites whose statement was executed since the last question
         heard_at = ask_at = clock.now()
         last = False
         while not last:
@@ -94,7 +97,7 @@ class RecallWatcher:
         connection.close()
 
     def _wait(self, until: float) -> tuple[list[SiteRest], bool]:
-        """Return the rests that have come, as soon as there is one or at `until`, and whether this is the end."""
+        """Return the rests that have come, as soon as there is one or at `until`, and whether the watcher is to end."""
         rests: list[SiteRest] = []
         timeout = max(0.0, until - clock.now())
         while len(rests) < MOST_AT_ONCE:
@@ -127,7 +130,7 @@ def _tell(pending: list[SiteRest], told: set[str], give_up_at: float) -> None:
 
 
 def _leave_alone(rest: SiteRest) -> bool:
-    """Store one `SiteRest`; returns False if the site's row stays locked for PATIENCE: then it is to be tried again."""
+    """Store one `SiteRest`; returns False if the site's row stays locked for PATIENCE: then the caller tries again."""
     stated: _Stated = {"until": rest.until, "reason": rest.reason, "patience_s": PATIENCE}
     try:
         if rest.is_refusal:
@@ -136,7 +139,7 @@ def _leave_alone(rest: SiteRest) -> bool:
             seconds = site_settings.rest(rest.site, rest.seconds, **stated)
     except site_settings.SiteBusy:
         return False
-    except (DataError, ValueError):  # one that cannot be stored must not hold up all others
+    except (DataError, ValueError):  # a rest that cannot be stored must not block all others
         log.exception("rest_not_told", site=rest.site)
         return True
     except sites.UnknownSite:

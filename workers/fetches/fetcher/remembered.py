@@ -1,4 +1,4 @@
-"""What is remembered about many sites or fetches: a limited number of entries, of which the oldest are forgotten."""
+"""Facts that are remembered about many sites or fetches: a limited number of entries; the oldest are forgotten."""
 
 from collections import OrderedDict
 from typing import TypeVar
@@ -15,7 +15,7 @@ class Remembered(OrderedDict[Key, Value]):
         self._most = most
 
     def note(self, key: Key, value: Value) -> None:
-        """Make this the newest entry, instead of an older one of this key."""
+        """Make this the newest entry; it replaces an older entry of the same key."""
         self[key] = value
         self.move_to_end(key)
         if len(self) > self._most:

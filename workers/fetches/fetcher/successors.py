@@ -1,4 +1,4 @@
-"""Successors: the fetches that got the slots of cancelled ones that a fetcher held. For the claimer's thread."""
+"""Successors: fetches that got the slots of cancelled fetches, which a fetcher held. For the claimer's thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from weir.workers.fetches.robots.files import RobotsFiles
 
 log = get_logger(__name__)
 
-MOST: Final = 200  # that one call of the claimer looks up; between two calls it takes messages
+MOST: Final = 200  # successors that one call of the claimer looks up; between two calls it can claim for messages
 MOST_NAMED: Final = 20  # slots in a log line
 
 
@@ -28,9 +28,9 @@ class PassedOn(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Successors:
-    """The successors that were found: each takes a place, to be started or, with its event, to be stored."""
+    """The successors that were found: those to be started, and those that already have an event to be stored."""
 
-    start: Sequence[tuple[Job, datetime]] = ()  # with the time since which it has the slot
+    start: Sequence[tuple[Job, datetime]] = ()  # each with the time since which it has the slot
     events: Sequence[Event] = field(default=())
 
     @property
@@ -39,7 +39,7 @@ class Successors:
 
 
 def look_up(passed_on: Sequence[PassedOn], files: RobotsFiles) -> Successors:
-    """Look up the successors of these jobs in one statement; those whose slots were already used are given back."""
+    """Look up the successors of these jobs in one statement; a successor whose slot was already used is given back."""
     try:
         found = reconnecting(successors_of, [job for job, _ in passed_on])
     except Error:  # sweep takes the successors back when their leases end

@@ -32,7 +32,7 @@ from weir.workers.fetches import strays
 log = get_logger(__name__)
 
 PATIENCE_S = 0.5  # seconds of waiting for the lock of sites; other transactions that ask for it then wait, too
-MOST_TRIES = 10  # of `delete`
+MOST_TRIES = 10  # attempts of one call of `delete`
 BATCH = 500  # sites that are deleted in one transaction
 SITES_A_LOOK = 10_000
 NOTES_A_LOOK = 2_000
@@ -50,7 +50,7 @@ WHY = {
 
 
 class IdleSites(NamedTuple):
-    """The sites that may be idle, of those that were looked at."""
+    """The result of a look at sites: those that may be idle."""
 
     idle: list[int]
     looked_at: int
@@ -73,7 +73,7 @@ SITES_WITH_FETCHES = Statement("sites_with_fetches", returns=int, commits=False)
 
 
 def delete(host: str, *, within: Within = nullcontext) -> None:
-    """Delete the site of that name, which nothing needs any more. Its host gets a new one with its next fetch.
+    """Delete the site of this name, if nothing needs it any more. Its host gets a new site with its next fetch.
 
     Raises UnknownSite, and SiteBusy, whose text says why the site stays: something is active there, or some time has to
     pass after the last start before another site, with a clock of its own, may send requests to the host. `within` is
@@ -132,7 +132,7 @@ def follow_late() -> int:
 
 
 def _late(after: int, last: int) -> list[strays.PossibleStray]:
-    """Return a batch at most of the fetches queued at these deleted sites, and delete the sites' robots.txt files."""
+    """Return at most one batch of the fetches queued at these deleted sites; delete the sites' robots.txt files."""
     place = {"after": after, "last": last}
     LATE_ROBOTS_FILES(**place)
     return LATE_FETCHES(**place, batch=FETCHES_A_LOOK)

@@ -1,4 +1,4 @@
-"""Fetches as people and as machines read them: a list, one of them, and why it waits."""
+"""Texts of fetches, for people and for machines: a list, one fetch, and why it waits."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
 
 
 def details(way: FetchWay) -> dict[str, object]:
-    """Return all that is stored of one fetch except its body, for machines."""
+    """Return everything that is stored about one fetch, except its body, for machines."""
     fetch = way.fetch
     times = {
         "queued_at": fetch.created_at,
@@ -82,7 +82,7 @@ def details(way: FetchWay) -> dict[str, object]:
 
 
 def as_text(way: FetchWay) -> str:
-    """Return what `details` says, for a screen, without empty fields."""
+    """Return the fields of `details` that are not empty, for a screen."""
     of = details(way)
     lines = {name: terminal.printable(value) for name, value in _fields(way, of) if value}
     headers = (f"  | {terminal.printable(header)}" for header in _headers(of["headers"]))
@@ -110,7 +110,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _headers(stored: object) -> Iterator[str]:
-    """Yield a line for each header; one that is not a pair of a name and a value, as it is stored."""
+    """Yield a line for each header; an entry that is not a pair of a name and a value is shown as JSON."""
     for header in stored if isinstance(stored, list) else [stored] * bool(stored):
         match header:
             case [name, value]:
@@ -126,7 +126,7 @@ def _step(step: WayStep) -> str:
 
 
 def why_text(found: Why) -> str:
-    """Return what is in the fetch's way, one line each, the headline first."""
+    """Return what is in the fetch's way, a line for each blocker, the headline first."""
     return "\n".join(
         [f"fetch {found.fetch} ({found.state})", *(_line(blocker, found.now) for blocker in found.blockers)]
     )

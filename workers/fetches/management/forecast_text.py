@@ -1,4 +1,4 @@
-"""A forecast as people and as machines read it."""
+"""Texts of a forecast, for people and for machines."""
 
 import math
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.forecast import Forecast
 
-FARTHEST_S = 100 * 366 * terminal.DAY  # a time beyond is shown without a date
+FARTHEST_S = 100 * 366 * terminal.DAY  # seconds: a time that is farther away is shown without a date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 
 
@@ -29,7 +29,7 @@ def as_text(expected: Forecast, site: str) -> str:
 
 
 def sentences(expected: Forecast) -> Iterator[str]:
-    """Yield when a new request would start, when the backlog clears, and what is in the way."""
+    """Yield sentences: when a new request would start, when the backlog clears, and what delays them."""
     if expected.starts_in_s == math.inf:
         yield "Nothing starts before."
         return

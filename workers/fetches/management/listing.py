@@ -1,4 +1,4 @@
-"""`manage.py fetches list`: a page of fetches, as the operators' page shows it."""
+"""`manage.py fetches list`: a list of fetches, with the filters of the operators' page."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ LISTED = 20
 
 
 class List(Subcommand):
-    """A page of fetches."""
+    """List fetches."""
 
     name = "list"
     help = "list fetches, the newest first, or those that meet all filters"
@@ -92,7 +92,7 @@ class List(Subcommand):
 
 
 def _filter(name: str) -> Callable[[str], str]:
-    """Return a type of arguments that refuses what the filter of that name refuses."""
+    """Return an argument type that refuses the texts that the filter of that name refuses."""
 
     def checked(text: str) -> str:
         try:

@@ -17,7 +17,7 @@ SITE_BAR_WIDTH = 20
 
 
 class Screen:
-    """A view on stderr that is drawn over itself, and gone at the end. Shows nothing if stderr is not a terminal."""
+    """A view on stderr that is redrawn in place, and erased at the end. Shows nothing if stderr is not a terminal."""
 
     def __init__(self) -> None:
         self._console = terminal.console(stderr=True)
@@ -72,7 +72,7 @@ def _sites(seen: Progress) -> Table:
 
 
 def _clears_in(site: SiteProgress) -> Text:
-    """Return in what time the site's fetches will have started; if something is in their way, what it is."""
+    """Return in what time the site's fetches will have started; if they are kept waiting, what keeps them."""
     if site.state != "busy":
         return Text(site.state, "yellow")
     if site.error:
@@ -85,7 +85,7 @@ def _errors(seen: Progress) -> Text:
 
 
 def waits(site: SiteProgress) -> str:
-    """Return a line that says why the site's fetches wait; "" if nothing is in their way."""
+    """Return a line that says why the site's fetches wait; "" if nothing keeps them waiting."""
     if site.error:
         return f"{terminal.printable(site.site)}: {terminal.printable(site.error)}"
     return f"{terminal.printable(site.site)} is {site.state}" if site.state != "busy" else ""

@@ -1,4 +1,4 @@
-"""Sites as people and as machines read them."""
+"""Texts of sites, for people and for machines."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -70,13 +70,13 @@ def status_data(site: SiteStatus) -> dict[str, object]:
 
 
 def described(at: SiteNow) -> str:
-    """Return a line that says what holds for the site now."""
+    """Return a line with the site's settings and its state."""
     parts = [_rate(at.site), *_settings(at.site), *_states(at)]
     return f"{terminal.printable(at.site.name)}: {', '.join(parts)}."
 
 
 def notes(site: str) -> Iterator[str]:
-    """Yield which URLs go to another site than the one that is named with a default port: sites have no scheme."""
+    """Yield, for a site that is named with a default port, which URLs go to another site: sites have no scheme."""
     host, _, port = site.rpartition(":")
     for scheme, default in DEFAULT_PORTS.items():
         if port == str(default):
@@ -85,7 +85,7 @@ def notes(site: str) -> Iterator[str]:
 
 
 def as_text(details: SiteDetails) -> str:
-    """Return all that is to be said about one site, on a screen."""
+    """Return everything that is known about one site, for a screen."""
     site, expected = details.at.site, details.expected
     lines = {
         "rate": _rate(site),
@@ -101,7 +101,7 @@ def as_text(details: SiteDetails) -> str:
 
 
 def as_data(details: SiteDetails) -> dict[str, object]:
-    """Return all that is to be said about one site, for machines."""
+    """Return everything that is known about one site, for machines."""
     return {
         **described_data(details.at),
         "robots": [
@@ -114,7 +114,7 @@ def as_data(details: SiteDetails) -> dict[str, object]:
 
 
 def described_data(at: SiteNow) -> dict[str, object]:
-    """Return what holds for the site now, for machines."""
+    """Return the site's settings and its state, for machines."""
     site = at.site
     backed_off_for = site.backed_off_until - at.now if site.backed_off_until and at.state in BACKED_OFF else None
     return {
@@ -138,7 +138,7 @@ def _settings(site: Site) -> Iterator[str]:
 
 
 def _states(at: SiteNow) -> Iterator[str]:
-    """Yield the pause and the back-off that hold; where neither does, that the site runs."""
+    """Yield the pause and the back-off of the site; if it has neither, that the site runs."""
     site = at.site
     if at.is_paused:
         yield _paused(site.paused_until)
@@ -166,7 +166,7 @@ def _robots(details: SiteDetails) -> Iterator[str]:
 
 
 def _rate(site: Site | ListedSite) -> str:
-    """Return the rate that holds, and whether it is due to a Crawl-delay."""
+    """Return the rate that is in effect, and whether a Crawl-delay is the reason."""
     rate = rate_text(site.effective_interval, site.written_rate)
     return rate if site.effective_interval == site.interval else f"{rate} (robots.txt)"
 

@@ -1,4 +1,4 @@
-"""Fetch filters: which fetches a list is to have, read from texts. A sentence says why a wrong filter is refused."""
+"""Fetch filters: which fetches a list is to have, read from texts. The error for a wrong filter says what is wrong."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ EVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Filters:
     """Which fetches are meant: those that meet all of these conditions."""
 
-    states: frozenset[str] = frozenset()  # none: any
+    states: frozenset[str] = frozenset()  # empty: any state
     site: int | None = None
-    error: str = ""  # what the error contains, in upper or lower case
+    error: str = ""  # text that the error contains, in upper or lower case
     status: int | None = None
     url: str = ""
     is_exact: bool = True  # otherwise `url` is the beginning of URLs
-    since: datetime | None = None  # between these two it ended
+    since: datetime | None = None  # the fetch ended between `since` and `until`
     until: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -44,12 +44,12 @@ class Filters:
 
     @property
     def wanted(self) -> frozenset[str]:
-        """Return the states that fetches may have; if times of an end are given, only final ones."""
+        """Return the states that fetches may have; only final ones if `since` or `until` is given."""
         states = self.states or frozenset(state.value for state in FetchState)
         return states.intersection(FINAL) if self.is_timed else states
 
     def condition(self) -> Q:
-        """Return all conditions for a QuerySet whose fetches are found by something else: no index serves them."""
+        """Return all conditions, for a QuerySet that finds its fetches by ids: no index serves these conditions."""
         meant = Q(state__in=self.wanted)
         if self.site is not None:
             meant &= Q(site=self.site)
@@ -65,7 +65,7 @@ class Filters:
 
 
 def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
-    """Read the filters of a query string: `state` any number of times, each other name once; "" counts as left out.
+    """Read the filters of a query string: `state` any number of times, any other name once; "" counts as left out.
 
     A `url` that ends with `*` is the beginning of URLs; `since` and `until` are times in ISO format, or how long ago:
     2h. Raises ValueError for a wrong filter, UnknownSite for a site that is not there.

@@ -3,12 +3,12 @@
     page = fetch_list(Filters(states=frozenset({"failed"})))
     fetch_list(Filters(states=frozenset({"failed"})), page.next)
 
-1. The filters say by which indexes the list is read: its ways, one after the other. Held fetches come first, then
-   queued ones, then those that ended, the last end first. Without filters, all fetches come, the newest first.
+1. The filters determine the indexes by which the list is read, one after the other: its ways. Held fetches come first,
+   then queued ones, then those that ended, the last end first. Without filters, all fetches come, the newest first.
 2. Each way is read on from where the last page stopped (keyset). Its rows are compared with the filters that its index
-   does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows: it then has fewer,
-   says so, and its cursor goes on from there. It looks at fewer rows if neighbours in the index are far apart in the
-   table.
+   does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows. It then has fewer
+   than `most` fetches and says so, and its cursor goes on from there. Fewer rows are looked at if neighbours in the
+   index are far apart in the table.
 3. The rows of the page are read by their ids.
 
 The cost of a page depends neither on its number nor on the number of fetches. A fetch that changes its state between
@@ -29,14 +29,14 @@ from weir.workers import cursors
 from weir.workers.fetches.models import FINAL, HELD, URL_KEY, FetchState
 from weir.workers.fetches.reports.fetch_filters import EVER, Filters
 
-ROWS: Final = 100  # of a page, if nothing else is said
-LOOKED_AT: Final = 20_000  # rows, for one page: some 50 ms
+ROWS: Final = 100  # fetches of a page, by default
+LOOKED_AT: Final = 20_000  # rows that are looked at for one page: some 50 ms
 LOOKED_AT_SCATTERED: Final = 5_000  # rows that may have to be read from as many places of a disk: half a second
 MOST_COUNTED: Final = 10_000
 LARGEST_ID: Final = 2**63 - 1
 LARGEST_PRIORITY: Final = 2**15
 LAST_CHARACTER: Final = "\U0010ffff"
-SCATTERED: Final = frozenset({"not done", "ended at site", "by URL"})  # ways
+SCATTERED: Final = frozenset({"not done", "ended at site", "by URL"})  # ways whose rows may lie far apart
 NOT_DONE: Final = frozenset({FetchState.FAILED.value, FetchState.CANCELLED.value})
 
 
@@ -46,7 +46,7 @@ class ListedFetch(NamedTuple):
     id: int
     url: str
     state: str
-    site: str  # "" if it has none any more
+    site: str  # "" if it has none, or its site was deleted
     status_code: int | None
     error: str
     incomplete: str
@@ -84,17 +84,17 @@ class FetchPage:
 
     fetches: Sequence[ListedFetch]
     next: str | None  # the cursor of the next page; None at the end of the list
-    looked_at: int | None  # the rows that were looked at, if the page is short though the list goes on
+    looked_at: int | None  # how many rows were looked at, if the page is short although the list goes on
 
     @property
     def note(self) -> str:
-        """Return what is to be said about a short page, or ""."""
+        """Return the sentence about a short page, or ""."""
         return f"{self.looked_at:,} fetches were looked at: go on for more." if self.looked_at else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Count:
-    """How many fetches a list has: so many, or more."""
+    """How many fetches a list has: `fetches`, or more."""
 
     fetches: int
     is_more: bool
@@ -136,7 +136,7 @@ def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS)
 
 
 def listed(ids: Sequence[int]) -> list[ListedFetch]:
-    """Return these fetches, in the order of `ids`, except those that are gone."""
+    """Return these fetches, in the order of `ids`; fetches that were deleted are left out."""
     return LISTED_FETCHES(ids=statements.bigints(ids)) if ids else []
 
 
@@ -172,7 +172,7 @@ def _read_on(filters: Filters, cursor: str | None, most: int) -> tuple[list[int]
 
 
 def _ways(filters: Filters) -> list[str]:
-    """Return by which indexes the list is read, one after the other."""
+    """Return the ways of the list: the indexes by which it is read, one after the other."""
     states = filters.wanted
     held = ["held"] if states & set(HELD) else []
     if filters.url:
@@ -230,7 +230,7 @@ def _behind(way: str, row: Looked) -> _Place:
 
 
 def _text(place: _Place) -> str:
-    """Return the cursor: what the way is ordered by, encoded."""
+    """Return the cursor: the values of the columns by which the way is ordered, encoded."""
     match place.way:
         case "queue":
             key: list[object] = [place.priority, place.not_before.isoformat()]
@@ -258,6 +258,6 @@ def _read(cursor: str, ways: Sequence[str]) -> _Place:
                 return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
             case ["newest" | "held" as way, int(id_)] if way in ways:
                 return _Place(way=way, id=id_)
-    except ValueError as error:  # of a time, or of a text that cannot be encoded
+    except ValueError as error:  # the cursor has a wrong time, or a text that cannot be encoded
         raise cursors.BadCursor from error
     raise cursors.BadCursor

@@ -1,7 +1,8 @@
 """Fetch way: the steps of one fetch in the order of time, as far as its rows show them, and the beginning of its body.
 
-Each attempt replaces what the last one left: the times from the slot on are those of the last one. When the connection
-was opened is not stored. What an attempt that is in flight has done is not known before its outcome is stored.
+Each attempt overwrites the times of the one before it: the times from the slot on are those of the last attempt. The
+time at which the connection was opened is not stored. The steps of an attempt in flight are not known before its
+outcome is stored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +58,7 @@ FETCH_WAY = Statement("fetch_way", row=FetchOnItsWay, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WayStep:
-    """Something that happened to the fetch, or that is expected."""
+    """Something that happened to the fetch, or is expected to happen."""
 
     kind: str
     at: datetime | None  # None: not known yet
@@ -70,12 +71,12 @@ class FetchWay:
     """One fetch, at the moment at which the database was asked."""
 
     fetch: FetchOnItsWay
-    steps: Sequence[WayStep]  # in the order of time; what has no time yet comes last
+    steps: Sequence[WayStep]  # in the order of time; steps that have no time yet come last
     preview: BodyPreview | None  # None without a body
 
 
 def fetch_way(fetch_id: int) -> FetchWay:
-    """Return the way of this fetch. Reads only; one query, which reads 64 KiB of the body. Raises UnknownFetch."""
+    """Return the way of this fetch. Reads only: one query, with up to 64 KiB of the body. Raises UnknownFetch."""
     rows = FETCH_WAY(fetch=fetch_id, most=MOST)
     if not rows:
         raise UnknownFetch(fetch_id)
@@ -116,7 +117,7 @@ def _slot(row: FetchOnItsWay) -> Iterator[WayStep]:
 
 
 def _attempt(row: FetchOnItsWay) -> Iterator[WayStep]:
-    """Yield when the request was written, and when the answer had come, of the last attempt that has an outcome."""
+    """Yield, of the last attempt with an outcome, when its request was written, and when its answer had come."""
     if row.started_at is None:
         return
     earlier = "in an earlier attempt" if row.state in HELD or (row.state == FetchState.QUEUED and row.attempts) else ""

@@ -6,10 +6,12 @@
 
 1. One query reads the site, its queue and its runs (sql/forecast.sql).
 2. The simulation (simulation.py) computes when dispatch gives slots to the request, and to the last of the backlog.
-3. Fetches that are not due yet may become due by then. If there are any, 1 and 2 are repeated with these times.
+3. Fetches that are not due yet may become due by these times. If there are such fetches, steps 1 and 2 are repeated
+   with these times.
 
-It holds if nothing else happens: no `throttle` at the same site, no missed slots, no new back-off. If robots.txt cannot
-be read, it is the earliest time: it assumes that robots.txt can be read the next time that it is asked for.
+A forecast holds if nothing else happens: no `throttle` at the same site, no missed slots, no new back-off. If
+robots.txt cannot be read, the forecast is the earliest time: it assumes that robots.txt can be read the next time that
+it is asked for.
 """
 
 import math
@@ -37,14 +39,14 @@ SAME_S = 1e-6
 
 
 class FoundRun(TypedDict):
-    """A run that is not over."""
+    """A run that still has held fetches."""
 
     at_once: int
     starts_s: list[float]
 
 
 class ForecastSite(NamedTuple):
-    """What dispatch finds at a site, and what a new request does (sql/forecast.sql)."""
+    """What dispatch finds at a site, and what a new request would find there (sql/forecast.sql)."""
 
     is_new: bool
     name: str
@@ -78,42 +80,42 @@ FORECAST = Statement("forecast", row=ForecastSite, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What is expected of one site: at the moment at which the database was asked."""
+    """What is expected of one site, at the moment at which the database was asked."""
 
     site: str  # the site of the host: its own, or the one that covers it
-    is_new: bool  # there is no such site yet: the forecast is for one at the default rate
-    rate: str  # that of the interval; as it was written, if it was
+    is_new: bool  # there is no such site yet: the forecast is for a site at the default rate
+    rate: str  # the rate of the interval, as it was written if a rate was written
     interval: timedelta
     max_concurrency: int | None
     state: str  # paused | unreachable | backed off | resting | running
     backoff_error: str  # why it is unreachable
     held_for_s: float  # until the pause or back-off ends; infinite for a pause until resumed
     queued: int
-    not_due: int  # of these: those that become due after the others are cleared, and are left out
-    ahead: int  # of these: those that start before a new request
+    not_due: int  # queued fetches that become due only after the others are cleared, and are left out
+    ahead: int  # queued fetches that start before a new request
     asks_robots: bool  # a new request waits for the robots.txt of its origin, which starts before it
     robots_held_for_s: float  # until a robots.txt that cannot be read is asked for again; 0 if there is none
     robots_error: str  # whose robots.txt cannot be read, and why
     added: int
-    is_supposed: bool  # the rate is not the site's own, but one that was asked about
-    starts_in_s: float  # a request of priority 0; infinite while paused until resumed
-    clears_in_s: float  # until the last start of the backlog and what is added; 0 if there is nothing
+    is_supposed: bool  # the rate is not the site's own, but the `rate` that `forecast` was given
+    starts_in_s: float  # until a new request of priority 0 starts; infinite while paused until resumed
+    clears_in_s: float  # until the last start of the backlog and the added requests; 0 if there are none
     now: datetime  # by the database's clock
 
 
 def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
-    """Return a forecast of the host's site; with `add` more requests, or if it had another rate.
+    """Return a forecast of the host's site; with `add` more requests, or as if it had another `rate`.
 
     Reads only, and waits for no lock. A queued fetch that is not due yet counts if it will be due by the time at which
-    slots are reserved for the due ones. A supposed rate counts from now on, because what is reserved would be reserved
-    anew; a Crawl-delay of robots.txt holds for it, too. Raises InvalidSiteName for a text that does not name a host,
+    slots are reserved for the due ones. A supposed rate counts from now on, because a new rate recalls the reserved
+    slots; a Crawl-delay of robots.txt limits it, too. Raises InvalidSiteName for a text that does not name a host,
     and ValueError for `add` below 0 or above a million, and for a text that is not a rate.
     """
     if not 0 <= add <= MOST_ADDED:
         raise ValueError(f"add must be between 0 and {MOST_ADDED:,}, not {add}.")
     name = site_names.canonical(host)
     known = known_sites({name})
-    round_trip_s = longest_round_trip_s()  # dispatch adds it to each run
+    round_trip_s = longest_round_trip_s()  # dispatch lengthens each run because of it
     ahead = horizon(round_trip_s)
     look = partial(_look, known[name].id if known else None, name, ahead.lookahead_s)
     supposed = partial(_supposed, rate=rate) if rate else _as_it_is
@@ -130,9 +132,9 @@ def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
 def _look(
     site_id: int | None, name: str, lookahead_s: float, starts_in_s: float = 0.0, clears_in_s: float = 0.0
 ) -> ForecastSite:
-    """Read the site and its queue, with fetches that become due before slots for these starts are reserved.
+    """Read the site and its queue, with fetches that become due before the slots of these starts are reserved.
 
-    That is up to the look-ahead before the starts.
+    Slots are reserved when their starts are as far away as the look-ahead.
     """
     reserved_in_s = (seconds - lookahead_s for seconds in (starts_in_s, clears_in_s))
     starts_within, clears_within = (min(max(0.0, seconds), FARTHEST_S) for seconds in reserved_in_s)
@@ -185,8 +187,8 @@ def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horiz
         max_concurrency=row.max_concurrency,
         held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
     )
-    # The robots.txt of a new request's origin is queued before the request if it is not known. If it could not be read,
-    # it comes before the backlog, too: it is then asked for when a fetcher claims the first fetch.
+    # If the robots.txt of a new request's origin is not known, it is queued before the request. If it could not be
+    # read, it comes before the backlog, too: it is asked for when a fetcher claims the first fetch.
     asks = row.asks_robots or row.robots_held_for_s > 0
     asked = replace(site, robots=site.robots + asks)
     start_of = partial(start_in, is_active=row.has_backlog, from_s=row.robots_held_for_s, ahead=ahead)
@@ -217,8 +219,8 @@ def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horiz
 def start_in(fetches: int, site: SiteTiming, *, is_active: bool, from_s: float, ahead: Horizon) -> float:
     """Return in how many seconds a fetch with `fetches` others before it starts, if none can start before `from_s`.
 
-    If the backlog flag is inactive, the next request wakes dispatch. If it is active, or will be by then, the site
-    waits for a tick.
+    If the backlog flag is inactive, the next request wakes dispatch. If the flag is active (`is_active`), or will be by
+    `from_s`, the site waits for a tick.
     """
     if site.held_for_s == math.inf:
         return math.inf

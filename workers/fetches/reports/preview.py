@@ -14,7 +14,7 @@ HIDDEN: Final = frozenset(
 )  # categories of characters that are invisible, or turn the direction of text round
 PICTURES: Final = 0x2400  # Unicode's pictures of the control characters begin here
 DELETE, PICTURE_OF_DELETE, FIRST_PRINTABLE = 0x7F, "\N{SYMBOL FOR DELETE}", 0x20
-BINARY_SHARE: Final = 0.1  # of bytes that no text has: a body with more is binary
+BINARY_SHARE: Final = 0.1  # a body in which more than this share of the bytes occurs in no text is binary
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE | re.ASCII)
 _NO_TEXT: Final = bytes(set(range(FIRST_PRINTABLE)) - set(b"\t\n\f\r\x1b"))
 _NOT_OF_SITES: Final = frozenset({"punycode", "unicode_escape", "raw_unicode_escape"})  # Python's own; some are slow
@@ -28,13 +28,13 @@ class BodyPreview:
     text: str  # "" if it is binary; invisible characters are made visible
     size: int  # bytes of the whole body
     content_type: str  # as the site named it
-    charset: str  # by which it was decoded
+    charset: str  # with which the text was decoded
     is_binary: bool
-    is_cut: bool  # there is more than is shown
+    is_cut: bool  # the body is longer than the text
 
 
 def preview(beginning: bytes, size: int, headers: object) -> BodyPreview:
-    """Return what can be shown of a body that has `size` bytes; `headers` are as they are stored."""
+    """Return what can be shown of a body of `size` bytes; `headers` has the headers as they are stored."""
     content_type = _header(headers, "content-type")
     charset = _charset(content_type)
     shown = beginning[:MOST]
@@ -51,7 +51,7 @@ def preview(beginning: bytes, size: int, headers: object) -> BodyPreview:
 
 
 def visible(text: str) -> str:
-    """Return the text with a sign for each character that is invisible, or changes how others are shown."""
+    """Return the text with a visible sign for each character that is invisible, or changes how others are shown."""
     return "".join(map(_visible, text))
 
 

@@ -1,4 +1,4 @@
-"""Progress: how far the fetches of certain ids are, in one query, however many they are."""
+"""Progress: how far the fetches with certain ids are. One query reads this, however many ids there are."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from weir.postgres.statements import Statement
 
 
 class ProgressRow(NamedTuple):
-    """One of the sites with most unfinished fetches, and the totals of all; no name if nothing is unfinished."""
+    """One of the sites with most unfinished fetches, and the totals of all; the name is None if all have ended."""
 
     done: int
     failed: int
     cancelled: int
     unfinished: int
-    sites: int  # with unfinished fetches
+    sites: int  # sites with unfinished fetches
     name: str | None
     interval: timedelta
     written_rate: str
@@ -30,7 +30,7 @@ class ProgressRow(NamedTuple):
 
 
 class EndedCount(NamedTuple):
-    """How many fetches ended with this state and status code, and whether their site was asked (`was_tried`)."""
+    """How many fetches ended with this state and status code; `was_tried` if attempts were counted."""
 
     state: str
     status_code: int | None
@@ -61,7 +61,7 @@ class FetchIds:
         return sum(high - low + 1 for low, high in self.ranges)
 
     def add(self, ids: Iterable[int]) -> None:
-        """Add ids; those that are there already change nothing."""
+        """Add ids; ids that are there already change nothing."""
         ranges: list[tuple[int, int]] = []
         for low, high in sorted([*self.ranges, *((fetch_id, fetch_id) for fetch_id in ids)]):
             if ranges and low <= ranges[-1][1] + 1:
@@ -84,10 +84,10 @@ class SiteProgress:
     """How far the fetches of one site are."""
 
     site: str
-    rate: str  # as it was written, if it was
+    rate: str  # as it was written, if a rate was written
     interval: timedelta
     state: str  # busy, paused, backed off, resting, unreachable
-    error: str  # why the last attempt there failed, or robots.txt cannot be read; "" if all is well
+    error: str  # why the site's fetches wait: an attempt failed, or the site or robots.txt cannot be reached; or ""
     unfinished: int
     ended: int
 
@@ -101,7 +101,7 @@ class Progress:
     cancelled: int
     unfinished: int
     unfinished_sites: int
-    busiest: tuple[SiteProgress, ...]  # those with most unfinished
+    busiest: tuple[SiteProgress, ...]  # the sites with most unfinished fetches
 
 
 def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:

@@ -1,6 +1,6 @@
-"""Simulation: when dispatch will reserve which slots, step by step like dispatch.sql. Pure.
+"""Simulation: which slots dispatch will reserve, and when, step by step like dispatch.sql. Pure.
 
-All times are seconds from now. It is right as long as nothing else happens at the site: nothing but dispatch reserves
+All times are seconds from now. The result is right as long as nothing else happens at the site: only dispatch reserves
 there, no run is missed, and no rate, pause or back-off changes.
 """
 
@@ -26,7 +26,7 @@ class SiteTiming:
     spacing_s: float
     grace_s: float
     burst: int = 1
-    reserved_for_s: float  # until the next free start; negative: since when the site has been free
+    reserved_for_s: float  # until the next free start; negative if the site has been free for so long
     held_for_s: float = -math.inf  # until a pause or back-off ends
     robots: int = 0  # queued robots.txt files, which go first, in runs of their own
     max_concurrency: int | None = None
@@ -35,12 +35,12 @@ class SiteTiming:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatching:
-    """The times and sizes by which dispatch works."""
+    """The times and sizes with which dispatch works."""
 
     next_tick_s: float
     tick_s: float
     refill_s: float  # a site that is reserved less far ahead is due
-    lookahead_s: float  # and is reserved up to here
+    lookahead_s: float  # how far ahead such a site is then reserved
     travel_s: float
     longest_run: int
 
@@ -48,9 +48,9 @@ class Dispatching:
 def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float:
     """Return when a queued fetch starts that has `ahead` others before it, including robots.txt files; all are due.
 
-    Tick by tick, a site that is due is reserved up to the look-ahead, in one run. The slots of a run are a spacing
+    In each tick, a site that is due is reserved up to the look-ahead, in one run. The slots of a run are a spacing
     apart, and each hand-over to the next run costs a grace. With `max_concurrency`, a fetch is assumed to end when it
-    starts. How long a site takes to answer is not known; if that is long, the start is later.
+    starts, because it is not known how long the site takes to answer. If that is long, the real start is later.
     """
     tolerance_s = gcra.tolerance_s(site.burst, site.interval_s)
     now, next_start, robots, held = dispatching.next_tick_s, site.reserved_for_s, site.robots, site.held_runs
@@ -82,15 +82,15 @@ def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float
 
 
 def _in_flight(run: ReservedRun, now: float) -> int:
-    """Return how many of a run's fetches count for max_concurrency."""
+    """Return how many of a run's fetches count for `max_concurrency` at the time `now`."""
     return min(run.at_once, sum(start > now for start in run.starts_s))
 
 
 def _are_alike(site: SiteTiming, dispatching: Dispatching) -> bool:
     """Return whether each run from now on has one start, and begins when the run before it ends.
 
-    That is so if no second start fits into the look-ahead, and if a tick finds the site reserved for longer than a
-    message travels.
+    This is so if no second start fits into the look-ahead, and if the tick that refills the site finds it reserved for
+    longer than a message travels.
     """
     tolerance_s = gcra.tolerance_s(site.burst, site.interval_s)
     return (

@@ -1,12 +1,14 @@
-"""Site list: the sites as an operator looks at them, with rates, backlogs and states, a page at a time.
+"""Site list: the sites for operators, with rates, backlogs and states, a page at a time.
 
     counted = backlogs()
     site_list(SiteFilters(sort="backlog"), counted=counted)
 
 1. `backlogs` counts the queue, once for all sites: some 0.3 s for a million fetches. Callers may keep it.
-2. Sites are read by the index that the filters name, in pieces, from where the last page stopped (sql/site_list.sql).
-3. The rest is judged here: the state, which backlogs tell as well, and what the index does not serve. A page ends after
-   ROWS sites that match, or after LOOKED_AT sites: it then has fewer, says so, and its cursor goes on from there.
+2. Sites are read in the order of an index, which the filters determine, in pieces, from where the last page stopped
+   (sql/site_list.sql).
+3. The state of each site, which depends on its backlog, too, and the filters that the index does not serve are judged
+   here. A page ends after ROWS sites that match, or after LOOKED_AT sites. It then has fewer than ROWS sites and says
+   so, and its cursor goes on from there.
 """
 
 import math
@@ -26,13 +28,13 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER, held_state
 from weir.workers import cursors
 
-ROWS: Final = 100  # of a page
-LOOKED_AT: Final = 20_000  # sites, for one page
+ROWS: Final = 100  # sites of a page
+LOOKED_AT: Final = 20_000  # sites that are read for one page
 PIECE: Final = 1_000  # sites of one query
-MOST_QUEUED: Final = 2_000_000  # that are counted
-QUEUE_PIECE: Final = 200_000  # of these, by one statement
-MOST_SLOTS: Final = 100_000  # that are looked at: a minute's worth
-LATELY_S: Final = 60.0  # over which the seen rate is counted
+MOST_QUEUED: Final = 2_000_000  # queued fetches that are counted
+QUEUE_PIECE: Final = 200_000  # queued fetches that one statement counts
+MOST_SLOTS: Final = 100_000  # slots that are looked at: a minute's worth
+LATELY_S: Final = 60.0  # seconds over which the seen rate is counted
 STATES: Final = ("paused", "unreachable", "backed off", "resting", "busy", "idle")
 SORTS: Final = ("name", "backlog", "refusals")
 HELD: Final = frozenset({"paused", "unreachable", "backed off", "resting"})
@@ -56,21 +58,21 @@ class ListedSite(NamedTuple):
     name: str
     interval: timedelta
     written_rate: str
-    effective_interval: timedelta  # longer where robots.txt asks for it
+    effective_interval: timedelta  # longer than `interval` if robots.txt asks for it
     spacing: timedelta
     burst: int
     max_concurrency: int | None
     covers_subdomains: bool
     obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
-    refusing: list[int] | None  # statuses by which it refuses; None: the usual ones
+    refusing: list[int] | None  # statuses with which it refuses; None: the usual ones
     paused_until: datetime | None  # may be over
     backed_off_until: datetime | None  # may be over
-    refused_until: datetime | None  # not None: it is not backed off, but rests, as a quota is used up
+    refused_until: datetime | None  # not None: the site is not backed off, but rests, because a quota is used up
     backoff_error: str  # why the site is, or was, unreachable
-    backoff_reason: str  # what it answered, where it refused, or a quota is used up
+    backoff_reason: str  # what the site answered when it refused, or when a quota was used up
     backoff_level: int  # back-offs in a row
     starts_out_of_time: int
-    out_of_time_at: datetime | None  # the last of them
+    out_of_time_at: datetime | None  # the last of these starts
     next_start: datetime
     now: datetime
 
@@ -84,13 +86,13 @@ USED_STARTS = Statement("used_starts", row=SiteCount, commits=False)
 class Backlogs:
     """How many fetches wait at each site, and how many starts it used in the last minute, at one moment."""
 
-    queued: Mapping[int, int] = field(default_factory=dict)  # by the site's id; those that are not due yet as well
+    queued: Mapping[int, int] = field(default_factory=dict)  # by the site's id; includes fetches that are not due yet
     started: Mapping[int, int] = field(default_factory=dict)  # a start counts once its outcome is stored
-    is_whole: bool = True  # otherwise, more fetches are queued than were counted
+    is_whole: bool = True  # false if more fetches are queued than were counted
 
     @cached_property
     def longest_first(self) -> Sequence[int]:
-        """Return the ids of the sites at which something waits."""
+        """Return the ids of the sites at which fetches wait, the longest backlog first."""
         return sorted(self.queued, key=lambda site: (-self.queued[site], site))
 
 
@@ -98,7 +100,7 @@ class Backlogs:
 class SiteFilters:
     """Which sites are meant, in which order."""
 
-    search: str = ""  # how names begin; with a dot before it, how they end
+    search: str = ""  # the beginning of names; or their end, if it begins with a dot
     state: str = ""
     sort: str = "name"
 
@@ -111,7 +113,7 @@ class SiteFilters:
             raise ValueError(f"search must be text of at most {LONGEST_SEARCH} characters.")
 
     def meets(self, site: "SiteStatus") -> bool:
-        """Tell whether the site is meant."""
+        """Return whether the site is meant."""
         text = self.search.lower()
         is_found = site.row.name.endswith(text) if text.startswith(".") else site.row.name.startswith(text)
         return is_found and self.state in {"", site.state}
@@ -122,17 +124,17 @@ class SiteStatus:
     """One site, at the moment at which the database was asked."""
 
     row: ListedSite
-    backlog: int  # queued fetches, with those that are not due yet
+    backlog: int  # queued fetches, including those that are not due yet
     started: int  # starts that it used in the last minute
 
     @property
     def reserved_for_s(self) -> float:
-        """Return for how long the site's next free start is away."""
+        """Return in how many seconds the site's next free start is."""
         return max(0.0, (self.row.next_start - self.row.now).total_seconds())
 
     @property
     def held_for_s(self) -> float:
-        """Return until the pause, or else the back-off, ends."""
+        """Return in how many seconds the pause ends, or without a pause the back-off."""
         until = self.row.paused_until if self._is_ahead(self.row.paused_until) else self.row.backed_off_until
         return max(0.0, (until - self.row.now).total_seconds()) if until else 0.0
 
@@ -156,7 +158,7 @@ class SiteStatus:
 
     @property
     def clears_in_s(self) -> float:
-        """Return roughly when nothing waits any more, if nothing is added; infinite while paused until resumed."""
+        """Return in about how many seconds nothing waits, if nothing is added; infinite while paused until resumed."""
         if not self.backlog:
             return 0.0
         if self.row.paused_until and self.row.paused_until >= PAUSED_FOREVER:
@@ -173,11 +175,11 @@ class SitePage:
 
     sites: Sequence[SiteStatus]
     next: str | None  # the cursor of the next page; None at the end of the list
-    looked_at: int | None  # where the page is short, though the list goes on: after so many sites
+    looked_at: int | None  # how many sites were read, if the page is short although the list goes on
 
 
 class _Place(NamedTuple):
-    """The site of a way behind which the list goes on."""
+    """The site of a way after which the list goes on."""
 
     way: str
     name: str = ""
@@ -187,15 +189,15 @@ class _Place(NamedTuple):
 
 
 def backlogs() -> Backlogs:
-    """Count what waits at each site, and what has started there lately. Reads only, at most MOST_QUEUED fetches."""
+    """Count the fetches that wait at each site, and its starts in the last minute. Counts at most MOST_QUEUED."""
     started = dict(USED_STARTS(most=MOST_SLOTS, lately=LATELY_S))
     queued: dict[int, int] = {}
     after = counted = 0
-    while counted < MOST_QUEUED:  # in short statements, as the machine may be busy
+    while counted < MOST_QUEUED:  # in short statements, because the machine may be busy
         sites = dict(BACKLOGS(after=after, until=LARGEST, most=QUEUE_PIECE))
         if sum(sites.values()) < QUEUE_PIECE:
             return Backlogs(queued=queued | sites, started=started)
-        last, _ = sites.popitem()  # it may have more
+        last, _ = sites.popitem()  # the last site may have more fetches
         if not sites:
             one = {"after": last - 1, "until": last, "most": MOST_QUEUED}
             sites = dict(BACKLOGS(**one))
@@ -234,7 +236,7 @@ def all_sites(filters: SiteFilters, most: int | None, *, counted: Backlogs) -> l
 def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[tuple[SiteStatus, _Place]]:
     """Yield the sites of the list behind this place, each with its own place."""
     planner.in_index_order()
-    is_rest = filters.sort == "backlog" and place.way != "ids"  # of the others, that come after those with a backlog
+    is_rest = filters.sort == "backlog" and place.way != "ids"  # the sites without a backlog, which come afterwards
     while rows := _piece(filters, place, counted):
         for row in rows:
             queued = counted.queued.get(row.id, 0)
@@ -246,7 +248,7 @@ def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[t
 
 
 def _piece(filters: SiteFilters, place: _Place, counted: Backlogs) -> list[ListedSite]:
-    """Return the next sites, by the index that the place names; none at the end."""
+    """Return the next sites, in the order of the way that the place names; none at the end."""
     lowest = filters.search.lower()
     lowest = lowest[::-1] if place.way == "suffix" else lowest
     parameters = {

@@ -1,4 +1,4 @@
-"""Site status: all that is to be said about one site."""
+"""Site status: everything that is known about one site."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ class SiteNow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteDetails:
-    """All that is to be said about one site."""
+    """Everything that is known about one site."""
 
     at: SiteNow
     expected: Forecast
-    robots: Sequence[RobotsFile]  # those that count, at most MOST_ROBOTS
-    last_error: str  # of the first queued fetch that has one; else why the site was unreachable; "" if neither
+    robots: Sequence[RobotsFile]  # robots.txt files that still count, at most MOST_ROBOTS
+    last_error: str  # of the first queued fetch that has one; else why the site is, or was, unreachable; or ""
 
 
 def site_now(host: str) -> SiteNow:
@@ -63,7 +63,7 @@ def site_now(host: str) -> SiteNow:
 
 
 def site_details(host: str) -> SiteDetails:
-    """Return all that is to be said about the site of this name. Reads only, and counts its queue.
+    """Return everything that is known about the site of this name. Reads only, and counts the site's queue.
 
     Raises UnknownSite, and InvalidSiteName for a text that does not name a host.
     """

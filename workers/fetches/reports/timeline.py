@@ -3,10 +3,10 @@
     from weir.workers.fetches.reports.timeline import timeline
     timeline(site_id).slots[-1].fate
 
-1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate"), and the fetch that has it
-   (sql/timeline.sql); another one reads the fetches that ended lately (sql/newest_ended.sql).
-2. A third one reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation says
-   when the queued ones start (simulation.py).
+1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate"), and with its fetch (sql/timeline.sql).
+   Another statement reads the fetches that ended lately (sql/newest_ended.sql).
+2. A third statement reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation
+   says when the queued ones start (simulation.py).
 """
 
 import math
@@ -31,17 +31,17 @@ from weir.workers.schedule import tick_of
 
 PAST_S = 60.0
 MOST_SLOTS = 2_000
-NEWEST = 5_000  # fetches of all sites that ended last, among which those of past slots are looked for
+NEWEST = 5_000  # the fetches that ended last, at any site: among these, the fetches of past slots are looked for
 MOST_NEXT = 20
 LOOKED_AT = 1_000  # fetches at the head of the queue
 MARGIN_S = 2.0  # seconds for the statement that stores an outcome
 
 
 class TimelineSlot(NamedTuple):
-    """One slot. Its fetch is known while it is held; later, with its lateness, if it is among the newest that ended."""
+    """One slot. Its fetch is known while it is held; afterwards only if it is among the NEWEST, with its lateness."""
 
     id: int
-    start_in_s: float  # negative: so long ago
+    start_in_s: float  # negative if the start was so long ago
     fate: str  # reserved | used | given back | missed | void | unreported
     fetch_id: int | None
     run_id: int  # the first slot of its run that is shown
@@ -50,7 +50,7 @@ class TimelineSlot(NamedTuple):
 
 
 class FoundSlot(NamedTuple):
-    """What sql/timeline.sql finds."""
+    """A row of sql/timeline.sql."""
 
     id: int
     start_in_s: float
@@ -89,7 +89,7 @@ class Timeline:
 
 
 class FoundFetch(TypedDict):
-    """A fetch, and in how many seconds its slot begins, or it becomes due."""
+    """A fetch, and the seconds until its slot begins, or until it becomes due."""
 
     id: int
     url: str
@@ -97,7 +97,7 @@ class FoundFetch(TypedDict):
 
 
 class FoundNext(NamedTuple):
-    """What sql/next_starts.sql finds."""
+    """The row of sql/next_starts.sql."""
 
     has_backlog: bool
     burst: int
@@ -119,15 +119,15 @@ TIMELINE = Statement("timeline", row=FoundSlot, commits=False)
 
 
 def outcome_within_s() -> float:
-    """Return within how many seconds after the end of its run the outcome of a slot comes, as a rule."""
+    """Return how many seconds after the end of its run the outcome of a slot has usually come."""
     return longest_hold_s() + tick_of(task_names.SWEEP) + MARGIN_S
 
 
 def timeline(site_id: int) -> Timeline:
-    """Return the slots of the site from a minute ago to the look-ahead, at most MOST_SLOTS, and what starts next.
+    """Return the site's slots from a minute ago to the look-ahead, at most MOST_SLOTS, and the fetches that start next.
 
-    Reads only, by indexes; the cost grows with the slots of all sites in that time, not with the tables. A site that
-    was deleted has no next starts.
+    Reads only, by indexes. The cost grows with the slots of all sites in that time, not with the size of the tables. A
+    site that was deleted has no next starts.
     """
     round_trip_s = longest_round_trip_s()
     ahead = horizon(round_trip_s)
@@ -147,7 +147,7 @@ def timeline(site_id: int) -> Timeline:
 
 
 def _with_fetches(slots: Sequence[FoundSlot], ended: Sequence[EndedFetch]) -> list[TimelineSlot]:
-    """Return the slots with the fetches that had them; joined here, because PostgreSQL would expect few of either."""
+    """Return the slots with the fetches that had them. A join in PostgreSQL could be slow: it would expect few rows."""
     of_slot = {fetch.slot_id: fetch for fetch in ended}
     return [
         TimelineSlot(*slot._replace(fetch_id=fetch.fetch_id), lateness_ms=fetch.lateness_ms)

@@ -1,4 +1,4 @@
-"""Waiting fetch: a fetch with all that can keep it waiting, as one query finds it, and when its turn comes."""
+"""Waiting fetch: a fetch with everything that can keep it waiting, read by one query, and when its turn comes."""
 
 import math
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from weir.workers.processes.status import longest_round_trip_s
 
 
 class WaitingFetch(NamedTuple):
-    """A fetch, and what can keep it waiting (sql/why.sql)."""
+    """A fetch, and everything that can keep it waiting (sql/why.sql)."""
 
     id: int
     state: str
@@ -31,7 +31,7 @@ class WaitingFetch(NamedTuple):
     lease_until: datetime | None
     slot_start: datetime | None
     now: datetime
-    written_rate: str  # from here to `reserved_for_s`: None without a site
+    written_rate: str  # this field and those down to `reserved_for_s` are None if the fetch has no site
     interval: timedelta
     effective_interval: timedelta
     burst: int
@@ -58,7 +58,7 @@ class WaitingFetch(NamedTuple):
 
 def starts_in_s(row: WaitingFetch, from_s: float) -> float:
     """Return in how many seconds the turn of a queued fetch comes, if nothing can start before `from_s`."""
-    round_trip_s = longest_round_trip_s()  # dispatch adds it to each run
+    round_trip_s = longest_round_trip_s()  # dispatch lengthens each run because of it
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
     held_for_s = max([-math.inf, *((end - row.now).total_seconds() for end in ends)])
     site = SiteTiming(

@@ -1,12 +1,12 @@
-"""Why a fetch waits: everything that is in its way now, what matters most first.
+"""Why a fetch waits: everything that is in its way now, the most important first.
 
     from weir.workers.fetches.reports.why import why
     why(17).blockers[0].text
 
-1. One query reads the fetch and what can keep it waiting (sql/why.sql), another one the processes.
+1. One query reads the fetch and everything that can keep it waiting (sql/why.sql); another query reads the processes.
 2. The broker is asked how many messages wait for fetchers.
-3. The rest is decided without further questions. If nothing is in the way, the fetch waits for its turn, at the rate of
-   its site: the simulation says until when (simulation.py).
+3. The rest is decided from these answers. If nothing is in the way, the fetch waits for its turn, at the rate of its
+   site: the simulation says until when (simulation.py).
 """
 
 import math
@@ -34,10 +34,10 @@ WHY = Statement("why", row=WaitingFetch, commits=False)
 
 MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL would compare a larger number with each row, without an index
-SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for robots.txt is due this soon after it is asked for again
+SAME_CAUSE = timedelta(seconds=5)  # a fetch that is due so soon after its robots.txt is asked for again waits for that
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
 DISPATCH_SILENT_S = 10.0  # seconds for which a fetch could have had a slot: dispatch runs each second
-FETCHES_NEED = {  # kinds of processes: what they are called, and what there is without them
+FETCHES_NEED = {  # by kind of process: its name, and what does not happen without it
     "fetcher": ("fetcher", "no request is sent"),
     "ticks": ("worker of the queue weir.ticks", "no slot is given out"),
     "beat": ("beat", "nothing calls dispatch"),
@@ -57,13 +57,13 @@ class FetchBlocker:
 
     kind: str
     text: str  # one sentence
-    until: datetime | None = None  # when it is over by itself; None: not known, or never
-    remedy: str = ""  # a command line, or what to do in words; "" if there is nothing to do
+    until: datetime | None = None  # when it ends by itself; None: not known, or never
+    remedy: str = ""  # a command line, or advice in words; "" if there is nothing to do
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Why:
-    """Why a fetch waits, at the moment at which the database was asked; one blocker at least, the headline first."""
+    """Why a fetch waits, when the database was asked. There is at least one blocker; the first is the headline."""
 
     fetch: int
     state: str
@@ -72,9 +72,9 @@ class Why:
 
 
 def why(fetch_id: int) -> Why:
-    """Return all that is in the fetch's way. Reads only; at most five queries, and rows of the queue are bounded.
+    """Return everything that is in the fetch's way. Reads only: at most five queries, and a limited part of the queue.
 
-    If the broker is away, waits for it for a second and a half. Raises UnknownFetch.
+    If the broker is away, this waits for it for a second and a half. Raises UnknownFetch.
     """
     parameters = {"fetch": fetch_id, "obey": settings.WEIR_OBEY_ROBOTS, "path": PATH, "most": MOST_AHEAD}
     rows = WHY(**parameters) if fetch_id <= LARGEST_ID else []
@@ -92,8 +92,8 @@ def why(fetch_id: int) -> Why:
 
 
 def _weight(blocker: FetchBlocker) -> tuple[int, float]:
-    """Return the place of a blocker: first what waits for a person, then what lasts longest; the rate comes last."""
-    if blocker.kind == "holder silent":  # the holder of this fetch; whether there is another fetcher matters less
+    """Return the place of a blocker: those that wait for a person, then those that last longest; the rate is last."""
+    if blocker.kind == "holder silent":  # this fetch's own holder matters more than whether there is another fetcher
         return 0, -1.0
     if blocker.kind in UNTIL_SOMEBODY_ACTS:
         return 0, 0.0
@@ -112,7 +112,7 @@ def _ended(row: WaitingFetch) -> FetchBlocker:
 
 
 def _outages(known: Sequence[ProcessStatus], row: WaitingFetch) -> Iterator[FetchBlocker]:
-    """Yield what keeps all fetches waiting: processes that are missing, and a broker that is away."""
+    """Yield the blockers of all fetches: missing processes, and a broker that is away."""
     for kind, (name, without) in FETCHES_NEED.items():
         if kind != "fetcher" and row.state != FetchState.QUEUED:
             continue
@@ -134,7 +134,7 @@ def _outages(known: Sequence[ProcessStatus], row: WaitingFetch) -> Iterator[Fetc
 
 
 def _of_site(row: WaitingFetch) -> Iterator[FetchBlocker]:
-    """Yield what keeps all fetches of the site waiting."""
+    """Yield the blockers of all fetches of the site."""
     if row.state == FetchState.RUNNING:
         return
     resume = f"manage.py sites resume {as_argument(row.site)}"
@@ -161,7 +161,7 @@ def _held_text(row: WaitingFetch, state: str) -> str:
 def _of_fetch(
     row: WaitingFetch, known: Sequence[ProcessStatus], found: Sequence[FetchBlocker]
 ) -> Iterator[FetchBlocker]:
-    """Yield what keeps this fetch waiting, by its state, besides what was found already."""
+    """Yield the blockers of this fetch alone, which depend on its state; `found` has the others."""
     match row.state:
         case FetchState.RUNNING:
             yield _running(row, known)
@@ -199,7 +199,7 @@ def _reserved(row: WaitingFetch) -> FetchBlocker:
 
 
 def _robots(row: WaitingFetch) -> Iterator[FetchBlocker]:
-    """Yield that robots.txt is not known, or cannot be read: nothing is requested before it is."""
+    """Yield a blocker if robots.txt is not known, or cannot be read: nothing is requested before it is known."""
     if not row.obeys_robots:
         return
     file = f"{row.origin}{PATH}"
@@ -222,7 +222,7 @@ def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
 
 
 def _is_due_with_robots(row: WaitingFetch) -> bool:
-    """Return whether it is due when its robots.txt is asked for again: that reason has been given already."""
+    """Return whether the fetch becomes due when its robots.txt is asked for again: `_robots` has said so already."""
     again_at = row.robots_expires_at if row.robots_state == "unreachable" and row.obeys_robots else None
     return again_at is not None and row.not_before <= again_at + SAME_CAUSE
 
@@ -235,7 +235,7 @@ def _concurrency(row: WaitingFetch) -> Iterator[FetchBlocker]:
 
 
 def _silence(row: WaitingFetch) -> list[FetchBlocker]:
-    """Return that dispatch is silent, if the rate would have allowed a start for long. Nothing else is in the way."""
+    """Return a blocker if dispatch is silent: nothing is in the way, and the rate has allowed a start for long."""
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
     could_s = min((row.now - moment).total_seconds() for moment in (row.not_before, *ends))
     could_s = min(could_s, -row.reserved_for_s)
@@ -246,9 +246,9 @@ def _silence(row: WaitingFetch) -> list[FetchBlocker]:
 
 
 def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlocker]:
-    """Yield its place in the queue, and when its turn comes at the rate of its site.
+    """Yield the fetch's place in the queue, and when its turn comes at the rate of its site.
 
-    If something waits for a person, the time is not known.
+    If one of the other blockers waits for a person, that time is not known.
     """
     more = " or more" if row.ahead >= MOST_AHEAD else ""
     before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"

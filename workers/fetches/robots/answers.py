@@ -1,8 +1,8 @@
 """Answers: how the fetches of robots.txt files ended, and what follows for their origins and sites.
 
 1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings. Only
-   what RFC 9309 calls unreachable closes a site: server and network errors. A redirect to nowhere means: no robots.txt.
-2. That is stored (sql/note_robots.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
+   server and network errors make an origin unreachable. A redirect to nowhere means that there is no robots.txt.
+2. The reading is stored (sql/note_robots.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
 3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
 """
 
@@ -29,15 +29,15 @@ NOTE_ROBOTS = Statement("note_robots", commits=True)
 log = get_logger(__name__)
 
 LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
-AHEAD = 3_600.0  # seconds before its end at which it is asked for again
-UNREACHABLE_FOR = 60.0
+AHEAD = 3_600.0  # seconds before the end of its lifetime at which a robots.txt is asked for again
+UNREACHABLE_FOR = 60.0  # seconds for which a robots.txt that could not be read counts as unreachable
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions if an origin has no site any more
 REDIRECTION = range(300, 400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RobotsReading:
-    """What one outcome means: the columns of RobotsFile that it determines."""
+    """The meaning of one outcome: the columns of RobotsFile that the outcome determines."""
 
     state: RobotsState
     rules: str = ""
@@ -49,8 +49,8 @@ def read(outcome: FetchOutcome, user_agent: str) -> RobotsReading:
     """Return what the outcome means: 2xx rules, 3xx and 4xx everything allowed, everything else unreachable for now.
 
     A redirect is an outcome only if it leads nowhere: without a target, to something that is not a URL, or to ever more
-    redirects. One to a place that our settings forbid is not among these: there may be rules, which we do not read. If
-    our settings forbid an origin, its fetches cannot reach it, either, and need not try.
+    redirects. A redirect to a place that our settings forbid does not count as leading nowhere: there may be rules,
+    which we do not read. If our settings forbid the origin itself, no fetch of the origin can reach it, or need try.
     """
     if outcome.is_forbidden:
         return RobotsReading(state=RobotsState.FORBIDDEN, error=outcome.error)
@@ -75,9 +75,10 @@ def _rules(outcome: FetchOutcome, product: str) -> RobotsReading:
 
 
 def note(ended: Iterable[tuple[str, FetchOutcome]]) -> None:
-    """Store how fetches of robots.txt files ended, each with its own URL: its origin counts, wherever redirects led.
+    """Store how fetches of robots.txt files ended: the URL and the outcome of each. The origin of the URL counts.
 
-    What is not stored, because the process dies before or a site is locked, is asked for again when a fetch needs it.
+    It counts wherever redirects led. If nothing is stored, because the process dies before or a site is locked, the
+    robots.txt is asked for again when a fetch needs it.
     """
     readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
     if not readings:

@@ -1,4 +1,4 @@
-"""Crawl-delays: the longest that the robots.txt files of a site ask for holds for the site, while it counts."""
+"""Crawl-delays: a site has the longest Crawl-delay that its robots.txt files ask for, among those that still count."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -12,7 +12,7 @@ from weir.ratelimit.sites import is_unlocked
 
 
 class UnsettledSite(NamedTuple):
-    """A site whose Crawl-delay is not what it should be, and what it should be."""
+    """A site whose Crawl-delay is wrong, and the right one."""
 
     site_id: int
     crawl_delay: timedelta | None
@@ -24,7 +24,7 @@ CRAWL_DELAYS = Statement("crawl_delays", row=UnsettledSite, commits=True)
 def settle(site_ids: Iterable[int]) -> None:
     """Give each of these sites the longest Crawl-delay that still counts there, or none if none does.
 
-    If two processes do so at the same time, the one that has read less recently may write last. A Crawl-delay that no
+    If two processes do so at the same time, the one that read the files earlier may write last. A Crawl-delay that no
     longer counts then stays until `settle_all` runs; a missing one is set when a fetcher next looks up that robots.txt.
     """
     for row in _unsettled(site_ids):
@@ -32,9 +32,9 @@ def settle(site_ids: Iterable[int]) -> None:
 
 
 def settle_all() -> None:
-    """Remove the Crawl-delays that no longer count: their robots.txt has expired, or is no longer obeyed.
+    """Remove the Crawl-delays that no longer count, because their robots.txt has expired, or is no longer obeyed.
 
-    A site that is to obey again gets its Crawl-delay when a fetcher looks up its robots.txt. A site that another
+    A site that obeys robots.txt again gets its Crawl-delay when a fetcher looks up its robots.txt. A site that another
     transaction has locked is left to the next call.
     """
     for row in _unsettled(Site.objects.filter(crawl_delay__isnull=False).values_list("pk", flat=True)):

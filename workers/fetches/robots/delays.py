@@ -1,6 +1,7 @@
 """Delays: how many seconds apart a Crawl-delay or a Request-rate asks for. Pure.
 
-Neither is in RFC 9309. The number at the beginning counts, whatever follows: otherwise Weir would be faster than asked.
+RFC 9309 defines neither. The number at the beginning of the value counts, whatever follows it: otherwise Weir would be
+faster than asked.
 """
 
 import re
@@ -10,14 +11,14 @@ _NUMBER = r"(?P<number>(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:e[+-]?[0-9]+)?)"
 _UNIT = r"[ \t]*(?P<unit>[a-z]*)(?![0-9_])"
 _DELAY = re.compile(_NUMBER + _UNIT, re.IGNORECASE | re.ASCII)
 _RATE = re.compile(r"(?P<requests>[0-9]+)[ \t]*/[ \t]*" + _NUMBER + _UNIT, re.IGNORECASE | re.ASCII)
-_UNITS = {"ms": 0.001, "mil": 0.001, "m": 60.0, "h": 3_600.0, "d": 86_400.0}  # by how they begin; all others: seconds
+_UNITS = {"ms": 0.001, "mil": 0.001, "m": 60.0, "h": 3_600.0, "d": 86_400.0}  # by their beginnings; others are seconds
 
 
 def seconds_between(key: str, value: str) -> float | None:
     """Return the seconds, at most a day; None for zero, and for a text that is not a number.
 
     A comma is a decimal point; `10s`, `10 seconds`, `5 min` and `1h` have a unit. `Request-rate: 2/1m` is two requests
-    a minute; hours of the day for which it may be meant are ignored.
+    a minute; the hours of the day that may follow it are ignored.
     """
     is_rate = key[0] in "rR"
     found = (_RATE if is_rate else _DELAY).match(value.strip()[:100])

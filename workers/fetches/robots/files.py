@@ -1,16 +1,17 @@
 """robots.txt files: fetched like any other URL, in a slot of their site, and known for a day.
 
 1. The process that has queued fetches queues the robots.txt of their origins, if it is not known (`ask`).
-2. A fetcher that has claimed fetches looks up the robots.txt of their origins (`RobotsFiles.known`). One that is not
-   known is queued before everything else at its site, and the fetches that need it wait, in their places in the queue
-   (gate.py).
+2. A fetcher that has claimed fetches looks up the robots.txt of their origins (`RobotsFiles.known`). A robots.txt that
+   is not known is queued before everything else at its site, and the fetches that need it wait, in their places in the
+   queue (gate.py).
 3. When the fetch of a robots.txt has ended, its result is stored (answers.py), and the fetches that wait for it are
    made due again (`wake`).
 
 A site may cover more origins than it can ask for in a day, so that each robots.txt has expired when the next fetch of
 its origin has a slot. Fetches still get every third slot, if nothing fails. A fetch at the head of the queue uses
-three: in the first the fetcher learns that the robots.txt is not known, the second is for the robots.txt, and the third
-for the fetch, because nothing else comes before it. Asking ahead (step 1) is bounded, and ends when fetches wait.
+three slots: in the first the fetcher learns that the robots.txt is not known, the second is for the robots.txt, and the
+third is for the fetch, because nothing else comes before it. Asking ahead (step 1) is bounded, and ends when fetches
+have waited for long.
 """
 
 import time
@@ -41,20 +42,20 @@ log = get_logger(__name__)
 
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3
-AHEAD_OF_FETCHES = 3_600.0  # seconds: what fits into that time at a site's rate is asked for before a fetch needs it
+AHEAD_OF_FETCHES = 3_600.0  # seconds: so many files are asked for ahead as fit into this time at a site's rate
 MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
-RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what it knows is still true
-LARGE = 2**15  # characters: a text that is longer is parsed at the cost of the allowance (trials.py)
-MOST_READ = 2**21  # bytes of texts that are read together, or one text
+RECHECK_AFTER = 60.0  # seconds after which a process asks PostgreSQL again about a robots.txt that it remembers
+LARGE = 2**15  # characters: parsing a longer text uses up the allowance for long work (trials.py)
+MOST_READ = 2**21  # bytes of texts that are read together; or one text, however long
 MOVED_AT_ONCE = 1_000  # robots.txt files whose site changes, in one transaction
-MOST_ORIGINS = 20_000  # that one process remembers
-MOST_BYTES = 192 * 2**20  # of parsed rules in one process: those of 10,000 origins, if they are as long as usual
+MOST_ORIGINS = 20_000  # origins that one process remembers
+MOST_BYTES = 192 * 2**20  # bytes of parsed rules that one process remembers: 10,000 origins with rules of usual length
 
 
 class KnownFile(NamedTuple):
     """What PostgreSQL knows of the robots.txt of an origin.
 
-    `rules` is None if the process has the text already, or if it is left out, because others come first.
+    `rules` is None if the process has the text already, or if the text is left out because others come first.
     """
 
     origin: str
@@ -79,10 +80,10 @@ def ask(
 ) -> list[int]:
     """Queue the robots.txt of these origins, each at its site, unless it is known, queued or in flight.
 
-    With `is_needed_now` all of them are queued, because claimed fetches wait for them. Without it, no more are queued
-    than fit into AHEAD_OF_FETCHES at the site's rate, and none while fetches there have waited for longer than that.
-    Each gets the id that `correlation_ids` has for its origin; without these, that of the caller. Returns the sites for
-    which something was queued: the caller activates their backlog flags.
+    With `is_needed_now` all of them are queued, because claimed fetches wait for them. Otherwise, no more are queued
+    for a site than fit into AHEAD_OF_FETCHES at its rate, and none if its fetches have waited for longer than that.
+    Each gets the correlation id that `correlation_ids` has for its origin; without this argument, the caller's own id.
+    Returns the sites for which a robots.txt was queued: the caller activates their backlog flags.
     """
     if not site_ids:
         return []
@@ -101,7 +102,7 @@ def ask(
 
 
 def wake(site_ids: Mapping[str, int]) -> list[int]:
-    """Make the fetches due, in their old places, that wait for a robots.txt of these origins that is known by now.
+    """Make the fetches due, in their old places, that wait for the robots.txt of one of these origins, if it is known.
 
     Called by the process that has committed what a robots.txt said, and by the process that has committed that fetches
     wait for one: the later of the two finds them. Returns their sites; the caller wakes dispatch for these.
@@ -115,8 +116,8 @@ def wake(site_ids: Mapping[str, int]) -> list[int]:
 def ask_again(origins: Iterable[str], *, note: Callable[[Sequence[str]], object] | None = None) -> int:
     """Forget what is known of these origins, and ask for it again; returns how many origins were known.
 
-    Fetchers that remember it notice within a minute (RECHECK_AFTER). `note` is called with these origins, in the
-    transaction that forgets.
+    Fetchers that remember the old robots.txt notice within a minute (RECHECK_AFTER). `note` is called with the origins
+    that were known, in the transaction that forgets them.
     """
     files = RobotsFile.objects.filter(origin__in=list(origins))
     with transaction.atomic(durable=True):
@@ -133,7 +134,7 @@ def follow(site_id: int, patience_s: float) -> None:
 
     Raises SitesLocked if other transactions are in the way of new sites for longer than `patience_s` seconds.
     """
-    of_site = RobotsFile.objects.filter(site=site_id)  # as many as the site has origins
+    of_site = RobotsFile.objects.filter(site=site_id)  # at most one for each origin of the site
     hosts = {origin: parts_of(origin).authority for origin in of_site.values_list("origin", flat=True)}
     sites = sites_of(set(hosts.values()), patience_s)
     gone = defaultdict(list)
@@ -169,7 +170,7 @@ class RobotsFiles:
         self.trials = Trials(self._allowance)
 
     def known(self, site_ids: Mapping[str, int], correlation_ids: Mapping[str, str] | None = None) -> dict[str, Known]:
-        """Return what is known of these origins, by origin, and ask for the rest at these sites, under these ids.
+        """Return what is known of these origins, by origin, and ask for the rest, with these correlation ids.
 
         Takes no query if this process knows all of them, one query otherwise. Asking takes another one, and a message.
         """
@@ -196,7 +197,7 @@ class RobotsFiles:
         return known is not None and now < min(known.expires_at, known.looked_up_at + RECHECK_AFTER)
 
     def _look_up(self, origins: list[str]) -> set[str]:
-        """Read what the database knows of these origins; returns those that need not be asked for."""
+        """Read what the database knows of these origins; returns the origins whose robots.txt need not be asked for."""
         had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
         self._bytes -= sum(known.size for known in had.values())
         now = clock.now()
@@ -204,14 +205,14 @@ class RobotsFiles:
             origins=origins, fetched_at=[had[o].fetched_at if o in had else None for o in origins], most=MOST_READ
         )
         self._read([row for row in rows if not row.is_left_out], had, now)
-        # Fetchers look up only for sites that obey. A site without its Crawl-delay obeys again, or lost it to a race.
+        # All of these sites obey robots.txt. One without its Crawl-delay has just begun to, or lost it to a race.
         if lacking := {row.site_id for row in rows if row.site_lacks_delay}:
             crawl_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
 
     def _read(self, rows: list[KnownFile], had: Mapping[str, Known], now: float) -> None:
-        """Remember what these rows say. What the allowance does not suffice for is left to later claims."""
-        for row in sorted(rows, key=lambda row: len(row.rules or "")):  # first those that need no parsing
+        """Remember what these rows say. Rows for which the allowance does not suffice are left to later claims."""
+        for row in sorted(rows, key=lambda row: len(row.rules or "")):  # rows that need no parsing come first
             is_large = len(row.rules or "") > LARGE
             if is_large and not self._allowance.is_left():
                 break

@@ -1,7 +1,7 @@
 """The gate between claiming and requesting: a job that the robots.txt of its origin disallows is not requested.
 
 1. The robots.txt files of the origins of all jobs are looked up, and asked for if they are not known (files.py).
-2. The rules are applied, as far as that does not take long (trials.py).
+2. The rules are applied, unless that takes long (trials.py).
 3. Each job is let through, or turned away with the event in which it ends: it waits for its robots.txt, or for its
    rules to be applied, it is disallowed, or it fails because its robots.txt cannot be read, or applied.
 
@@ -22,7 +22,7 @@ from weir.workers.fetches.robots.trials import TakesTooLong, Trial, Trials
 
 log = get_logger(__name__)
 
-# Seconds after which a fetch that waits for its robots.txt is due again; as a rule it is woken before.
+# Seconds after which a fetch that waits for its robots.txt is due again; usually it is woken earlier.
 WAIT = 1.0
 
 
@@ -52,12 +52,12 @@ def _known(jobs: list[Job], files: RobotsFiles) -> dict[str, Known]:
 
 
 def _askers(jobs: list[Job]) -> dict[str, str]:
-    """Return the correlation id of the first job of each origin, for which its robots.txt is asked for."""
+    """Return, by origin, the correlation id of the origin's first job: its robots.txt is asked for with this id."""
     return {origin_of(job.url): job.correlation_id for job in reversed(jobs)}
 
 
 def _trials(jobs: list[Job], known: dict[str, Known], trials: Trials) -> dict[int, Trial]:
-    """Return, by fetch, the trials of jobs whose origin has rules, as far as they may go on now: short rules first."""
+    """Work on the trials of the jobs whose origin has rules, short rules first; returns the trials by fetch."""
     ruled: list[tuple[Job, Rules]] = []
     for job in jobs:
         file = known.get(origin_of(job.url)) if job.obeys_robots else None

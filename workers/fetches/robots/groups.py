@@ -1,11 +1,11 @@
-"""Groups: which lines of a robots.txt are meant for Weir (RFC 9309, 2.1 and 2.2.1). Pure.
+"""Groups: which lines of a robots.txt apply to Weir (RFC 9309, 2.1 and 2.2.1). Pure.
 
 A group is one or more lines that name crawlers, and the rules that follow. Only a rule ends the names: lines of other
-kinds, known or not, do not. A Crawl-delay or Request-rate holds for the names right above it, whatever the group;
-crawlers that are named after it have not been asked for it.
+kinds, known or not, do not. A Crawl-delay or Request-rate applies to the names right above it, whatever the group. It
+does not apply to crawlers that are named after it.
 
-Lenient like other parsers: a blank for the colon, if one word or a path follows, some misspellings, a name with a
-version after it, and any blanks of Unicode around the parts of a line, because people paste them.
+Like other parsers, this one accepts a blank instead of the colon, if one word or a path follows; some misspellings; a
+name with a version after it; and any blanks of Unicode around the parts of a line, because people paste them.
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from weir.workers.fetches.robots.delays import seconds_between
 
-AT_ONCE = 2**15  # characters that are searched in one go: other threads of the process wait for that long
+AT_ONCE = 2**15  # characters that are searched in one go: meanwhile, the other threads of the process wait
 _LINE = re.compile(
     r"""
     ^[^\S\n]*+
@@ -32,7 +32,7 @@ _ALL = re.compile(r"\*(\s|$)")
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class Group:
-    """What is said to one crawler, or to all: paths as they are written, and how many seconds apart it may ask."""
+    """What is said to one crawler, or to all: paths as they are written, and the seconds between two requests."""
 
     is_named: bool = False
     allowed: list[str] = field(default_factory=list)
@@ -68,13 +68,13 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 class _Reader:
-    """Where in a robots.txt we are: which groups the next line belongs to."""
+    """Reads a robots.txt line by line, and remembers to which groups the next line belongs."""
 
     def __init__(self, product: str) -> None:
         self.ours, self.everyone = Group(), Group()
         self._product = product
-        self._ruled: list[Group] = []  # those that a rule in the next line would belong to
-        self._delayed: list[Group] = []  # those that a delay in the next line would belong to
+        self._ruled: list[Group] = []  # groups to which a rule in the next line would belong
+        self._delayed: list[Group] = []  # groups to which a delay in the next line would belong
         self._has_rule = self._has_delay = False
 
     def name(self, value: str) -> None:
@@ -101,6 +101,6 @@ class _Reader:
                 group.delay_s = max(group.delay_s or 0.0, delay_s)
 
     def _is_ours(self, value: str) -> bool:
-        """Return whether this names us: by the RFC's token, or by a whole word if ours is not one (it has a digit)."""
+        """Return whether this names us: by the RFC's token, or by a whole word if our token has a digit, say."""
         names = {found[0].lower() for found in (_TOKEN.match(value), _WORD.match(value)) if found}
         return bool(self._product) and self._product in names

@@ -1,12 +1,12 @@
 """Paths: the one form in which the path of a URL and that of a rule are compared (RFC 9309, 2.2.2). Pure.
 
-An octet means the same whether it is written as it is or escaped: `:` and `%3A`, `a` and `%61`, `é` and `%C3%A9`. In
-this form, what a URL may have as it is stands as it is, and all else is escaped, with capital digits. Some
-escapes do not mean the same as the plain character, and stay (`ESCAPED_ALWAYS`):
+An octet means the same, plain or escaped: `:` and `%3A`, `a` and `%61`, `é` and `%C3%A9`. In this form, each octet that
+a URL may have plain is plain, and every other octet is escaped, with capital digits. Some escapes do not mean the same
+as the plain character, and stay escapes (`ESCAPED_ALWAYS`):
 
-- Before the first `?`, an escaped `/` or `?` is data, and a plain one separates: `/a%2Fb` is not `/a/b`. After it they
-  are the same, as in the RFC's table.
-- `*` and `$` that stand for themselves are escaped: in a rule the plain ones have a meaning.
+- Before the first `?`, an escaped `/` or `?` is data, and a plain one separates: `/a%2Fb` is not `/a/b`. After the
+  first `?`, plain and escaped ones mean the same, as in the RFC's table.
+- `*` and `$` that stand for themselves are escaped, because plain ones have a special meaning in a rule.
 
 A `%` that does not begin an escape stands for itself, and is written `%25`.
 """
@@ -15,7 +15,7 @@ import re
 from string import ascii_letters, digits, hexdigits
 
 PLAIN = frozenset(ascii_letters + digits + "-._~" + ":/?#[]@!$&'()*+,;=")  # RFC 3986: unreserved and reserved
-ESCAPED_ALWAYS = frozenset("/?#*$")  # if they are written as escapes, they stay so
+ESCAPED_ALWAYS = frozenset("/?#*$")  # escapes of these characters stay escapes
 _PATH = re.compile(r"[/?].*", re.DOTALL)  # after an authority
 _ODD = re.compile(rf"[^{re.escape(''.join(sorted(PLAIN)))}\n]")
 _CHANGING = re.compile("%(?!25|[89A-F][0-9A-F])")  # not the escapes that are most common in hostile files
@@ -29,13 +29,13 @@ _UNESCAPED = {
 
 
 def canonical(text: str) -> str:
-    """Return paths, one a line, in the form above, without the exceptions that depend on where a path has its `?`.
+    """Return paths, one a line, in the form above, except that an escaped `/` or `?` stays so after the `?`, too.
 
     `*` and `$` stay as they are written.
     """
     if not _ODD.search(text):
         return text
-    text = text.replace("%%", "%25%").replace("%%", "%25%")  # of several in a row, all but the last
+    text = text.replace("%%", "%25%").replace("%%", "%25%")  # of several % in a row, all but the last
     first, *rest = _CHANGING.split(text)
     text = first + "".join([_UNESCAPED.get(part[:2], "%25" + part[:2]) + part[2:] for part in rest])
     if not text.isascii():
@@ -52,7 +52,7 @@ def with_plain_query(path: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return it with each `/` and `?` plain, as in a query."""
+    """Return the text with each `/` and `?` plain, as in a query."""
     return text.replace("%2F", "/").replace("%3F", "?")
 
 

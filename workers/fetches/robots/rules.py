@@ -3,7 +3,7 @@
 Files of half a megabyte and URLs of many thousand characters come from strangers, so all work has a bound:
 
 - The time to read a file grows with its length.
-- Rules without `*` are looked up: a URL is cut to each length that a rule has, and there are few of these.
+- Rules without `*` are looked up: a URL is cut to each length that a rule has, and there are few such lengths.
 - Rules with `*` are tried one after the other, the longest first, until none is left that could change the outcome.
   The time for each grows with the length of the URL. A file may have tens of thousands of them, so `trial` works in
   steps (trials.py).
@@ -20,16 +20,16 @@ PATH = "/robots.txt"
 SUCCESS = range(200, 300)
 CLIENT_ERRORS = range(400, 500)  # statuses that mean that there is no robots.txt (RFC 9309, 2.3.1.3)
 MAX_BYTES = 512 * 1024  # the rest of a longer file is cut off; RFC 9309 (2.5) asks for 500 KiB at least
-# No more is read of an answer. So many compressed bytes always hold more than MAX_BYTES (deflate adds at most 0.1 %).
+# No more bytes of an answer are read. So many compressed bytes hold more than MAX_BYTES (deflate adds at most 0.1 %).
 MAX_RAW_BYTES = MAX_BYTES + 4_096
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # by their marks
-# The work of one step of a trial: about half a millisecond. It is counted in characters of the URL, once for each rule
-# with `*`, and in those of the rule, which take longer.
+# The work of one step of a trial: about half a millisecond. For each rule with `*`, the characters of the URL are
+# counted, and those of the rule, each of which counts as RULE_CHARACTER.
 STEP, RULE_CHARACTER = 200_000, 20
 LONG_URL = 5_000  # characters: to bring its path into the form of rules takes half a millisecond
 ALLOWED = 1  # the rank if no rule matches
-# Bytes that rules take, about: for all, for each without `*`, for each with one, for each length; and one a character.
+# The bytes that rules take, about: at all, for each rule without `*`, with `*`, for each length; and one a character.
 SIZE, PLAIN_SIZE, WILD_SIZE, LENGTH_SIZE = 800, 95, 70, 150
 _AS_ESCAPES = {0xDC00 + code: f"%{code:02X}" for code in range(128, 256)}
 _UNPRINTABLE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -43,7 +43,7 @@ def origin_of(url: str) -> str:
 
 
 def text_of(content: bytes) -> str:
-    """Return a robots.txt as text; of one that is too large, the whole lines within MAX_BYTES.
+    """Return a robots.txt as text; if it is too large, only the whole lines within MAX_BYTES.
 
     RFC 9309 asks for UTF-8. Bytes that are not UTF-8 become escapes, as they are in a URL. UTF-16 is recognised by its
     mark, because some editors write it: an operator who wrote `Disallow: /` in it means it.
@@ -64,7 +64,7 @@ def _utf_8(content: bytes) -> str:
 
 
 def is_text(content: bytes) -> bool:
-    """Return whether it begins like a text, whatever its headers say."""
+    """Return whether the content begins like a text, whatever the headers of its answer say."""
     return not _UNPRINTABLE.search(content[:1_000])
 
 
@@ -77,9 +77,9 @@ class Rules:
     def __init__(self, text: str, product: str) -> None:
         group = group_for(text, product)
         self.crawl_delay_s = group.delay_s  # seconds, at most a day; None without one
-        self._beginnings: dict[str, int] = {}  # what a path begins with, and the rank
-        self._wholes: dict[str, int] = {}  # what a path is
-        self._wild: defaultdict[int, list[str]] = defaultdict(list)  # by rank
+        self._beginnings: dict[str, int] = {}  # ranks, by the beginning of a path
+        self._wholes: dict[str, int] = {}  # ranks, by the whole path
+        self._wild: defaultdict[int, list[str]] = defaultdict(list)  # rules with `*`, by rank
         for rules, allows in ((group.disallowed, False), (group.allowed, True)):
             self._add_all(rules, allows=allows)
         self._lengths = sorted({len(beginning) for beginning in self._beginnings})
@@ -91,7 +91,7 @@ class Rules:
         return next(verdict for verdict in self.trial(url) if verdict is not None)
 
     def trial(self, url: str) -> Iterator[bool | None]:
-        """Yield what `allows` returns at the end; before it, None after each STEP, and before a long URL is read."""
+        """Yield None after each STEP of work, and before a long URL is read; last of all, what `allows` returns."""
         if len(url) > LONG_URL:
             yield None
         path = path_of(url)

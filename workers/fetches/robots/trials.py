@@ -1,12 +1,12 @@
-"""Trials: rules that take long are applied in turns, and hold up only the fetches that they concern.
+"""Trials: rules that take long are applied in turns, and delay only the fetches that they concern.
 
-A site writes the rules, and redirects, and so determines how long it takes to apply them to a URL. So one step of a
-trial is free, as long as a claim has taken no more than FREE_S for short work, however much there is. Longer work
-shares an allowance: PART of the time that passes, however much waits. The trial that has had least of it goes first, up
-to SOON_S, so that a trial that is nearly done is soon done; beyond that, the trial that began first, so that many do
-not wait for each other. A trial that is not over is kept, and goes on with a later claim of its fetch. A trial that has
-taken LONGEST_S fails: it would take the allowance from others for minutes. The reading of a file is paid in the same
-way (files.py).
+A site writes the rules and chooses the redirects, so it determines how long applying the rules to a URL takes. The
+first step of each trial is free, until a claim has used FREE_S for such short work. All longer work shares an
+allowance: PART of the time that passes, however many trials wait. The trial that has had least of the allowance goes
+first, so that one that is nearly done is soon done. Trials that have had SOON_S go in the order in which they began, so
+that many do not wait for each other. A trial that is not over is kept, and goes on with a later claim of its fetch. A
+trial that has taken LONGEST_S fails: otherwise it would take the allowance from others for minutes. The time for
+parsing files is limited in the same way (files.py).
 
 For the claimer's thread only.
 """
@@ -20,7 +20,7 @@ from weir.ratelimit import clock
 from weir.workers.fetches.robots.rules import Rules
 
 FREE_S = 0.05  # seconds of processor time that one claim has for short work
-PART = 0.05  # the part of the time that passes that long work may take of the claimer, as processor time
+PART = 0.05  # seconds of the claimer's processor time that long work gets for each second that passes
 MOST_S = 0.05  # seconds of processor time: the most that the allowance grows to
 TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
 SOON_S = 0.03  # seconds of processor time: what the costliest rules take for a URL of a hundred characters
@@ -98,7 +98,7 @@ class Trials:
         self._kept: OrderedDict[str, Trial] = OrderedDict()  # the one that was touched last stands last
 
     def begin(self, url: str, rules: Rules) -> Trial:
-        """Return the trial of this URL, the kept one if there is one; it has made its free step, if it may."""
+        """Return the trial of this URL: a kept or a new one. A new one makes its free step, if the claim has time."""
         now = clock.now()
         trial = self._kept.get(url)
         if trial is None or trial.rules is not rules:
@@ -114,7 +114,7 @@ class Trials:
         return trial
 
     def go_on(self, trials: Iterable[Trial]) -> None:
-        """Work on these as long as the allowance lasts."""
+        """Work on these trials as long as the allowance lasts."""
         waiting = [trial for trial in trials if trial.goes_on]
         while waiting and self._allowance.is_left():
             trial = min(waiting, key=lambda trial: (min(trial.spent_s, SOON_S), trial.began_at))
@@ -125,7 +125,7 @@ class Trials:
             waiting = [trial for trial in waiting if trial.goes_on]
 
     def forget_but(self, is_known: Callable[[str, Rules], bool]) -> None:
-        """Forget the trials whose URL and rules are not known: each keeps its rules in memory."""
+        """Forget the trials for which `is_known` is false: each trial keeps its rules in memory."""
         for url in [url for url, trial in self._kept.items() if not is_known(url, trial.rules)]:
             del self._kept[url]
 

@@ -7,11 +7,11 @@ _CONTACT = re.compile(r"https?://[^\s/]+\.[^\s/]+|[^\s@:]+@[^\s@/]+\.[^\s@/]+", 
 
 
 def product_token(user_agent: str) -> str:
-    """Return the name by which a group of a robots.txt means Weir: the text before the first `/` or blank."""
+    """Return the name that a robots.txt uses for Weir: the text before the first `/` or blank."""
     found = _TOKEN.match(user_agent)
     return found[1] if found else ""
 
 
 def has_contact(user_agent: str) -> bool:
-    """Return whether it names a web page or an e-mail address, so that a site's operator can complain."""
+    """Return whether the user agent names a web page or an e-mail address, so that a site's operator can complain."""
     return bool(_CONTACT.search(user_agent))

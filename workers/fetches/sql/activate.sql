@@ -1,14 +1,15 @@
--- Look at these sites (`sites`), or, where that is NULL, at the next `most` sites after site `after`: activate the backlog
--- flags of those that have something due, and note in `due_at` when it will be at the others, where that is sooner than
--- what is noted.
--- Run after the commit of what is queued, or of what was deactivated: it has a newer snapshot (backlog.py).
--- Promises: only inactive sites are changed, and nothing that is noted already becomes later. Returns one row: the sites
--- that were activated, how many were looked at, and the last of these.
+-- Look at the sites `sites`, or, if `sites` is NULL, at the next `most` sites after site `after`. A site that has a
+-- fetch due gets an active backlog flag. At any other site, `due_at` is set to the time at which its first queued fetch
+-- becomes due, if that time is sooner than the `due_at` that it has.
+-- Run after fetches were queued, or flags deactivated, in a transaction that has committed: the snapshot of this
+-- statement is newer than that commit (backlog.py).
+-- Promises: only inactive sites are changed, and no `due_at` becomes later. Returns one row: the sites that were
+-- activated, how many sites were looked at, and the last of the sites that were looked at.
 --
--- looked_at  the sites; those that are named by their newest versions
--- head       what is first in the queue of each that is inactive, for each priority (index jump)
+-- looked_at  the sites; if they are named in `sites`, the newest versions of their rows
+-- head       the first queued fetch of each priority, at each inactive site (index jump)
 -- first      when the first of a site's queued fetches becomes due
--- changed    the sites at which that is sooner than noted
+-- changed    the sites at which that time is sooner than `due_at`
 WITH RECURSIVE looked_at AS MATERIALIZED (
     SELECT site.id, site.has_backlog
     FROM unnest(%(sites)s::bigint[]) AS named (id)

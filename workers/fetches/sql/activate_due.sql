@@ -1,5 +1,6 @@
--- Activate the backlog flags of at most `most` sites at which something has become due. Sites that another transaction
--- has locked are left to the next tick (skip locked, docs/explanation/sql.md). Returns one row: how many were activated.
+-- Activate the backlog flags of at most `most` sites at which a fetch has become due. Sites that another transaction
+-- has locked are left to the next tick (skip locked, docs/explanation/sql.md). Returns one row: how many were
+-- activated.
 WITH changed AS (
     UPDATE weir_ratelimit_backlog
     SET has_backlog = true, due_at = NULL

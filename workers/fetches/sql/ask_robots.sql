@@ -1,12 +1,13 @@
--- Queue the robots.txt of these origins, each at its site and before everything else there. Left out are origins whose
--- robots.txt is known and not due to be refreshed, those for which it is queued or in flight, and those of sites that
--- do not obey; `obey` is for sites that leave it to the setting. Returns the sites for which something was queued.
--- With `ahead` (seconds), at most as many are queued for a site as fit into that time at its rate, and never more than
--- `most`; none if a fetch has waited for longer than that. Otherwise, a site of many origins would fetch nothing else.
--- The rest is asked for when a fetcher needs it.
+-- Queue the robots.txt of these origins, each at its site and before everything else there. An origin is left out if
+-- its robots.txt is known and not due to be refreshed, or is queued or in flight already, or if its site does not obey
+-- robots.txt; `obey` holds for sites that have no setting of their own. Returns the sites for which a robots.txt was
+-- queued.
+-- With `ahead` (seconds), at most as many robots.txt files are queued for a site as fit into that time at its rate, and
+-- never more than `most`. None is queued if a fetch of the site has been due for longer than `ahead`. Otherwise, a site
+-- of many origins would fetch nothing but robots.txt files. The others are asked for when a fetcher needs them.
 --
 -- wanted  the origins whose robots.txt is needed, numbered within each site
--- roomy   with `ahead`: how many more each site may have queued
+-- roomy   with `ahead`: how many more robots.txt files may be queued for each site
 WITH wanted AS MATERIALIZED (
     SELECT asked.*, site.effective_interval, row_number() OVER (PARTITION BY site_id ORDER BY origin) AS place
     FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[], %(correlation_ids)s::text[])

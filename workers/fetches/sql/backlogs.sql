@@ -1,5 +1,6 @@
--- Count the queued fetches of the sites behind `after`, as far as `until`: at most `most` fetches, so that the last of these
--- sites may have more. By the index weir_fetch_queue (index order, docs/explanation/sql.md). Reads only.
+-- Count the queued fetches of the sites after site `after`, up to site `until`. At most `most` fetches are counted, so
+-- the last site that is returned may have more. Read in the order of the index weir_fetch_queue (index order,
+-- docs/explanation/sql.md). Reads only.
 SELECT site_id, count(*) AS fetches
 FROM (
     SELECT site_id

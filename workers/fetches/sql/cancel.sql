@@ -1,15 +1,16 @@
 -- Cancel a fetch that has not been started, and give its slot to its successor: the next fetch in the site's queue,
--- which takes its place in the run. The fetch is locked by an earlier statement of the transaction (lock_unfinished.sql):
--- whatever slot it has is seen.
--- A fetcher that holds the fetch learns of `passed_on_at` in time where the slot lies farther ahead than the fetcher
--- may rely on a confirmation (`confirmed_for` seconds); nearer, it is too late to cancel. Without a successor the slot
--- is given back; one that a fetcher holds is left empty, as a reservation might take it before the fetcher knows.
--- Sites that were ever split give no slot to a successor: it might be a stray (strays.py).
+-- which takes the cancelled fetch's place in the run. An earlier statement of the transaction (lock_unfinished.sql) has
+-- locked the fetch, so this statement sees the slot that the fetch has.
+-- A running fetch can be cancelled only while its slot starts more than `confirmed_for` seconds from now: a fetcher
+-- relies on a confirmation for that long, and would learn too late that the slot was passed on (`passed_on_at`).
+-- Without a successor, the slot of a reserved fetch is given back. The slot of a running fetch is left empty, because
+-- a reservation might take it before the fetcher knows that the fetch was cancelled.
+-- If the site was ever split, the slot is not given to a successor, which might be a stray (strays.py).
 --
--- chosen     the fetch, if it is not too late
+-- chosen     the fetch, if it is not too late to cancel it
 -- moved      the fetch, cancelled
--- next       the first in the queue
--- successor  the same, in the slot
+-- next       the first fetch in the queue
+-- successor  the same fetch, in the slot
 -- slots      what became of the slot
 WITH chosen AS MATERIALIZED (
     SELECT job.id, job.site_id, job.slot_id, job.state, job.lease_until, job.claimed_by, slot.start_time

@@ -1,25 +1,27 @@
 -- Claim the fetches of one message's slots, each once: reserved -> running, with a lease that outlasts the slot and the
--- deadlines. Those whose run is over, or was recalled since, go back to the queue instead (no attempt is counted).
--- Promises: a run has one holder: the claim that notes `claimed_at` in the run's first slot. Two holders would each
--- keep the interval between its own starts only. A message that comes twice, or late, claims nothing: it waits (lock
--- order) until the first claim has committed. A successor in one of the slots goes back to the queue then, and the slot
--- is left empty, as its start lies within the other's run. So does one that got its slot while this statement waited for its predecessor: the statement is run
--- again where it returns fewer fetches than there are slots (claim.py). A fetch that
--- sweep took back, and that dispatch reserved for again, has another slot.
--- A fetch that revalidates comes with the validators of the last good result of the same URL, if retention
+-- deadlines. A fetch whose run is over, or was recalled since, goes back to the queue instead, without an attempt being
+-- counted.
+-- Promises: a run has one holder, the claim that sets `claimed_at` in the run's first slot. Two holders would each
+-- keep the interval between their own starts only. A message that comes twice, or late, claims nothing: it waits (lock
+-- order) until the first claim has committed. If one of its slots has a successor that is still reserved, that fetch
+-- goes back to the queue, and the slot is left empty, because its start lies within the first holder's run. A fetch may
+-- also become the successor while this statement waits for the lock of the cancelled fetch: claim.py runs the statement
+-- again if it returns fewer fetches than there are slots. A fetch that sweep took back, and for which dispatch reserved
+-- again, has another slot.
+-- A fetch that revalidates is returned with the validators of the last good result of the same URL, if retention
 -- (purge_fetches.sql) keeps that result until the lease is over.
 -- Every row is found by row look-up (docs/explanation/sql.md): the fetches and slots of a message have just been
 -- written.
 --
 -- found       the fetches that have these slots
--- locked      the same, locked
--- named       with their slots and sites
--- run         the first slot of each run
--- unclaimed   those of them that no claim has taken, locked
--- claimed     the same, taken
+-- locked      the same fetches, locked
+-- named       the reserved ones among them, with their slots and sites
+-- run         the first slot of each run that stands
+-- unclaimed   the first slots that no claim has taken, locked
+-- claimed     the same slots, taken
 -- decided     which fetches may be requested
--- given_back  the slots of those that may not, as their run is over, or was recalled
--- left_empty  the slots of those that may not, as their run was claimed before
+-- given_back  the slots of fetches that may not be requested because their run is over, or was recalled
+-- left_empty  the slots of fetches that may not be requested because their run was claimed before
 -- moved       the fetches' new states
 WITH found AS MATERIALIZED (
     SELECT job.id
@@ -38,7 +40,7 @@ WITH found AS MATERIALIZED (
     SELECT
         locked.id, locked.slot_id, locked.site_id,
         slot.start_time, slot.use_until, slot.at_once,
-        -- With a burst, the starts of a run lie before the time that they take of the site.
+        -- With a burst, the starts of a run lie before the time that the run takes of the site's clock.
         least(slot.use_until, greatest(
             max(slot.start_time) OVER (PARTITION BY locked.site_id, slot.use_until)
                 + site.effective_grace + make_interval(secs => %(added_grace)s::float8),
@@ -62,7 +64,7 @@ WITH found AS MATERIALIZED (
         LIMIT 1
     ) AS site
     WHERE locked.state = 'reserved' AND locked.slot_id = ANY(%(slots)s)
-), run AS MATERIALIZED (  -- a message has all slots of its runs
+), run AS MATERIALIZED (  -- a run is never split over two messages
     SELECT min(slot.id) AS first_slot
     FROM weir_ratelimit_slot AS slot
     WHERE slot.id = ANY(%(slots)s)
@@ -93,7 +95,7 @@ WITH found AS MATERIALIZED (
     SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         claimed_by = CASE WHEN decided.usable THEN %(process)s::bigint END,
-        in_hand = false,  -- its answer is still to come
+        in_hand = false,  -- the answer is still to come
         lease_until = CASE WHEN decided.usable THEN decided.start_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
     WHERE job.id = decided.id
@@ -118,7 +120,7 @@ LEFT JOIN LATERAL (
     FROM weir_fetches_fetch AS result
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
-        AND NOT result.is_robots  -- which has no body
+        AND NOT result.is_robots  -- a robots.txt has no stored body
         AND (
             result.finished_at > moved.kept_since
             OR EXISTS (

@@ -1,6 +1,6 @@
--- Find which of these sites have a Crawl-delay that is not what it should be, and what it should be: the longest one in
--- the site's robots.txt files that still count; none at a site that does not obey. `obey` is for sites that leave it to
--- the setting. Reads only.
+-- Find those of these sites whose Crawl-delay is wrong, and the right one: the longest in the site's robots.txt files
+-- that still count, or NULL if the site does not obey robots.txt. `obey` holds for sites that have no setting of their
+-- own. Reads only.
 SELECT site.id AS site_id, asked.crawl_delay
 FROM weir_ratelimit_site AS site
 CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)

@@ -1,8 +1,9 @@
--- Deactivate the backlog flags of those of the sites that have nothing due, and note in `due_at` when the first of what
--- they have queued will be. Returns them: activate.sql must follow (backlog.py).
+-- Deactivate the backlog flags of those of the sites that have nothing due, and set `due_at` to the time at which their
+-- first queued fetch becomes due. Returns the deactivated sites. activate.sql must be run for them afterwards
+-- (backlog.py).
 --
--- head   what is first in the queue of each, for each priority (index jump, docs/explanation/sql.md)
--- first  when the first of a site's queued fetches becomes due; NULL: it has none
+-- head   the first queued fetch of each priority, at each site (index jump, docs/explanation/sql.md)
+-- first  when the first of a site's queued fetches becomes due; NULL if the site has none
 WITH RECURSIVE head AS (
     SELECT wanted.id, best.priority, best.not_before
     FROM unnest(%(sites)s::bigint[]) AS wanted (id)

@@ -1,5 +1,5 @@
--- Delete what is known of the robots.txt files of these sites, which were deleted in the same transaction. A file that is
--- just being changed is left to sweep (late_robots_files.sql).
+-- Delete the robots.txt files of these sites, which were deleted in the same transaction. A file that another
+-- transaction is changing is left to sweep (late_robots_files.sql).
 WITH files AS MATERIALIZED (
     SELECT origin FROM weir_fetches_robotsfile
     WHERE site_id = ANY(%(sites)s::bigint[])

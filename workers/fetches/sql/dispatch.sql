@@ -1,32 +1,33 @@
 -- Give slots to the best queued fetches of every site that is reserved less than `refill` seconds ahead, up to
--- `lookahead`; where `sites` is not NULL, of these sites only. At most `most` sites, after site `after`, and no further one
--- when those before it may get `most_slots` slots.
--- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle sites start `apart`
--- seconds after each other, in `phases` turns at most: if they started together, they would meet again at every
--- interval.
--- `added_grace` seconds are added to the graces: the round trips of the fetchers.
--- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/reserve.sql. Sites that
--- another transaction has locked are skipped, never waited for. So are those that were reserved ahead and recalled a
--- moment ago, as their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its
--- new slots in order (one run, for one fetcher), whether its queue may be empty now, and whether the site was ever split:
--- then there may be strays among the fetches, also where the split was committed after this statement began, and the
--- caller looks again (strays.py).
--- A site with `max_concurrency` gets runs that may have as many fetches in flight as earlier runs leave over; their
--- holders keep to it. A site that was reserved since this statement began gets none: the next statement sees all runs.
+-- `lookahead` seconds ahead. If `sites` is not NULL, only these sites are looked at. At most `most` sites, after site
+-- `after`, get slots, and no further site once the sites before it may get `most_slots` slots.
+-- No slot starts sooner than `travel` seconds from now, because its message has to arrive first. Idle sites start
+-- `apart` seconds after each other, in `phases` turns at most: if they started together, their starts would coincide
+-- again at every interval.
+-- `added_grace` seconds, for the round trips of the fetchers, are added to the grace of each site.
+-- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/reserve.sql. Sites that another
+-- transaction has locked are skipped, never waited for. So are sites that were reserved ahead and recalled less than
+-- `confirmed_for` seconds ago, because their clock may still be set back (pull_back.sql). Returned slots are committed.
+-- Each site has one row: its new slots in order (one run, for one fetcher), whether its queue may be empty now, and
+-- whether the site was ever split. If it was, there may be strays among the fetches, even if the split was committed
+-- after this statement began, and the caller looks again (strays.py).
+-- At a site with `max_concurrency`, a new run may have as many fetches in flight as earlier runs leave over, and its
+-- holder keeps to that number. If such a site was reserved since this statement began, it gets no slots now: only the
+-- next statement sees all of its runs.
 --
 -- clock     the clock, read once for all sites (one clock): for a site that is looked at later, it is a little slow
 -- due       the sites that are due, locked
--- timed     the clock, read under the locks
--- opened    the soonest start of each
--- planned   how many slots each may get
--- within    those before which less than `most_slots` may be given
--- picked    their best fetches, locked: one row a fetch, and one without a fetch for a site that has none
--- chosen    those that get slots: where a robots.txt is among them, robots.txt files alone, as the fetches wait for it
--- assigned  the slot and start of each
--- moved     the new clock of each site, and whether this statement sees the version of its row that is locked
+-- timed     the same sites, with the clock read under the locks
+-- opened    the soonest start of each site
+-- planned   how many slots each site may get
+-- within    the sites before which fewer than `most_slots` slots may be given
+-- picked    the best fetches of these sites, locked: one row for each fetch, and one for a site without a fetch
+-- chosen    the fetches that get slots; if a robots.txt is among them, only robots.txt files: the others wait for it
+-- assigned  the slot and start of each fetch
+-- moved     the new clock of each site, and whether this statement sees the version of the site's row that is locked
 -- slots, fetches  what is written
 -- clocks    the sites' rows, by their places (newest version)
--- replaced  the rows that other transactions have replaced since the statement began: it sees old versions of them
+-- replaced  the rows that other transactions have replaced since this statement began, which sees their old versions
 WITH clock AS MATERIALIZED (
     SELECT
         now + make_interval(secs => %(refill)s::float8) AS refilled_until,
@@ -74,7 +75,7 @@ WITH clock AS MATERIALIZED (
         at_once,
         CASE WHEN at_once <= 0 THEN 0 ELSE least(
             %(longest_run)s::int,
-            -- an equal share of what there is room for
+            -- an equal share of the slots that may still be given
             greatest(%(fewest)s::bigint, %(most_slots)s::bigint / count(*) OVER ()),
             -- how many slots start before the look-ahead ends
             weir_ratelimit_room(
@@ -85,7 +86,7 @@ WITH clock AS MATERIALIZED (
         ) END::int AS room
     FROM opened
     CROSS JOIN greatest(opened.soonest, opened.next_start) AS arrival
-    CROSS JOIN LATERAL (  -- what the runs that are not over leave of the site's concurrency; NULL: any number
+    CROSS JOIN LATERAL (  -- what the runs that still have held fetches leave of the concurrency; NULL: any number
         SELECT CASE
             WHEN opened.max_concurrency IS NULL THEN NULL
             WHEN opened.next_start <> (
@@ -119,8 +120,8 @@ WITH clock AS MATERIALIZED (
         bool_or(best.is_robots) OVER (PARTITION BY within.id) AS robots_first
     FROM within
     LEFT JOIN LATERAL (
-        -- One priority after the other, the best first (index jump, docs/explanation/sql.md): before PostgreSQL 18, a look
-        -- at all of them passes whatever is for later.
+        -- One priority after the other, the best first (index jump, docs/explanation/sql.md): before PostgreSQL 18, one
+        -- scan of all priorities would also read the fetches that are not due yet.
         WITH RECURSIVE level AS (
             (
                 SELECT job.priority FROM weir_fetches_fetch AS job

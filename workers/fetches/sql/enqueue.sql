@@ -1,8 +1,9 @@
--- Queue fetches, in the order of the arrays; one without a site has failed already, and `errors` says why. Runs in the
--- caller's transaction. Returns what the database decided, one row an element, in the same order.
--- A fetch whose `dedupe_key` an unfinished fetch has is not queued: its row is NULL. Where another open transaction
--- queues or ends that unfinished fetch, this statement waits for the end of that transaction; it locks no existing row.
--- Keys are inserted in their order (lock order, docs/explanation/sql.md); ids and ages follow the arrays.
+-- Queue fetches, in the order of the arrays. A fetch without a site is stored as failed, and `errors` says why. Runs in
+-- the caller's transaction. Returns what the database decided: one row for each element of the arrays, in their order.
+-- If an unfinished fetch has the same `dedupe_key`, the fetch is not queued, and its row is NULL. If another open
+-- transaction queues or ends that unfinished fetch, this statement waits for the end of that transaction. It locks no
+-- existing row.
+-- Rows are inserted in the order of their keys (lock order, docs/explanation/sql.md); ids and ages follow the arrays.
 WITH wanted AS MATERIALIZED (
     SELECT
         nextval(pg_get_serial_sequence('weir_fetches_fetch', 'id')) AS id,

@@ -1,13 +1,13 @@
--- End the leases of fetches that lost processes had claimed, so that sweep takes them back now (lost.sql). Returns how
--- many, by process.
+-- End the leases of fetches that lost processes had claimed, so that sweep takes these fetches back now (lost.sql).
+-- Returns how many leases were ended, by process.
 -- Promises: a fetch whose run is not over keeps its lease. Its process may be alive again in the next moment, and could
 -- still start the fetch in its slot, so until then no other fetch may get the slot. After the run's end (`use_until`)
 -- no process starts anything in that run, lost or not. A fetch that has another slot by now is left alone (fenced
--- write): its process was alive again.
--- By the index weir_fetch_held, which has a few seconds' worth of fetches.
+-- write), because its process was alive again.
+-- The fetches are found by the index weir_fetch_held, which has a few seconds' worth of fetches.
 --
 -- found    the fetches that lost processes hold, with their slots
--- expired  those whose run is over
+-- expired  those of them whose run is over
 WITH found AS MATERIALIZED (
     SELECT id, slot_id
     FROM weir_fetches_fetch

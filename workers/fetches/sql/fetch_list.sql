@@ -1,19 +1,21 @@
 -- Find the next `most` fetches of a list that meet all filters, after the place of a cursor. Reads only.
--- Promises: at most `look` rows are looked at, each found by the order of an index; those that match are `matches`, and
--- the last one that was looked at is returned in any case, so that the list can go on behind it. Run after planner.in_index_order.
--- `way` says which index, and so in which order. Planned with the values, so that one branch is left. No other index has
--- that order; (SELECT 'failed') keeps PostgreSQL from seeing that weir_fetch_not_done has such rows, too.
--- Each state has a branch of its own: PostgreSQL merges them in their order, and reads each no further than the page
--- needs. One branch for all states would read, and sort, `look` rows of each.
+-- Promises: at most `look` rows are looked at, in the order of an index. Rows that meet all filters have `matches`. The
+-- last row that was looked at is returned in any case, so that the next page can begin after it. Run after
+-- planner.in_index_order.
+-- `way` selects the index, and so the order. PostgreSQL plans the statement with the values, so that one branch is
+-- left. No other index has that order; (SELECT 'failed') keeps PostgreSQL from seeing that weir_fetch_not_done has such
+-- rows, too.
+-- Each state has a branch of its own: PostgreSQL merges the branches in their order, and reads each no further than the
+-- page needs. One branch for all states would read, and sort, `look` rows of each state.
 --
 -- newest         all fetches, the newest first
--- held           those that have a slot, the newest first; there are never more than a few seconds' worth
--- queued         queued ones, the newest first
--- queue          queued ones of a site, in the order in which they start
--- ended          those that ended, the last end first
--- not done       those that failed or were cancelled, the last end first
--- ended at site  those that ended at a site, the last end first
--- by URL         those that are not held, whose URL begins so, in the order of URLs, from the last to the first
+-- held           fetches that are held, the newest first; there are never more than a few seconds' worth
+-- queued         queued fetches, the newest first
+-- queue          queued fetches of a site, in the order in which they start
+-- ended          fetches that ended, the last end first
+-- not done       fetches that failed or were cancelled, the last end first
+-- ended at site  fetches that ended at a site, the last end first
+-- by URL         fetches that are not held and whose URL begins with a text, by URL, from the last to the first
 SELECT id, finished_at, priority, not_before, created_at, url_key, place, matches
 FROM (
     SELECT

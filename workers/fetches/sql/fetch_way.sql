@@ -1,6 +1,6 @@
 -- Read one fetch with its slot, the process that claimed it, and the first `most` bytes of its body. Reads only.
--- The first slot of a run says when the run was claimed; its id is below those of the others (weir_ratelimit_slot). Row
--- look-up (docs/explanation/sql.md).
+-- The first slot of a run says when the run was claimed; that slot has the lowest id of the run (weir_ratelimit_slot).
+-- Row look-up (docs/explanation/sql.md).
 SELECT
     job.id, url, hop_url, redirects, state, coalesce(site.name, '') AS site, priority, attempts, max_attempts,
     status_code, job.error, headers, is_robots, job.created_at, not_before, due_since, started_at, job.finished_at,

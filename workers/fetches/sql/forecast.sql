@@ -1,20 +1,20 @@
 -- Read what dispatch finds at `site`, how many fetches would start before a request of priority 0 that is queued now,
--- and how many belong to the site's backlog. Of the fetches that are not due yet, those of higher priority that will be
--- due in `starts_within` seconds start before the request, and all that will be due in `clears_within` seconds belong
--- to the backlog. Reads only.
--- The request may be for any of `origins`: where no robots.txt of theirs is known, queued or in flight, it is asked for
--- first. Where one is known to be unreachable, nothing is fetched before it is asked for again: fetches that become due
--- until then count as due.
--- Without a `site` (NULL), the row says what would hold for a new one: `name`, at `interval`, which is that of
--- `written_rate`.
+-- and how many fetches belong to the site's backlog. Of the fetches that are not due yet, those of higher priority that
+-- become due within `starts_within` seconds start before the request, and all that become due within `clears_within`
+-- seconds belong to the backlog. Reads only.
+-- The request may be for any of `origins`. If none of these has a robots.txt that is known, queued or in flight, a
+-- robots.txt is asked for first. If the robots.txt of one is known to be unreachable, nothing is fetched before it is
+-- asked for again: fetches that become due until then count as due.
+-- If `site` is NULL, the row says what would hold for a new site `name`, at `interval`, the interval of `written_rate`.
 --
--- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
+-- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 -- clock   the database's time
 -- site    the site, or the one that would be created
--- robots  the robots.txt of the origins that is unreachable for the longest time
--- dated   when what is queued can start
--- queue   what is queued for the site, counted by the index weir_fetch_queue alone, as a queue may be long
--- asked   its robots.txt files that are due, which are few: all that are to be fetched stand in the index weir_fetch_robots_once
+-- robots  among the robots.txt files of the origins, the one that stays unreachable for the longest time
+-- dated   when queued fetches can start
+-- queue   the site's queued fetches, counted in the index weir_fetch_queue alone, because a queue may be long
+-- asked   the site's queued robots.txt files that are due: few, because the index weir_fetch_robots_once has only
+--         unfinished fetches of robots.txt files
 SELECT
     site.id IS NULL AS is_new, site.name, written_rate, effective_interval, burst, max_concurrency, paused_until,
     has_backlog, now,

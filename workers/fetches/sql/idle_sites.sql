@@ -1,6 +1,6 @@
--- Look at the next `most` sites after site `after`: which were created by a fetch, were never set by a person, and have
--- been idle for `idle_for` seconds? Reads only; delete_sites.sql judges them again under their locks.
--- Returns one row: the ids of those, how many sites were looked at, and the last of these.
+-- Look at the next `most` sites after site `after`, and find those that a fetch created, that no person ever set, and
+-- that have been idle for `idle_for` seconds. Reads only; delete_sites.sql judges these sites again under their locks.
+-- Returns one row: the ids of the idle sites, how many sites were looked at, and the last of the sites looked at.
 WITH looked_at AS MATERIALIZED (
     SELECT id, is_kept, has_backlog, due_at, next_start, created_at
     FROM weir_ratelimit_site

@@ -1,11 +1,11 @@
--- What fetchers have in hand: `reserved` fetches that none of them has taken yet, and `late` ones among them, whose
--- slots have passed. Fetches that may still be taken after `horizon` seconds, because their sites have a long grace,
--- count as neither: if their messages are lost, they wait for longer than others should. Reads only.
+-- Count the `reserved` fetches, which no fetcher has claimed yet, and the `late` ones among them, whose slots have
+-- passed. A fetch that may still be claimed after `horizon` seconds, because its site has a long grace, is counted in
+-- neither number: if its message was lost, it would be counted for longer than others. Reads only.
 SELECT
     count(*) FILTER (WHERE lease_until < now + make_interval(secs => %(delivery)s::float8)) AS late,
     count(*) AS reserved
 FROM (
-    -- By the index weir_fetch_held, which has a few seconds' worth (index order, docs/explanation/sql.md).
+    -- The index weir_fetch_held has a few seconds' worth of fetches (index order, docs/explanation/sql.md).
     SELECT state, lease_until, statement_timestamp() AS now
     FROM weir_fetches_fetch
     WHERE state IN ('reserved', 'running')

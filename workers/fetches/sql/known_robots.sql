@@ -1,10 +1,10 @@
--- Read what is known of the robots.txt of these origins, as far as it still counts. The text is read only if it was not
--- fetched at the time that the caller names (NULL: the caller has no text). At most `most` bytes of texts are read, the
--- short ones first, or one text. The others are left out. `site_lacks_delay` says that the site's Crawl-delay is
--- shorter than the one in the text. Reads only.
+-- Read the robots.txt files of these origins that still count. The caller names the `fetched_at` of each text that it
+-- has (NULL: it has no text); a text is read only if its own `fetched_at` differs. At most `most` bytes of texts are
+-- read, the short texts first, or one text. The other texts are left out. `site_lacks_delay` says that the site's
+-- Crawl-delay is shorter than that of the robots.txt. Reads only.
 --
--- counting  the files that still count, without texts; with the length of each text, 0 if it need not be read
--- measured  the same, with how much is read up to and including each
+-- counting  the files that still count, without texts; with the length of each text, 0 if the text need not be read
+-- measured  the same files, with the number of bytes that are read up to and including each
 WITH counting AS MATERIALIZED (
     SELECT
         file.*,

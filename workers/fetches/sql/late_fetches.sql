@@ -1,5 +1,5 @@
--- Find fetches that are queued at those deleted sites that lie after site `after`, up to site `last`: at most `batch`.
--- One look at the index weir_fetch_queue for each site (row look-up, index order: docs/explanation/sql.md). Reads only.
+-- Find at most `batch` fetches that are queued at the deleted sites after site `after`, up to site `last`. The index
+-- weir_fetch_queue is searched once for each site (row look-up, index order: docs/explanation/sql.md). Reads only.
 SELECT late.*
 FROM (
     SELECT job.*

@@ -1,6 +1,6 @@
--- Delete robots.txt files of those deleted sites that lie after site `after`, up to site `last`: their answers came after
--- the deletion, or they were being changed. They would count as known, and no fetcher would find them. A file that
--- another transaction has locked is left for the next time.
+-- Delete robots.txt files of the deleted sites after site `after`, up to site `last`. Such a file was stored after the
+-- deletion of its site, or was being changed during it. The file would count as known, but no fetcher would find it. A
+-- file that another transaction has locked is left for the next time.
 WITH late AS MATERIALIZED (
     SELECT file.origin
     FROM (

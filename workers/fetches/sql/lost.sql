@@ -1,13 +1,13 @@
--- Find held fetches whose lease ran out: their message was lost, or their fetcher died. One that another transaction
--- has locked is left to the next sweep (skip locked, docs/explanation/sql.md): to wait for it would hold up all others.
--- A fetch that a fetcher had in hand is marked so (sql/take_in_hand.sql). It explains the loss of the fetches beside
--- it, which are not at fault. So that the mark is known for all fetches that the fetcher held, the fetch in hand is
--- found last.
--- By the index weir_fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in
--- which store.sql locks them.
+-- Find held fetches whose lease ran out: their message was lost, or their fetcher died. A fetch that another
+-- transaction has locked is left to the next sweep (skip locked, docs/explanation/sql.md), because waiting would delay
+-- all others. A fetch that a fetcher had in hand is marked (sql/take_in_hand.sql). It explains the loss of the other
+-- fetches that the fetcher held, which are not at fault. The fetch in hand is returned last, after all of the others,
+-- so that its mark is there as long as one of them is still to be judged.
+-- Read in the order of the index weir_fetch_held (index order, one clock: docs/explanation/sql.md). Returned in the
+-- order of the ids, in which store.sql locks the fetches.
 --
--- lost     those whose lease ran out
--- holders  what each process holds; not read if only messages are lost, or nothing is
+-- lost     the held fetches whose lease ran out
+-- holders  whether each process has a fetch in hand, and others; not read unless a running fetch is lost
 WITH lost AS MATERIALIZED (
     SELECT id, slot_id, state, attempts, max_attempts, losses, in_hand, claimed_by
     FROM weir_fetches_fetch

@@ -1,5 +1,5 @@
--- List the fetches of `site` that had a slot, among the newest `newest` of all fetches that ended, if they ended less than
--- `past` seconds ago. Reads only, in the order of the index weir_fetch_finished.
+-- List the fetches of `site` that had a slot and ended less than `past` seconds ago. Only the `newest` fetches that
+-- ended last, at any site, are looked at. Reads only, in the order of the index weir_fetch_finished.
 SELECT slot_id, id AS fetch_id, lateness_ms
 FROM (
     SELECT id, site_id, slot_id, lateness_ms

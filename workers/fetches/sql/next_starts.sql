@@ -1,8 +1,9 @@
--- Read which fetches start next at `site`: the first `most` that have slots, and the first `most` of its queue: those
--- that are due in the order of the queue, then the others as they become due, of the first `looked_at` in the queue. And
--- what is needed to say when the queued ones start. Reads only, by indexes (index order, docs/explanation/sql.md).
+-- Read which fetches start next at `site`: the first `most` that have slots, and `most` queued ones. Of the first
+-- `looked_at` fetches of the queue, these are the ones that are due, in the order of the queue, then the others in the
+-- order in which they become due. Also read what the caller needs to compute when the queued ones start. Reads only, by
+-- indexes (index order, docs/explanation/sql.md).
 --
--- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
+-- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 SELECT
     site.has_backlog, site.burst, site.max_concurrency, coalesce(site.paused_until >= %(forever)s, false) AS is_halted,
     extract(epoch FROM site.effective_interval)::float8 AS interval_s,

@@ -1,12 +1,12 @@
 -- Store how the fetches of robots.txt files ended. A robots.txt that was read counts for `lifetime` seconds, and is
--- asked for again `ahead` seconds before that time is over. One that could not be read counts as unreachable, or as
--- forbidden, for `unreachable_for` seconds; if earlier rules still count, they stay, and are asked for again after that
--- time. At slow sites each of these times lasts two slots at least: otherwise the site would be asked for nothing but
--- its robots.txt.
+-- asked for again `ahead` seconds before that time is over. A robots.txt that could not be read counts as unreachable,
+-- or as forbidden, for `unreachable_for` seconds. If earlier rules still count, they stay, and the robots.txt is asked
+-- for again after `unreachable_for` seconds. A lifetime lasts at least two slots of a slow site, and `ahead` one:
+-- otherwise the site would be asked for nothing but its robots.txt.
 --
--- asked    the arrays as rows, with the clock and the time that a slot takes at the site
--- lasting  for how long each counts
--- kept     earlier rules that stay, because the new ones could not be read
+-- asked    the arrays as rows, with the clock and the time between two slots of the site
+-- lasting  for how long each answer counts
+-- kept     the origins whose earlier rules stay, because the robots.txt could not be read now
 WITH asked AS MATERIALIZED (
     SELECT
         answer.*,

@@ -1,8 +1,8 @@
--- Count how far the fetches with these ids are: totals, and the sites that have most unfinished ones, each with its
--- state and the last error that explains why they wait: the site's, that of one of the fetches, or that of the
--- robots.txt for which they wait. Reads only.
--- One row a site, with the totals in each; one row without a site's name if nothing is unfinished.
--- `first` and `last` are the ends of `ids`: they name the range of the primary key that is read.
+-- Count how far the fetches with these ids are: the totals, and the `most` sites that have most unfinished ones. Each
+-- site has its state, and an error that explains why its fetches wait: the site's error, that of one of the fetches, or
+-- that of the robots.txt for which they wait. Reads only.
+-- There is one row for each site, with the totals in each; or one row without a site's name if nothing is unfinished.
+-- `first` and `last` are the lowest and the highest of `ids`: the range of the primary key that is read.
 WITH counted AS MATERIALIZED (
     SELECT
         site_id,
@@ -10,7 +10,7 @@ WITH counted AS MATERIALIZED (
         count(*) FILTER (WHERE state = 'failed') AS failed,
         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
         count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished,
-        max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- of none that waits for robots.txt
+        max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- not if it waits for robots.txt
     FROM weir_fetches_fetch
     WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange
     GROUP BY site_id

@@ -1,8 +1,8 @@
--- Delete one short batch of fetches that ended more than `older_than` seconds ago, with their bodies; but none whose
--- body a younger result refers to. One clock, array look-up (docs/explanation/sql.md).
+-- Delete one short batch of fetches that ended more than `older_than` seconds ago, with their bodies. A fetch is
+-- kept as long as a result that is kept refers to its body. One clock, array look-up (docs/explanation/sql.md).
 --
--- clock   the time from which on results are kept
--- old     a batch of older ones, locked
+-- clock   the time after which results are kept
+-- old     a batch of older fetches, locked
 -- bodies  their bodies, deleted
 -- gone    the fetches, deleted
 WITH clock AS MATERIALIZED (

@@ -1,5 +1,5 @@
--- Read the next `most` fetches in the queue of a site: those behind the fetch `after` with this `priority` and
--- `not_before`, in the order of the index weir_fetch_queue (index order, docs/explanation/sql.md). Reads only.
+-- Read the next `most` fetches in the queue of a site, after the fetch `after`, which has this `priority` and
+-- `not_before`. Read in the order of the index weir_fetch_queue (index order, docs/explanation/sql.md). Reads only.
 SELECT *
 FROM (
     (

@@ -1,5 +1,5 @@
--- Queue again the successors of cancelled fetches, if the fetcher gives their slots back: it ended the cancelled
--- fetches before it heard of the successors. Run by the fetcher that holds the slots. Returns the sites.
+-- Queue again the successors of cancelled fetches, because the fetcher gives their slots back: it ended the cancelled
+-- fetches before it heard of the successors. Run by the fetcher that holds the slots. Returns the successors' sites.
 WITH found AS MATERIALIZED (
     SELECT job.id
     FROM unnest(%(slots)s::bigint[]) AS let_go (slot_id)

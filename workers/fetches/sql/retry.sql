@@ -1,7 +1,7 @@
--- Queue failed fetches again as if they were new, each at its own URL: `hop_urls` as they are sent, and `sites` of
--- these. A fetch that had kept a part of a body loses it.
+-- Queue failed fetches again as if they were new, each at its own URL: `hop_urls` has the URLs as they are sent, and
+-- `sites` their sites. A part of a body that was kept is deleted.
 -- Promises: a fetch that is no longer failed is left alone. So is a fetch whose dedupe key an unfinished fetch has, or
--- an older one of `ids`. Returns how many had failed, how many of these are queued now, and for which sites.
+-- an older fetch of `ids`. Returns how many had failed, how many of these are queued now, and for which sites.
 WITH failed AS MATERIALIZED (
     SELECT job.id, job.dedupe_key, wanted.hop_url, wanted.site_id
     FROM weir_fetches_fetch AS job

@@ -1,10 +1,10 @@
--- Read the next `most` sites of a list, after the place of a cursor. Reads only; every row is found by the order of an
--- index. Run after planner.in_index_order. `way` says which index. Planned with the values, so that one branch is left.
--- Names are compared byte by byte, whatever the collation.
+-- Read the next `most` sites of a list, after the place of a cursor. Reads only; rows are read in the order of an
+-- index, which `way` selects. Run after planner.in_index_order. PostgreSQL plans the statement with the values, so that
+-- one branch is left. Names are compared byte by byte, whatever the collation.
 --
 -- name      sites whose names begin with `lowest`, by name
--- suffix    sites whose names, read from behind, begin with `lowest`, in the order of names that are read from behind
--- held      sites that were ever paused, or backed off, by name
+-- suffix    sites whose reversed names begin with `lowest`, by reversed name
+-- held      sites that have a `paused_until` or a `backed_off_until`, past or not, by name
 -- refusals  sites that were backed off, those with most back-offs in a row first
 -- ids       these sites, in this order
 SELECT

@@ -1,5 +1,5 @@
--- Which of these sites have fetches that have not ended? Reads only. Executed with the sites locked by an earlier
--- statement (ratelimit/sql/hold_sites.sql): whatever was reserved there is seen.
+-- Find those of these sites that have fetches that have not ended. Reads only. An earlier statement has locked the
+-- sites (ratelimit/sql/hold_sites.sql), so this one sees all that was reserved at them.
 SELECT site.id
 FROM unnest(%(sites)s::bigint[]) AS site (id)
 WHERE (  -- first row (docs/explanation/sql.md)

@@ -1,7 +1,8 @@
--- Put the times of fetches right, after PostgreSQL's clock was stepped by `step`. Leases are moved. Where the clock was set
--- back, so is when a fetch becomes due, if that counts from the clock: it was due already, or waits after an attempt, or
--- for its robots.txt (held ones, too: they may be queued again). Other times are those that web code has named, and stay.
--- Returns one row: how many were changed. Reads the whole table.
+-- Correct the times of fetches after PostgreSQL's clock was stepped by `step`. Leases are moved by `step`. If the clock
+-- was set back, `not_before` and `due_since` are moved, too, if they were computed from the clock: the fetch was due
+-- already, or waits after an attempt, or for its robots.txt. This includes held fetches, which may be queued again. Any
+-- other `not_before` is a time that web code has named, and stays.
+-- Returns one row: how many fetches were changed. Reads the whole table.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), changed AS (

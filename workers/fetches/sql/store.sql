@@ -1,13 +1,13 @@
 -- Store the outcomes of fetches: their states, slots and bodies (one statement, docs/explanation/sql.md).
--- Promises: a fetch is changed only by the holder of the slot that it still has (fenced write). One that sweep took
+-- Promises: a fetch is changed only by the holder of the slot that it still has (fenced write). A fetch that sweep took
 -- back, or that was cancelled, is left alone. Returns the fetches that were changed.
--- A fetch is lost with a fetcher only if that had claimed it: of a lost message, the slot is not used.
+-- `losses` counts only fetches that a fetcher had claimed. If a message was lost, the slots of its fetches were not
+-- used.
 --
 -- outcome  the arrays as rows
 -- moved    the fetches, in their new states
 -- slots    their slots, used or given back
--- bodies   the bodies of those that are done, or whose incomplete ones are kept; what a robots.txt says is stored by
---          note_robots.sql
+-- bodies   the bodies that are stored, whole or incomplete; note_robots.sql stores what a robots.txt says
 WITH outcome AS MATERIALIZED (
     SELECT *
     FROM unnest(
@@ -33,7 +33,7 @@ WITH outcome AS MATERIALIZED (
         in_hand = false,
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
-        -- One that waits for its robots.txt keeps its place (sql/wake_waiting_for_robots.sql).
+        -- A fetch that waits for its robots.txt keeps its place in the queue (sql/wake_waiting_for_robots.sql).
         due_since = CASE WHEN outcome.waits_for_robots THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
@@ -56,11 +56,11 @@ WITH outcome AS MATERIALIZED (
     LEFT JOIN weir_ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
         AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
-        AND job.finished_at IS NULL  -- it is held; a condition on `state` may have all held ones read
+        AND job.finished_at IS NULL  -- so it is held; for a condition on `state`, all held fetches might be read
     RETURNING
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since, job.correlation_id,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
-), slots AS (  -- by id alone: with more conditions, a scan of all slots looks cheap by old statistics
+), slots AS (  -- by id alone: with more conditions, old statistics may make a scan of all slots look cheap
     UPDATE weir_ratelimit_slot_use AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
         released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END

@@ -1,5 +1,5 @@
--- Have fetches that are queued at `losers`, or reserved there in `slots`, follow their hosts to the sites `gainers`: they
--- are queued there, in their old places. Their slots are given back.
+-- Move fetches that are queued at the sites `losers`, or reserved there in `slots`, to the sites `gainers`, to which
+-- their hosts belong now. They are queued there, in their old places. Their slots are given back.
 -- Promises: a fetch that has another state, slot or site by now is left alone (fenced write). Returns the new sites.
 --
 -- stray   the arrays as rows

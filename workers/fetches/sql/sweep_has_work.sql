@@ -1,4 +1,4 @@
--- Whether sweep has anything to do: a fetch has not ended, or a call of `on_done` was not made. First row
+-- Return whether sweep has anything to do: a fetch has not ended, or a call of `on_done` was not made. First row
 -- (docs/explanation/sql.md).
 SELECT (
         SELECT id FROM weir_fetches_fetch

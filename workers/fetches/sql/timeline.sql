@@ -1,10 +1,10 @@
--- List the slots of `site` that began less than `past` seconds ago, or begin within `ahead` seconds: if there are more
--- than `most`, those nearest to now, and one more. Run after planner.by_indexes. Reads only. Slots are read by the
--- block range index of their starts, and those of other sites in that period are passed over. An outcome must have come
--- `hold` seconds after the end of a slot's run; no outcome comes of a slot that was passed on, and that no fetch has.
--- The fetch of a slot is known while it is held (index weir_fetch_of_slot).
+-- List the slots of `site` that began less than `past` seconds ago, or begin within `ahead` seconds. If there are more
+-- than `most`, only the `most` + 1 slots nearest to now are listed. Run after planner.by_indexes. Reads only. The block
+-- range index of slots' starts also finds the slots of other sites in that period, which are passed over. An outcome
+-- must have come `hold` seconds after the end of a slot's run. No outcome comes for a slot that was passed on and that
+-- no fetch has. A slot's fetch is known while the fetch is held (index weir_fetch_of_slot).
 --
--- site  its last recall
+-- site  the last recall of the site
 -- near  the slots
 WITH site AS MATERIALIZED (
     SELECT recalled_slot, recalled_at FROM weir_ratelimit_site WHERE id = %(site)s

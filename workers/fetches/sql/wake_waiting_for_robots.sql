@@ -1,7 +1,7 @@
--- Make those fetches due that wait for the robots.txt of these origins, each at its site, where that is known by now:
--- they have their old places in the queue again. Those that another transaction has locked are left to it (skip
--- locked).
--- Returns the sites of the others.
+-- Make the fetches due that wait for the robots.txt of one of these origins, at the origin's site, if that robots.txt
+-- is known by now. The fetches have their old places in the queue again. A fetch that another transaction has locked is
+-- left alone (skip locked).
+-- Returns the sites of the fetches that were made due.
 UPDATE weir_fetches_fetch AS job
 SET not_before = job.due_since, due_since = NULL
 WHERE id = ANY(ARRAY(

@@ -1,13 +1,13 @@
 -- Read one fetch, and all that can keep it waiting: its site, its slot, the robots.txt of its origin, and its place in
--- the queue. Reads only, and no more than `most` rows of the queue: `ahead` is `most` if that many or more are ahead.
--- Fetches of a higher priority that are not due are not ahead; the first `most` of a higher priority are all looked at.
+-- the queue. Reads only. `ahead` counts the due fetches that are before it in the queue, up to `most`. Of the fetches
+-- with a higher priority, the first `most` are read, due or not; those that are not due do not count.
 -- Every row is looked up by an index, or read in the order of one (index order, docs/explanation/sql.md).
 --
 -- clock   the database's time
 -- job     the fetch, with the origin that it is requested from
 -- higher  queued fetches of the site with a higher priority
--- equal   those with the same priority that have waited for longer
--- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
+-- equal   queued fetches of the site with the same priority that are before it in the queue
+-- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 SELECT
     job.id, job.state, job.site_id, coalesce(site.name, '') AS site, job.origin, job.attempts, job.max_attempts,
     job.status_code, job.error, job.not_before, job.due_since IS NOT NULL AS waits_for_robots, job.finished_at,

@@ -1,1 +1,1 @@
-"""One attempt at a fetch: when it is written, to which address, what it may hold, and whose fault an end is."""
+"""One attempt at a fetch: when its request is written, to which address, what its answer may hold, and who failed."""

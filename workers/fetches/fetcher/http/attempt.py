@@ -1,14 +1,14 @@
-"""One attempt at a request: it waits for its slot with an open connection, writes, and only then notes the start.
+"""One attempt at a request: it waits for its slot with an open connection, writes, and only then records the start.
 
-1. It checks the address that the connection really leads to, and notes how long the connection took to open.
-2. It waits for the slot, and until the run, and the room for unanswered requests, let it start. DNS, TCP, TLS and the
-   building of the request are done before.
+1. It checks the address to which the connection really leads, and records how long the connection took to open.
+2. It waits for the slot, and until its run, the memory and the room for unanswered requests let it start. DNS, TCP, TLS
+   and the bytes of the request are done before.
 3. It looks at the connection, and then at the clock and the run once more.
-4. It writes, by one system call.
-5. It reads the clock and notes the start, which is therefore never earlier than the real one.
+4. It writes the request, with one system call.
+5. It reads the clock and records the start, so the recorded start is never earlier than the real one.
 
-Between 3 and 4 lies half a microsecond, unless the kernel takes the processor away just there. A start that was out of
-its time for that reason shows in 5, and is reported (`AttemptContext.started_out_of_time`).
+Between 3 and 4 lies half a microsecond, unless the kernel takes the processor away just there. If the start was out of
+its time for that reason, step 5 shows it, and it is reported (`AttemptContext.started_out_of_time`).
 """
 
 import asyncio
@@ -56,14 +56,14 @@ class Attempt:
     def __init__(self, held: HeldJob, shared: AttemptContext) -> None:
         self.job = held.job
         self.started_at: float | None = None
-        self.is_reused = False  # its connection has carried a request before: the site may be closing it just now
+        self.is_reused = False  # the connection has carried a request before: the site may be closing it just now
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
         self._connection: HttpConnection | None = None
         self._address = ""
         self._left_s = settings.WEIR_FETCH_TIMEOUT
-        self._deadline: asyncio.TimerHandle | None = None  # of the answer
-        self._giving_up: asyncio.TimerHandle | None = None  # of an answer that has waited for memory
+        self._deadline: asyncio.TimerHandle | None = None  # the time-out of the answer
+        self._giving_up: asyncio.TimerHandle | None = None  # the end of the time for an answer that waited for memory
         self._held = held
         self._shared = shared
         self._site_is_slow = shared.openings.are_known_slow(self.job.site_id)
@@ -73,9 +73,9 @@ class Attempt:
         self._missing = asyncio.get_running_loop().call_later(over_in_s, held.miss)
 
     def note_connection(self, connection: HttpConnection) -> None:
-        """Note the connection that was opened, or taken from the pool.
+        """Take the connection that was opened, or taken from the pool.
 
-        Raises AddressRefused unless the address that it really leads to may be fetched from.
+        Raises AddressRefused if the address to which it really leads is forbidden.
         """
         self._missing.cancel()
         self._connection, self._address = connection, connection.peer
@@ -91,8 +91,8 @@ class Attempt:
         """Write the request as soon as it may be written; `reader` then reads its answer.
 
         Raises RunOver if that time can no longer come, ConnectionClosedEarly if the connection is closed before, and
-        ConnectionTooSlow if it was opened too late by the site's fault: the site is known to be slow, and the loop is
-        idle.
+        ConnectionTooSlow if the connection was opened too late through the site's fault. It is the site's fault if the
+        site was known to be slow, so that the attempt began early, and if the loop is not busy.
         """
         run, start_at = self.job.run, self.job.start_at
         has_waited = False
@@ -106,7 +106,7 @@ class Attempt:
                     return
                 connection.close()  # the run has ended just now
                 break
-            if wait_s <= 0:  # not confirmed, or no room for the site: many requests may wait for that, and for long
+            if wait_s <= 0:  # no confirmation, or no room for the site: many requests may wait for that, for long
                 wait_s = RECHECK_EVERY
             # uvloop's timers count whole milliseconds and fire up to one early: a shorter sleep would be a busy loop.
             await connection.sleep(max(wait_s, SHORTEST_SLEEP))
@@ -116,9 +116,9 @@ class Attempt:
         raise ConnectionTooSlow(f"the connection took {self._opened_s:.1f} s to open, longer than its slot could wait")
 
     def _note_start(self, now: float) -> None:
-        """Record that the request was written, now or earlier: no start is recorded too early.
+        """Record the time `now`, at which the request has been written: no start is recorded too early.
 
-        If it was written out of its time, calls `started_out_of_time` with the job and by how many seconds.
+        If the start was out of its time, calls `started_out_of_time` with the job and the number of seconds.
         """
         self.started_at = now
         late_by_s = self.job.run.out_of_time_s(now)
@@ -130,7 +130,7 @@ class Attempt:
             self._shared.started_out_of_time(self.job, late_by_s)
 
     def end(self) -> None:
-        """Record that the attempt has ended; if a request was written, its room for an answer is free again."""
+        """Record that the attempt has ended, which frees its memory, and its place among the unanswered requests."""
         self._missing.cancel()
         self._stop_counting()
         if self._giving_up is not None:
@@ -182,7 +182,7 @@ class Attempt:
         )
 
     def _go_on_counting(self) -> None:
-        """Let the time-out of the answer run on."""
+        """Start the time-out of the answer, or let it run on."""
         loop = asyncio.get_running_loop()
         self._deadline = (
             loop.call_later(self._left_s, self._connection.fail, TimeoutError()) if self._connection else None

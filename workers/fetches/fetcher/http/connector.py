@@ -31,7 +31,7 @@ from weir.workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
 TOGETHER = 4  # addresses of one host that are tried together, each with a socket
-PATIENCE_S = 1.0  # seconds after which the next addresses, if there are any, replace those that were begun together
+PATIENCE_S = 1.0  # seconds after which the next addresses, if there are any, replace those that are being tried
 
 
 class Connector:
@@ -43,11 +43,11 @@ class Connector:
         self._context, self._without_names = context(), context_without_names()
         self._slow_reads = Turns(loop := asyncio.get_running_loop(), every_s=SLOW_READ_EVERY_S)
         self._handshakes = Handshakes(loop)
-        self._beside = 0  # sockets that are set aside for addresses beside the first of a host
+        self._beside = 0  # sockets that are set aside for further addresses, besides one for each host
         self._most_beside = descriptors.most_beside()
 
     async def open(self, to: UrlParts, tried: MutableSet[SocketAddress]) -> HttpConnection:
-        """Return a connection to the host of a URL, which waits for a request; `tried` gets the addresses tried last.
+        """Return a connection to the host of a URL, ready for a request; `tried` gets the addresses tried last.
 
         Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError, and
         MemoryError.
@@ -62,7 +62,7 @@ class Connector:
             connection = HttpConnection(opened, loop, self._slow_reads)
         except BaseException as error:
             opened.close()
-            if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # it had a peer just now
+            if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # the peer has reset it already
                 raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from error
             raise
         try:
@@ -125,7 +125,7 @@ class Connector:
 
 
 def _noted_socket(tried: MutableSet[SocketAddress], address: AddrInfo) -> socket.socket:
-    """Return a socket for a connection to this address, and note the address."""
+    """Return a socket for a connection to this address, and add the address to `tried`."""
     family, kind, protocol, _, place = address
     tried.add((family, place))
     return socket.socket(family, kind, protocol)

@@ -6,15 +6,15 @@ import resource
 from weir.conf import settings
 
 FOLDERS = ("/proc/self/fd", "/dev/fd")  # Linux; other systems
-SCARCE = 0.6  # the part of the limit beyond which connections are closed after their answer, not kept for the next
-SHORT = 0.9  # the part beyond which no messages are taken
+SCARCE = 0.6  # the part of the limit beyond which a connection is closed after its answer, not kept for another request
+SHORT = 0.9  # the part of the limit beyond which no messages are taken
 IN_FLIGHT = 0.6  # the part of the limit that fetches may use: each has a connection at most
 LOOKUPS = 0.25  # the part that look-ups may use: each has a socket
 BESIDE = 0.1  # the part that fetches may use while they try several addresses together
 
 
 def raise_limit() -> None:
-    """Raise this process' limit of open files as far as it may: the common 1,024 is too low for a thousand sites."""
+    """Raise this process' limit of open files to the hard limit: the usual 1,024 is too low for a thousand sites."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -30,7 +30,7 @@ def most_lookups(wanted: int) -> int:
 
 
 def most_beside() -> int:
-    """Return how many sockets all fetches together may have while they connect, besides one for each."""
+    """Return how many sockets all fetches together may have while they connect, besides one socket for each fetch."""
     return int(BESIDE * _limit())
 
 

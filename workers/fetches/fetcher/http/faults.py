@@ -19,12 +19,12 @@ from weir.workers.fetches.addresses import AddressRefused
 from weir.workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
 from weir.workers.fetches.fetcher.wire.connection import ConnectionEnded
 
-# What this process or its host has run out of, or lost: descriptors, buffers, memory, its network.
+# This process or its host has run out of something, or lost it: descriptors, buffers, memory, the network.
 OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN})
 OWN_LOOKUP_ERRORS = frozenset({EAI_MEMORY, EAI_SYSTEM})  # the system's resolver had no memory or descriptors
 UNCLEAR_LOOKUP_ERRORS = frozenset({EAI_AGAIN, EAI_FAIL})  # our name servers do not answer, or the site's do not
 UNCLEAR_ERRORS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT})
-NUMBER = re.compile(r"\[Errno (\d+)\]")  # in the text of an error that stands for several, one for each address
+NUMBER = re.compile(r"\[Errno (\d+)\]")  # in the text of one error that stands for several, one of each address
 
 SocketAddress = tuple[int, tuple[Any, ...]]  # the family, and what `connect` is called with
 
@@ -76,7 +76,7 @@ class Fault:
 
     error: str
     party: Party = Party.SITE
-    respect: Respect | None = None  # in which the site was not reached; None: it was, or was not tried
+    respect: Respect | None = None  # in what the site was not reached; None: it was reached, or not tried
     permanent: bool = False  # another attempt would end the same
 
 
@@ -96,7 +96,7 @@ def fault_of(
     if isinstance(error, LookupFailed):
         return _lookup_fault(error.error)
     respect = Respect.ANSWER if written else Respect.CONNECTION
-    if isinstance(error, TimeoutError) and error.errno is None:  # ours, not the kernel's
+    if isinstance(error, TimeoutError) and error.errno is None:  # our own time-out, not the kernel's
         return Fault(error=_time_out(error, written=written), party=Party.UNCLEAR, respect=respect)
     if isinstance(error, (NotHttp, ConnectionEnded)):
         return Fault(error=str(error), respect=respect)

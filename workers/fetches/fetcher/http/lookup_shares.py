@@ -1,15 +1,15 @@
-"""Look-up shares: which look-up may have a thread now. Names whose servers hang do not hold up others. Pure.
+"""Look-up shares: which look-up may have a thread now. Names whose servers hang do not delay others. Pure.
 
 A look-up of the system's resolver cannot be stopped: if name servers hang, it keeps its thread for some 10 to 30 s.
 So threads are shared among zones (zones.py):
-1. A zone has a window: how many of its look-ups may run together. It begins at FIRST_WINDOW, grows by one with each
-   answer, up to WIDEST_WINDOW, and is halved by each look-up without an answer. Further look-ups of the zone wait, in
-   turn with other zones.
-2. A look-up that has taken long gives up its place at work to others, but keeps its thread: there are more threads
-   than places.
+1. A zone has a window: how many of its look-ups may run together. The window begins at FIRST_WINDOW, grows by one with
+   each answer, up to WIDEST_WINDOW, and is halved by each look-up without an answer. Further look-ups of the zone wait.
+   Zones with waiting look-ups take turns.
+2. Only three tenths of all threads are places at work. A look-up that has taken long leaves its place to another one,
+   but keeps its thread.
 3. A zone is silent if its last look-up got no answer. All silent zones share a fifth of all threads.
-4. Names that were found lately are looked up before others: they need no place in the window, and have a tenth of all
-   threads to themselves.
+4. Names that were found lately are looked up before others: they need no place in their zone's window, and a tenth of
+   all threads is kept for them.
 
 After CERTAIN look-ups in a row without an answer, look-ups beyond the zone's window do not wait: they fail immediately.
 """
@@ -23,7 +23,7 @@ from itertools import islice
 from weir.workers.fetches.fetcher.http.zones import zone_of
 from weir.workers.fetches.fetcher.remembered import Remembered
 
-MOST_LOOKUPS = 640  # that run together, each in a thread of some 30 KiB; threads are made when they are needed
+MOST_LOOKUPS = 640  # look-ups that run together, each in a thread of some 30 KiB; threads are made when needed
 FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
 CERTAIN = 8  # look-ups in a row without an answer, after which the zone is known not to answer
 MOST_WAITING_EACH = 16  # look-ups of one zone that wait, for each place in its window
@@ -55,9 +55,9 @@ class Zone:
     name: str
     running: int = 0
     window: int = FIRST_WINDOW
-    silence: int = 0  # look-ups since its last answer that got none
+    silence: int = 0  # look-ups without an answer since the zone's last answer
     waiting: "OrderedDict[LookupShare, None]" = field(default_factory=OrderedDict)
-    is_in_turn: bool = False  # it is in one of the rounds
+    is_in_turn: bool = False  # the zone is in one of the rounds
 
     @property
     def is_full(self) -> bool:
@@ -73,15 +73,15 @@ class LookupShare(ABC):
         self.zone = zone
         self.is_at_work = False
         self.is_of_silent = False
-        self.is_counted = False  # as a look-up that got no answer in time
+        self.is_counted = False  # it was counted as a look-up that got no answer in time
 
     @abstractmethod
     def start(self) -> None:
-        """Begin: it has a thread now."""
+        """Begin: the look-up has a thread now."""
 
     @abstractmethod
     def give_up(self) -> None:
-        """End without having begun: the name servers of the zone do not answer."""
+        """End without having begun, because the name servers of the zone do not answer."""
 
 
 class Shares:
@@ -89,14 +89,15 @@ class Shares:
 
     def __init__(self, most: int) -> None:
         self._most = most  # look-ups that run together
-        self._kept = most // 10  # for names that were found lately
+        self._kept = most // 10  # threads that are kept for names that were found lately
         self._most_at_work = max(1, 3 * most // 10)
         self._most_of_silent = max(1, most // 5)
         self._running = self._at_work = self._of_silent = 0
         self._zones: OrderedDict[str, Zone] = OrderedDict()
-        # Names that were found, with their zones.
+        # By name that was found: its zone.
         self._found: Remembered[str, str] = Remembered(MOST_REMEMBERED)
-        self._rounds: dict[bool, deque[Zone]] = {False: deque(), True: deque()}  # by whether the zones are silent
+        # Zones with waiting look-ups, in the order of their turns: silent ones (True), and others.
+        self._rounds: dict[bool, deque[Zone]] = {False: deque(), True: deque()}
 
     def zone(self, host: str) -> Zone:
         """Return what is known of the host's zone."""
@@ -112,7 +113,7 @@ class Shares:
         return zone
 
     def ask(self, share: LookupShare, *, may_wait: bool = True) -> None:
-        """Start a look-up, immediately or when it may; raises ZoneSilent or NotLookedUp if it must not wait."""
+        """Start a look-up now, or let it wait for its turn; raises ZoneSilent or NotLookedUp if it must not wait."""
         zone = share.zone
         if self._may_start(share):
             self._start(share)
@@ -129,7 +130,7 @@ class Shares:
         share.zone.waiting.pop(share, None)
 
     def slow(self, share: LookupShare) -> None:
-        """Record that a look-up takes long: others may work beside it."""
+        """Record that a look-up takes long: another one may have its place at work."""
         self._at_work -= share.is_at_work
         share.is_at_work = False
         self._go_on()
@@ -159,7 +160,7 @@ class Shares:
         self._go_on()
 
     def controls(self) -> list[str]:
-        """Return found names of several zones, the longest ago first: new look-ups of them show who is to blame."""
+        """Return found names of several zones, the oldest first: looking them up again shows who is to blame."""
         chosen: dict[str, str] = {}
         for host, zone_name in islice(self._found.items(), 100):
             zone = self._zones.get(zone_name)
@@ -200,7 +201,7 @@ class Shares:
             self._rounds[zone.silence > 0].append(zone)
 
     def _go_on(self) -> None:
-        """Start what may be started, one look-up of each zone in turn."""
+        """Start the look-ups that may start, one of each zone in turn."""
         for zones in self._rounds.values():
             while zones and self._turn(zones):
                 pass

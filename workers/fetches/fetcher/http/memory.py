@@ -1,10 +1,11 @@
 """Memory: how many bytes of answers a fetcher holds at a time, from the first byte of each until it is stored.
 
-An answer holds the bytes of it that have come, heads and body. Beyond SMALL, it is read further only when as many bytes
-again are reserved, so it never reserves more than twice what has come. While it waits, the kernel slows the site down,
-and its time-out stands still. From FULL_FROM on, further requests are written only to sites that hold less than SMALL.
-So the memory of a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY,
-plus what one read brings for each request that was written before.
+An answer holds the bytes of its heads and body that have come. Beyond SMALL, more of it is read only when as many bytes
+again are reserved, so an answer never reserves more than twice the bytes that have come. While an answer waits for
+bytes, the kernel slows the site down, and the time-out stands still. When FULL_FROM of all bytes are held, further
+requests are written only to sites that hold less than SMALL. So the memory of a fetcher has a bound, whatever sites
+send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, plus the bytes of one read for each request that was
+written before.
 
 On the loop's thread only.
 """
@@ -19,9 +20,9 @@ from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import HeldBytes
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
-FULL_FROM = 0.5  # the part of all bytes from which on memory counts as full: answers that are being read go on growing
-ONE_SITE = 0.25  # the part of all bytes that one site may have for answers being read, if there is more than one
-WAITING = 0.125  # the part that the site may have beyond that in answers that wait for more: they keep what they have
+FULL_FROM = 0.5  # from this part of all bytes on, memory counts as full: answers that are being read still grow
+ONE_SITE = 0.25  # the part of all bytes for answers of one site that are being read, if there is more than one
+WAITING = 0.125  # a further part for answers of the same site that wait for more bytes, and keep those they have
 
 
 class Memory:
@@ -34,19 +35,19 @@ class Memory:
         self._all_moving = 0
         self._waiting: list[HeldBytes] = []  # in the order of their places
         self._last_place = 0
-        self._is_short = False  # an answer waits for bytes that others hold, not for those of its own site
+        self._is_short = False  # an answer waits for bytes that other sites hold
 
     def has_room_for(self, site_id: int) -> bool:
         """Return whether a request may be written to this site.
 
-        If memory is full, or an answer waits for bytes, the site must hold less than SMALL: so the large answers of
-        other sites do not stop small ones, of which some may wait to be stored.
+        If memory is full, or an answer waits for bytes, this site must hold less than SMALL. So the large answers of
+        other sites do not stop a site with small answers, some of which may be waiting to be stored.
         """
         is_full = self._is_short or self._held >= FULL_FROM * settings.WEIR_FETCH_MAX_MEMORY
         return not is_full or self._of_site[site_id] < SMALL
 
     def hold(self, held: HeldBytes, size: int) -> None:
-        """Make it hold `size` bytes, whether they are free or not; it no longer waits."""
+        """Make the answer hold `size` bytes, whether they are free or not; it no longer waits."""
         if held.wanted is not None:
             self._waiting.remove(held)
             held.wanted = held.go_on = None
@@ -56,11 +57,11 @@ class Memory:
         held.size = size
 
     def ask(self, held: HeldBytes, wanted: int, go_on: Callable[[], None]) -> bool:
-        """Make it hold `wanted` bytes, and return True; or return False, and call `go_on` when it holds them.
+        """Make the answer hold `wanted` bytes, and return True; or return False, and call `go_on` when it holds them.
 
-        It waits behind the answers that had to wait before it: so one answer after the other becomes whole, while the
-        others hold what they had. A site that has its part lets others pass. If every other answer waits, too, the
-        first is let through, however much is held.
+        An answer waits behind those that began to wait before it. So one answer after the other becomes whole, while
+        the others keep the bytes that they have. Answers of a site that has its part (ONE_SITE) are passed over. If all
+        answers wait, the first one goes on, however many bytes are held.
         """
         self._move(held.site_id, -held.size)
         held.wanted = wanted
@@ -68,7 +69,7 @@ class Memory:
             self._last_place += 1
             held.place = self._last_place
         insort(self._waiting, held, key=attrgetter("place"))
-        if not self._is_short or self._waiting[0] is held:  # those before it wait for bytes of their own sites
+        if not self._is_short or self._waiting[0] is held:  # the answers before it wait for bytes of their own sites
             is_short = not self._grant(held) and not self._has_its_part(held)
             self._is_short = self._is_short or is_short
         if self._is_short and not self._all_moving:
@@ -77,7 +78,7 @@ class Memory:
         return held.wanted is None
 
     def free(self, all_held: Iterable[HeldBytes]) -> None:
-        """Give all their bytes back. May be called twice."""
+        """Give back all bytes that these answers hold. May be called twice."""
         for held in all_held:
             self.hold(held, 0)
         if self._waiting:
@@ -152,7 +153,7 @@ class AnswerMemory:
         return wanted <= held or self._memory.ask(self._held_bytes, wanted, go_on)
 
     def keep(self, size: int) -> HeldBytes:
-        """Make the answer, now that it is read, hold `size` bytes until it is stored; returns these."""
+        """Make the answer, which has been read, hold `size` bytes until it is stored; returns these bytes."""
         kept, self._held_bytes = self._held_bytes, HeldBytes(site_id=self._held_bytes.site_id)
         had = kept.size
         self._memory.hold(kept, size)
@@ -161,5 +162,5 @@ class AnswerMemory:
         return kept
 
     def drop(self) -> None:
-        """Give back what is not kept."""
+        """Give back the bytes that are not kept."""
         self._memory.free((self._held_bytes,))

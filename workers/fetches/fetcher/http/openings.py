@@ -1,14 +1,14 @@
-"""How long connections to sites take to open, and so how long before its slot a request begins to open one.
+"""How long connections to sites take to open, and so how long before its slot a request begins to open its connection.
 
-A fetcher learns this for each site. The first request to a slow site loses its slot, but no attempt: the fetcher began
-too late, and begins earlier the next time.
+A fetcher learns this for each site. The first request to a slow site loses its slot, because the fetcher began to
+connect too late. No attempt is counted, and the fetcher begins earlier the next time.
 """
 
 from weir.workers.fetches.fetcher.remembered import Remembered
 
 OPEN_AHEAD = 0.5  # seconds before its slot at which a request begins to open its connection, unless the site is slow
-SPARE = 1.5  # how many times as long as the slowest recent one a connection may take
-FORGET = 0.9  # by which each quicker connection multiplies the slowest time
+SPARE = 1.5  # a connection may take so many times as long to open as the slowest recent one
+FORGET = 0.9  # each quicker connection multiplies the slowest time by this
 MOST_SITES = 50_000  # slow sites that are remembered
 
 
@@ -16,7 +16,7 @@ class Openings:
     """The slow sites of one fetcher. On the loop's thread only."""
 
     def __init__(self) -> None:
-        # By site; only those that need more than OPEN_AHEAD.
+        # By site: the slowest time; only of sites that need more than OPEN_AHEAD.
         self._slowest_s: Remembered[int, float] = Remembered(MOST_SITES)
 
     def ahead_s(self, site_id: int) -> float:

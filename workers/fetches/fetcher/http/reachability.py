@@ -1,9 +1,9 @@
 """Reachability: which sites one fetcher reaches, and so whether a site does not answer, or this host's network is down.
 
-Many failures look the same, whichever side causes them: a connection that times out, a name that is not looked up.
-Other sites show the difference: if one of them is reached in the same respect, or hardly any other fails, the site is
-to blame. If several fail and none is reached, our resolver or uplink is. Names of one zone count as one: their name
-servers are the same.
+Many failures look the same, whichever side causes them: a connection that times out, a look-up without an answer. Other
+sites show the difference. If one of them is reached in the same respect, or hardly any other fails, the site is to
+blame. If several sites fail and none is reached, our resolver or uplink is to blame. For look-ups, the names of one
+zone count as one site, because their name servers are the same.
 
 On the loop's thread only.
 """
@@ -22,7 +22,7 @@ from weir.workers.fetches.fetcher.http.zones import zone_of
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.jobs import Job
 
-EVIDENCE_S = 2.0  # seconds for which a failure waits for others, or for a success, before it is judged
+EVIDENCE_S = 2.0  # seconds for which a failure waits for other failures, or for a success, before it is judged
 OTHERS = 3  # the other sites that must fail, too, before our resolver or uplink is blamed
 ROW = 5  # attempts that fail to connect, in a row, after which a site counts as unreachable
 MOST_SITES = 50_000  # sites that do not connect and are remembered
@@ -31,10 +31,10 @@ ANYWHERE: tuple[SocketAddress, ...] = ((socket.AF_INET, ("192.0.2.1", 9)), (sock
 
 
 class Episode:
-    """The time since the last success in one respect, and the sites that failed in it."""
+    """The time since the last success in one respect, and the sites that failed during it."""
 
     def __init__(self) -> None:
-        self.sites: set[Hashable] = set()  # a few are enough: no more are added when it is settled
+        self.sites: set[Hashable] = set()  # a few are enough: once the episode is settled, no more are added
         self.has_success = False
         self.settled = asyncio.Event()
 
@@ -45,28 +45,28 @@ class Reachability:
     def __init__(self) -> None:
         self._episodes: defaultdict[Respect, Episode] = defaultdict(Episode)
         self._answered_at = NEVER
-        # By site: attempts that failed to connect since it was last connected to.
+        # By site: attempts that failed to connect since the last connection to the site.
         self._in_a_row: Remembered[int, int] = Remembered(MOST_SITES)
 
     def reached(self, respect: Respect) -> None:
         """Record that a site was reached in this respect."""
         if respect is Respect.ANSWER:
             self._answered_at = clock.now()
-            self.reached(Respect.CONNECTION)  # even over a connection of the pool: the uplink works
+            self.reached(Respect.CONNECTION)  # even if the connection is from the pool: the uplink works
         if self._episodes[respect].sites:
             episode = self._episodes.pop(respect)
             episode.has_success = True
             episode.settled.set()
 
     def has_answers_since(self, moment: float) -> bool:
-        """Return whether any site has answered since that moment on the clock of holders."""
+        """Return whether any site has answered since this moment of the holders' clock (clock.py)."""
         return self._answered_at >= moment
 
     async def is_our_fault(self, respect: Respect, site: Hashable) -> bool:
-        """Record that this piece of `evidence` was not reached, and return whether that is our fault.
+        """Record that `site`, which `evidence` returned, was not reached; return whether that is our fault.
 
-        Waits for EVIDENCE_S at most. After a failed look-up, another one may be answered meanwhile, because the
-        resolver asks for controls.
+        Waits for EVIDENCE_S at most. After a failed look-up, another look-up may be answered meanwhile, because the
+        resolver then looks up controls.
         """
         episode = self._episodes[respect]
         if not episode.settled.is_set():
@@ -84,21 +84,21 @@ class Reachability:
         self._in_a_row.pop(site_id, None)
 
     def is_unreachable(self, site_id: int) -> bool:
-        """Record that connecting failed by the site's own fault; return whether it failed ROW times in a row."""
+        """Record that connecting failed through the site's own fault; return whether it failed ROW times in a row."""
         in_a_row = self._in_a_row.get(site_id, 0) + 1
         self._in_a_row.note(site_id, in_a_row)
         return in_a_row >= ROW
 
 
 def evidence(respect: Respect, job: Job) -> Hashable:
-    """Return what fails together with the job's site: the zone whose name servers it uses, or only the site itself."""
+    """Return what counts as one site among the failures: for a look-up, the zone of the host; else the site's id."""
     return zone_of(urlsplit(job.url).hostname or "") if respect is Respect.LOOKUP else job.site_id
 
 
 def has_route(addresses: Iterable[SocketAddress] = ANYWHERE) -> bool:
-    """Return whether this host has a route to one of these, and an address of its own for it.
+    """Return whether this host has a route to one of these addresses, and an address of its own for it.
 
-    Asks the kernel by a UDP socket, because UDP has other ports than TCP; nothing is sent.
+    A UDP socket asks the kernel, because it uses up no port of TCP; nothing is sent.
     """
     for family, address in addresses:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

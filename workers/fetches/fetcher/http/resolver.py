@@ -1,4 +1,4 @@
-"""The resolver: the system's, with a deadline, and with the guard of `weir.workers.fetches.addresses` behind it.
+"""The resolver: the system's, with a deadline. The guard of `weir.workers.fetches.addresses` checks its answers.
 
 lookup_shares.py decides which look-up may have a thread. On the loop's thread only, except the look-ups themselves.
 """
@@ -29,9 +29,9 @@ SocketName = tuple[str, int] | tuple[str, int, int, int]
 AddrInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketName]
 Answers = list[AddrInfo]
 
-MOST_ADDRESSES = 16  # of a host that are connected to
-MOST_ANSWERS = 64  # of a host that are looked at
-MOST_WAITING = 1_000  # fetches that wait for look-ups; beyond, none waits for one that is slow or has no thread yet
+MOST_ADDRESSES = 16  # addresses of one host to which connections are tried
+MOST_ANSWERS = 64  # addresses of one host that are looked at
+MOST_WAITING = 1_000  # fetches that wait for look-ups; further ones do not wait for a slow look-up, or for a thread
 SLOW = 0.2  # the part of the time-out after which a look-up is slow
 CONTROLS_EVERY_S = 1.0
 KEPT_S = 10.0  # seconds for which answers count: fetches of one host that begin together need one look-up
@@ -39,15 +39,15 @@ MOST_KEPT = 10_000
 
 
 class Lookup(LookupShare):
-    """One look-up by the system's resolver. It goes on in its thread even when no fetch waits for it any more.
+    """One look-up by the system's resolver. It goes on in its thread even if no fetch waits for it any more.
 
-    Once it has ended, it must not be part of a reference cycle: collecting garbage would stop the fetcher's loop.
+    After its end, a look-up must not be part of a reference cycle: collecting garbage would stop the fetcher's loop.
     """
 
     def __init__(self, host: str, resolver: "GuardedResolver", zone: Zone) -> None:
         super().__init__(host, zone)
         self._resolver = resolver
-        self.began_at: float | None = None  # on the loop's clock; None: it has no thread yet
+        self.began_at: float | None = None  # on the loop's clock; None: the look-up has no thread yet
         self.is_slow = False
         self.waiting = 0  # fetches
         self.timer: asyncio.TimerHandle | None = None
@@ -62,7 +62,7 @@ class Lookup(LookupShare):
         self._resolver.give_up(self)
 
     def end(self, answers: Answers | BaseException) -> None:
-        """Give the answers, or the error, to all fetches that wait for it."""
+        """Give the answers, or the error, to all fetches that wait for this look-up."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -70,7 +70,7 @@ class Lookup(LookupShare):
             return
         if isinstance(answers, BaseException):
             self.answers.set_exception(answers)
-            self.answers.exception()  # retrieved: else asyncio logs it if no fetch waits for the look-up any more
+            self.answers.exception()  # marks it as retrieved: otherwise asyncio logs it if no fetch waits any more
         else:
             self.answers.set_result(answers)
 
@@ -80,9 +80,9 @@ class GuardedResolver:
 
     A host has one look-up at a time, which all fetches of the host wait for.
 
-    It calls `answered` whenever the name servers have answered in time, with addresses. After a look-up without an
-    answer it asks for some controls, once a second: names of other zones that were found before. So `answered` shows
-    whether a site's name servers are to blame or ours, even if fetches look nothing else up.
+    The resolver calls `answered` whenever name servers have answered in time, with addresses. After a look-up without
+    an answer, it looks up some controls, once a second: names of other zones that were found before. So `answered`
+    shows whether the site's name servers or ours are to blame, even if fetches look nothing else up.
     """
 
     def __init__(self, *, allowed: Allowed, timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
@@ -93,18 +93,18 @@ class GuardedResolver:
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="dns")
         self._shares = Shares(most)
         self._lookups: dict[str, Lookup] = {}
-        # By host, each with the time until which it counts, on the loop's clock.
+        # By host: the answers, with the time until which they count, on the loop's clock.
         self._kept: Remembered[str, tuple[float, Answers]] = Remembered(MOST_KEPT)
         self._waiting = 0
         self._next_controls_at = 0.0
         self._asks_controls = False
 
     async def resolve(self, host: str, port: int) -> list[AddrInfo]:
-        """Return the permitted addresses of both families in turn, those of each in the system's order.
+        """Return the permitted addresses of the host: one family and the other in turn, each in the system's order.
 
-        Raises AddressRefused if all its addresses are forbidden, OSError if it has none, LookupTimedOut at the
-        deadline, or immediately if the name servers of the host's zone are known not to answer, and NotLookedUp if no
-        thread was free for the look-up until half of the time was over, or if too many fetches wait for look-ups.
+        Raises AddressRefused if all addresses are forbidden, and OSError if the host has none. Raises LookupTimedOut at
+        the deadline, or immediately if the name servers of the host's zone are known not to answer. Raises NotLookedUp
+        if no thread was free for the look-up until half of the time was over, or if too many fetches wait for look-ups.
         """
         permitted: list[AddrInfo] = []
         refused: AddressRefused | None = None
@@ -120,7 +120,7 @@ class GuardedResolver:
         return permitted[:MOST_ADDRESSES]
 
     def close(self) -> None:
-        """Begin no more look-ups; those that have a thread go on in it, but their answers are not used."""
+        """Begin no more look-ups; look-ups that have a thread go on, but their answers are not used."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _look_up(self, host: str) -> Answers:
@@ -154,7 +154,7 @@ class GuardedResolver:
         try:
             return self._result(lookup)
         finally:
-            del lookup  # else the traceback of its error would refer to it
+            del lookup  # otherwise the traceback of the look-up's error would refer to the look-up
 
     def _result(self, lookup: Lookup) -> Answers:
         if not lookup.answers.done():
@@ -176,7 +176,7 @@ class GuardedResolver:
         return lookup
 
     def start(self, lookup: Lookup) -> None:
-        """Begin a look-up that has its share. Only the look-up itself calls this."""
+        """Begin a look-up that may have a thread now. Only the look-up itself calls this."""
         loop = asyncio.get_running_loop()
         lookup.began_at = loop.time()
         lookup.timer = loop.call_at(lookup.began_at + SLOW * self._timeout_s, self._slow, lookup, lookup.began_at)
@@ -239,7 +239,7 @@ class GuardedResolver:
         )
 
     def _doubt(self) -> None:
-        """Ask for controls soon."""
+        """Look up controls soon."""
         if not self._asks_controls:
             self._asks_controls = True
             loop = asyncio.get_running_loop()
@@ -255,7 +255,7 @@ class GuardedResolver:
 
 
 def _ask(host: str) -> Answers:
-    """Look the host up. Only some of many answers are used: families take turns, because one may be out of reach."""
+    """Look the host up. Families of addresses take turns: one may be out of reach, and only the first are used."""
     of_families: dict[int, Answers] = {}
     for answer in cast("Answers", socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)):
         of_families.setdefault(answer[0], []).append(answer)

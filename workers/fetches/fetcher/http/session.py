@@ -1,11 +1,11 @@
 """The session: the way of one job through HTTP.
 
-1. If the site has `max_concurrency`, the job waits until the run may have one more in flight.
-2. Shortly before the job's slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
-3. The attempt waits for the moment, asks the run whether the slot still stands, and writes (attempt.py). If the run is
-   over, nothing is written: the job goes back to the queue, the connection to the pool.
-4. The answer is read raw, up to the cap and the deadline. Once its head has come, its status counts, whatever becomes
-   of its body.
+1. Shortly before its slot, the job begins. With `max_concurrency`, it waits until its run may have one more in flight.
+2. A connection is taken from the pool, or opened (DNS, TCP, TLS).
+3. The attempt waits for the slot, asks the run whether the slot still stands, and writes the request (attempt.py). If
+   the run is over, nothing is written: the job goes back to the queue, and the connection to the pool.
+4. The answer is read, still encoded, up to the cap and the deadline. Once its head has come, its status counts,
+   whatever becomes of its body.
 
 On the loop's thread only; nothing here blocks or computes.
 """
@@ -50,12 +50,12 @@ log = get_logger(__name__)
 
 PAUSE_S = 1.0  # seconds for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
-# How long a fetch is given back without counting an attempt while sites cannot be reached, or other answers have all
-# memory. That may never change, so there is a limit.
+# Seconds for which a fetch is given back without counting an attempt while no site can be reached, or other answers
+# hold all memory. This may never change, so there is a limit.
 OUTAGE_S = 3_600.0
 CLOSED_EARLY = "the site closes connections, or speaks, before a request can be sent"
 NO_ANSWER = "the site closed the connection without an answer"
-MOST_REMEMBERED = 10_000  # fetches, of each kind
+MOST_REMEMBERED = 10_000  # fetches with closed connections; fetches with outages
 TIMED_OUT = 408  # the site has waited for a request in vain, and closes the connection (RFC 9110, 15.5.9)
 CLOSINGS = 5  # how often a request is sent again without counting an attempt because the site closed a kept connection
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
@@ -65,10 +65,10 @@ ENDED_BY_SITE = (ConnectionEnded, ConnectionResetError, BrokenPipeError)
 
 
 class Session:
-    """Each fetcher has one.
+    """The HTTP session of one fetcher.
 
-    It calls `answered` with the job, the status and the headers of each answer whose head has come, `unreachable` with
-    the job after which a site counts as unreachable, and the error, and `started_out_of_time` as Attempt does.
+    It calls `answered` with the job, the status and the headers of each answer whose head has come; `unreachable` with
+    the job after which a site counts as unreachable, and the error; and `started_out_of_time` as Attempt does.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Session:
         self._paused_until = NEVER
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
-        # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
-        # kept it from its site. An answer, or the fetch's end, removes it; that may be in another fetcher, so the
-        # oldest are forgotten.
+        # By fetch: how often its connection was closed as the request came, and since when our fault has kept the fetch
+        # from its site. An answer, or the last attempt, removes an entry. Another fetcher may make that attempt, so the
+        # oldest entries are forgotten.
         self._closed_on: Remembered[int, int] = Remembered(MOST_REMEMBERED)
         self._outages: Remembered[int, float] = Remembered(MOST_REMEMBERED)
         self._pool = Pool(asyncio.get_running_loop())
@@ -98,7 +98,7 @@ class Session:
         self._connector.close()
 
     def is_paused(self) -> bool:
-        """Return whether this process has run out of something, or had a moment ago. From any thread."""
+        """Return whether this process lacks descriptors, or pauses after a fault of its own. From any thread."""
         return self._descriptors_used > descriptors.SHORT or clock.now() < self._paused_until
 
     def look_at_descriptors(self) -> None:
@@ -106,11 +106,11 @@ class Session:
         self._descriptors_used = descriptors.used_part()
 
     def free(self, all_held: list[HeldBytes]) -> None:
-        """Free these bytes: the answers that held them are stored. On the loop's thread only."""
+        """Free these bytes, because the answers that held them are stored. On the loop's thread only."""
         self._shared.memory.free(all_held)
 
     async def fetch(self, held: HeldJob) -> Event:
-        """Request the job's URL in its slot, and return the event in which that ends."""
+        """Request the job's URL in its slot, and return the event in which the attempt ends."""
         correlation.bind(held.job.correlation_id)  # in the asyncio task of this job, which has a context of its own
         event = await self._in_slot(held)
         if isinstance(event, Answer) or (isinstance(event, Failure) and event.is_last):
@@ -135,7 +135,7 @@ class Session:
 
     async def _attempts(self, held: HeldJob) -> Event:
         job = held.job
-        if job.run.is_over(clock.now()):  # the message was late, or the loop is
+        if job.run.is_over(clock.now()):  # the message was late, or the loop is late
             return Snoozed(job=job)
         said = ""
         for _ in range(1 + REOPENINGS):
@@ -157,7 +157,7 @@ class Session:
         return Failure(job=job, error=f"{CLOSED_EARLY}{said}")
 
     async def _exchange(self, attempt: Attempt) -> Event:
-        """Send the request over a connection of its origin, and return the event in which that ends."""
+        """Send the request over a connection to its origin, and return the event in which the attempt ends."""
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # the last request on its connection
         request = self._request(attempt.job, to, is_last=is_last)
@@ -182,7 +182,7 @@ class Session:
         return self._pool.take(origin, max(0.0, job.start_at - clock.now()))
 
     async def _answer(self, attempt: Attempt, connection: HttpConnection, reader: AnswerReader) -> Event:
-        """Wait for the answer, and return the event in which that ends."""
+        """Wait for the answer, and return the event in which the attempt ends."""
         cut: Exception | None = None
         try:
             await connection.answer()
@@ -203,14 +203,14 @@ class Session:
         return attempt.as_answer(reader, Flaw.TOO_LARGE if reader.is_too_large else Flaw.NONE)
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
-        """Return the event of an answer whose body is not whole; if that is our own fault, as if none had come."""
+        """Return the event of an answer whose body is not whole; if that is our fault, as if no answer had come."""
         if isinstance(error, AnswerTooLarge):
             return attempt.as_answer(reader, Flaw.TOO_LARGE, str(error))
         event = await self._failure(attempt, error)
         return attempt.as_answer(reader, Flaw.CUT, event.error) if isinstance(event, Failure) else event
 
     def _no_answer(self, attempt: Attempt, connection: HttpConnection) -> Event:
-        """Return the event of an attempt whose request was written, and got no answer at all.
+        """Return the event of an attempt whose request was written and got no answer at all.
 
         If the site only closed a kept connection, no attempt is counted.
         """
@@ -220,7 +220,8 @@ class Session:
     def _is_spared_closing(self, attempt: Attempt, connection: HttpConnection) -> bool:
         """Record that the site gave up the connection as the request came; return whether no attempt is counted.
 
-        That is so if the connection had been kept, CLOSINGS times at most. After that, a new connection is tried.
+        No attempt is counted if the connection had been kept, CLOSINGS times for a fetch at most. After that, the fetch
+        gets new connections.
         """
         if not attempt.is_reused:
             return False
@@ -232,14 +233,14 @@ class Session:
         return True
 
     async def _failure(self, attempt: Attempt, error: Exception) -> Event:
-        """Return the event of an attempt that ended by this error; our own fault counts no attempt, and makes us pause.
+        """Return the event of an attempt that ended with this error. Our own fault counts no attempt, and we pause.
 
-        The site is backed off if it cannot be connected to again and again.
+        A site to which connecting fails again and again is backed off.
         """
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
-        failure = attempt.as_failure(fault.error, fault.permanent)  # now, before the wait for evidence
-        if fault.party is Party.OTHERS:  # no pause: sites whose answers have room need not wait for the others
+        failure = attempt.as_failure(fault.error, fault.permanent)  # its times are taken before the wait for evidence
+        if fault.party is Party.OTHERS:  # no pause: sites whose answers have room need not wait
             self._say("fetcher_has_run_out", fault.error)
             return Snoozed(job=job, slot_used=written, reason=fault.error) if self._is_spared(job) else failure
         if fault.party is Party.OURS:
@@ -261,7 +262,7 @@ class Session:
         return self._is_spared(job)
 
     def _is_spared(self, job: Job) -> bool:
-        """Return whether our fault counts no attempt for this fetch: only for OUTAGE_S since the first time."""
+        """Return whether this fetch is spared an attempt: only for OUTAGE_S since it was first spared one."""
         began_at = self._outages.get(job.fetch_id, clock.now())
         self._outages.note(job.fetch_id, began_at)
         return clock.now() - began_at < OUTAGE_S

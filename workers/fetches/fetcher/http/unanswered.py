@@ -5,17 +5,18 @@ from collections import Counter
 from weir.conf import settings
 
 # Parts of WEIR_FETCH_MAX_IN_FLIGHT, the number of fetches that a fetcher may hold:
-UNANSWERED = 0.6  # may be requests that wait for their answers; the rest is left to fetches that wait for their slots
-SHARED = 0.4  # of these may be sites' second and further requests; the rest is left to first ones
+UNANSWERED = 0.6  # for all requests that wait for their answers; the rest is for fetches that wait for their slots
+SHARED = 0.4  # for requests of sites that have more than one; the rest of UNANSWERED is for first requests
 ONE_SITE = 0.2  # the part that one site may have of what the other sites leave of SHARED
 
 
 class Unanswered:
     """The requests of one fetcher that wait for their answers, by site and by address.
 
-    A site may have ONE_SITE of what all other sites leave of SHARED, and its first request as long as the sum is below
-    UNANSWERED. So there is room for a first request at the next site while fewer sites hang than UNANSWERED - SHARED
-    of WEIR_FETCH_MAX_IN_FLIGHT, a fifth of it.
+    The first request of a site may be written while all sites together have fewer than UNANSWERED. Further requests may
+    be written while the site has less than ONE_SITE of what all other sites leave of SHARED. So there is room for the
+    first request of another site as long as fewer sites hang than a fifth of WEIR_FETCH_MAX_IN_FLIGHT, which is
+    UNANSWERED - SHARED.
 
     Many sites may share one address. It has WEIR_FETCH_MAX_PER_ADDRESS requests at most, whatever the sites' rates.
     """

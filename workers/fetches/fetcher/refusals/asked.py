@@ -1,7 +1,7 @@
-"""What an answer asks of us besides its meaning for the fetch: to leave its site alone for some time. Pure.
+"""Whether an answer, besides its meaning for the fetch, asks us to leave its site alone for some time. Pure.
 
-There are two kinds. A refusal says that a request was too much: 429, 503, and more (`TEMPORARY`, and what the site's
-settings name). A used-up quota is stated before anything is refused (quotas.py).
+There are two kinds. A refusal says that a request was too much: 429, 503, and more (`TEMPORARY`, or the statuses that
+the site's settings name). A used-up quota is stated before any request is refused (quotas.py).
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from weir.ratelimit.models import ALWAYS_REFUSING
 from weir.workers.fetches.fetcher.refusals import quotas, times
 from weir.workers.fetches.fetcher.refusals.times import Time
 
-# If a site's settings name no statuses, these refuse if the answer says until when: other sites mean them for good.
+# If a site's settings name no statuses, these are refusals if the answer says until when; otherwise they are final.
 TEMPORARY: Final = frozenset({403, 413, 420, 502, 529, 999})
 
-_FIRST = frozenset({b"R", b"r", b"X", b"x"})  # first letters of the headers that count: no other header is looked up
+_FIRST = frozenset({b"R", b"r", b"X", b"x"})  # first letters of the headers that are read; no others are looked up
 _NAMES = quotas.NAMES | {b"retry-after"}
 _REFUSED = 400
 
@@ -25,12 +25,12 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskedPause:
-    """The site is to be left alone for so many seconds, until a moment, or (neither) for as long as we think fit."""
+    """The site is to be left alone for `seconds`, or `until` a moment; if neither is set, for a time that we choose."""
 
     seconds: float | None = None
     until: datetime | None = None  # by the site's clock, if the answer has no Date
     reason: str  # what the answer said: a clause, for people
-    is_refusal: bool  # otherwise the answer is an ordinary one, and a quota is used up
+    is_refusal: bool  # if not, the answer is an ordinary one, but a quota is used up
 
 
 def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None = None) -> AskedPause | None:

@@ -3,11 +3,12 @@
 They come in three families:
 - `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), structured fields: a list of quotas, each
   with what is left (`r`) and the seconds to its reset (`t`); in older drafts a dictionary (`remaining`, `reset`).
-- `RateLimit-Remaining`, `RateLimit-Reset` and `RateLimit-Limit` of the drafts before.
-- the same with `X-` before them, or `X-Rate-Limit-`, whose reset is seconds at some sites, and a moment at others.
+- `RateLimit-Remaining`, `RateLimit-Reset` and `RateLimit-Limit`, of the drafts before these.
+- The same names that begin with `X-RateLimit-` or `X-Rate-Limit-`. Their reset is a number of seconds at some sites,
+  and a moment at others.
 
-If a used-up quota states no reset, the site is asked again after the time that the quota has for one request, if its
-size and window are known, and after SHORTEST_BACK_OFF at least.
+If a used-up quota states no reset, the site is asked again after SHORTEST_BACK_OFF; or, if the quota's size and window
+are known, after the part of the window that one request has, if that is longer.
 """
 
 import re
@@ -22,13 +23,13 @@ from weir.workers.fetches.fetcher.refusals import times
 from weir.workers.fetches.fetcher.refusals.times import Time
 
 LONGEST_FIELD = 1_024  # bytes of a structured field: reading costs a microsecond for each
-CONCURRENT: Final = "concurrent-requests"  # a quota of requests in flight: the next answer makes room in it
+CONCURRENT: Final = "concurrent-requests"  # the unit of a quota of requests in flight, in which each answer makes room
 
 FIELD, POLICY = b"ratelimit", b"ratelimit-policy"
 FAMILIES: Final = {b"ratelimit-": "RateLimit", b"x-ratelimit-": "X-RateLimit", b"x-rate-limit-": "X-Rate-Limit"}
 PARTS: Final = (b"limit", b"remaining", b"reset", b"reset-after")
 NAMES: Final = frozenset([FIELD, POLICY, *(family + part for family in FAMILIES for part in PARTS)])
-_UNLIMITED = re.compile(r"0+(?:\.0*)?|-[0-9]+", re.ASCII)  # a limit that means that there is none
+_UNLIMITED = re.compile(r"0+(?:\.0*)?|-[0-9]+", re.ASCII)  # such a limit means that there is no limit
 _ZERO = re.compile(r"0+(?:\.0*)?", re.ASCII)
 
 
@@ -36,12 +37,12 @@ class UsedUp(NamedTuple):
     """A quota of which nothing is left."""
 
     time: Time
-    header: str  # the one that says so
-    is_stated: bool  # otherwise its reset is a guess
+    header: str  # the header that says so
+    is_stated: bool  # if not, the reset is a guess
 
 
 class Policy(NamedTuple):
-    """How large a quota is, as far as it is stated."""
+    """The size of a quota, as far as the answer states it."""
 
     size: float
     window_s: float
@@ -49,14 +50,14 @@ class Policy(NamedTuple):
 
     @property
     def share_s(self) -> float:
-        """Return the seconds of the window that each request has."""
+        """Return how many seconds of the window one request has; 0 if the size is not known."""
         return self.window_s / self.size if self.size > 0 else 0.0
 
 
 def used_up(found: Mapping[bytes, Sequence[bytes]], date: Sequence[bytes], *, is_refused: bool) -> UsedUp | None:
-    """Return the quota of these headers, by lower-case name, that is used up for longest; None if none is.
+    """Return the quota that is used up for longest; None if none is. `found` has the headers by lower-case name.
 
-    If the answer `is_refused`, a reset that comes without what is left means a used-up quota, too.
+    If the answer is a refusal (`is_refused`), a reset without a remaining number means a used-up quota, too.
     """
     policies = found.get(POLICY, ())
     quotas = [*_of_field(found.get(FIELD, ()), policies)]
@@ -68,7 +69,7 @@ def used_up(found: Mapping[bytes, Sequence[bytes]], date: Sequence[bytes], *, is
 
 def _of_field(lines: Sequence[bytes], policy_lines: Sequence[bytes]) -> Iterator[UsedUp]:
     if not any(b"=0" in line for line in lines):
-        return  # something is left, as nearly always
+        return  # something is left of each quota, as in nearly all answers
     policies = _policies(policy_lines)
     for name, parameters in _items(lines):
         policy = policies.get(str(name))

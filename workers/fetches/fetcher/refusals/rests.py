@@ -1,4 +1,4 @@
-"""Rests: what a fetcher tells ratelimit about sites that are to be left alone, and what it need not tell. Pure."""
+"""Rests: what a fetcher reports to ratelimit about sites that are to be left alone, and what it need not. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,13 +10,13 @@ from weir.workers.fetches.fetcher.refusals.asked import AskedPause
 from weir.workers.fetches.fetcher.remembered import Remembered
 
 MOST_TOLD = 20_000  # sites for which the end of their rest is remembered
-SAME_S = 1.0  # resets are written in whole seconds: two answers that mean the same moment may differ by this
-AGAIN_AFTER_S = 1.0  # an operator may have resumed the site
+SAME_S = 1.0  # seconds: resets are written in whole seconds, so two answers about the same moment may differ by this
+AGAIN_AFTER_S = 1.0  # seconds after which the same rest is reported again: an operator may have resumed the site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteRest:
-    """What one slot's answer says: leave the site alone for `seconds`, `until` a moment, or (neither) for a while.
+    """One slot's answer says: leave the site alone for `seconds`, or `until` a moment; if neither, for a while.
 
     With an `error`, there was no answer: the site cannot be reached.
     """
@@ -25,13 +25,13 @@ class SiteRest:
     slot_id: int
     seconds: float | None = None
     until: datetime | None = None  # by the site's clock, if the answer has no Date
-    is_refusal: bool = True  # otherwise a quota is used up
+    is_refusal: bool = True  # if not, a quota is used up
     reason: str = ""
     error: str = ""
 
 
 def rest_of(site: str, slot_id: int, asked: AskedPause) -> SiteRest:
-    """Return what ratelimit is to be told of an answer to the request of this slot."""
+    """Return the rest to report because of an answer to the request of this slot."""
     return SiteRest(
         site=site,
         slot_id=slot_id,
@@ -43,10 +43,10 @@ def rest_of(site: str, slot_id: int, asked: AskedPause) -> SiteRest:
 
 
 def merged(rests: Iterable[SiteRest]) -> list[SiteRest]:
-    """Return one for each site, with the longest time that any of them asks for, in the order of the sites' first ones.
+    """Return one rest for each site, the longest that was asked for, in the order in which the sites came first.
 
-    A site has more than one if some state a moment, because only the database's clock shows how far away that is; or
-    if a quota is used up, which is not a refusal.
+    A site has several rests if some answers state seconds and others a moment, because only the database's clock shows
+    how far away a moment is; or if some rests are refusals and others used-up quotas.
     """
     by_site: dict[tuple[str, bool, bool], SiteRest] = {}
     for new in rests:
@@ -66,17 +66,17 @@ def _both(old: SiteRest, new: SiteRest) -> SiteRest:
 
 
 class ToldQuotas:
-    """Until when sites' quotas are used up, as one fetcher has reported: such a site says so in each answer."""
+    """The used-up quotas that one fetcher has reported: a site says so in each answer, and need be reported once."""
 
     def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s  # for which a site rests
-        # By site: the end, and when it was told.
+        self._longest_s = longest_s  # the longest time for which a site rests
+        # By site: the end of the rest, and when it was reported.
         self._told: Remembered[int, tuple[float, float]] = Remembered(MOST_TOLD)
 
     def is_news(self, site_id: int, asked: AskedPause, *, now: float, time_s: float) -> bool:
-        """Return whether the asked rest ends later than the one that was reported, or that report was a while ago.
+        """Return whether this rest ends later than the reported one, or was reported more than AGAIN_AFTER_S ago.
 
-        If so, it is remembered. `now` is by our own clock (clock.py), `time_s` in seconds since 1970.
+        If so, it is remembered as reported. `now` is by our own clock (clock.py), `time_s` in seconds since 1970.
         """
         lasts_s = (asked.seconds or 0.0) if asked.until is None else asked.until.timestamp() - time_s
         until = now + min(lasts_s, self._longest_s)

@@ -1,7 +1,7 @@
 """The times that headers state, in all the forms in which sites write them. Pure.
 
 The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, durations with units (6m0s),
-seconds or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. If one of these were read as nothing,
+seconds or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. If one of these were not understood,
 the fetcher would come back sooner than asked.
 
 The sender may be hostile: only short values are read, and few of them. What cannot be read states nothing.
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from weir.ratelimit.models import LONG_AGO
 
-MOST_LINES = 8  # of one header that are read
+MOST_LINES = 8  # lines of one header that are read
 LONGEST_LINE = 1_024  # bytes of a value with the blanks around it
-LONGEST = 64  # characters of a value without them: the longest date has half as many
+LONGEST = 64  # characters of a value without these blanks: the longest date has half as many
 BLANKS = b" \t"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
@@ -48,7 +48,7 @@ class Time(NamedTuple):
 def longest(lines: Sequence[bytes], date: Sequence[bytes]) -> Time | None:
     """Return the longest time that these lines of one header state; None if they state none in the future.
 
-    A date is counted from the answer's own Date (the lines of that header), so that a wrong clock is wrong in both.
+    A date is counted from the answer's own Date, whose lines `date` has: if the site's clock is wrong, both are.
     """
     times = [time for text in texts(lines) if (time := _time(text, date)) is not None]
     return max(times, key=lambda time: time.length, default=None)

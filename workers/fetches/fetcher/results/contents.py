@@ -1,4 +1,4 @@
-"""Contents: what is kept of the body of an answer, and what is wrong with it. Pure."""
+"""Contents: the part of an answer's body that is kept, and what is wrong with the body. Pure."""
 
 from dataclasses import replace
 from typing import Final
@@ -11,7 +11,7 @@ BODILESS: Final = frozenset({204, 304})  # their headers describe the body of an
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
 UNREADABLE: Final = frozenset({Flaw.CUT, Flaw.BROKEN})
 FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
-HURRIED_S: Final = 0.001  # the same, for some 500 KB
+HURRIED_S: Final = 0.001  # seconds of the processor, in which a body of some 500 KB is decompressed
 UNREAD: Final = "the body was not decompressed in time: too many bodies take long"
 
 
@@ -25,10 +25,10 @@ def is_packed(answer: Answer) -> bool:
 
 
 def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
-    """Return the content of the answer; of a flawed one, nothing, or with `keep` what came of it.
+    """Return the content of the answer. Of a flawed body, it is empty; with `keep`, it is the part that came.
 
-    Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the
-    content is missing as if the body had been cut off.
+    Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed, and
+    the body counts as cut off.
     """
     if answer.status_code in BODILESS:
         return Decoded(content=b"")
@@ -52,8 +52,8 @@ def robots_txt(answer: Answer, found: Decoded) -> Decoded:
     """Return the part of a robots.txt that counts, from its decoded body.
 
     Of a long file, the beginning counts. A file that is cut off is tried again: a rule after the cut would be lost for
-    a day. A body that is text, though the headers call it compressed, is read as it is: RFC 9309 does not close a site
-    for that.
+    a day. A body that is text, although the headers call it compressed, is read as text: by RFC 9309, this does
+    not make a site unreachable.
     """
     if found.flaw in UNREADABLE and rules.is_text(answer.body):
         found = Decoded(content=answer.body)
@@ -68,7 +68,7 @@ def robots_txt(answer: Answer, found: Decoded) -> Decoded:
 
 def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
     names = _codings(answer)
-    if not names and len(answer.body) <= most:  # as nearly always
+    if not names and len(answer.body) <= most:  # as for nearly all answers
         return Decoded(content=answer.body)
     if names and budget_s == 0:
         return Decoded(content=b"", flaw=Flaw.CUT, reason=UNREAD)
@@ -80,7 +80,7 @@ def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
 
 
 def _codings(answer: Answer) -> list[str]:
-    """Return the codings of the body, in the order in which they were applied: those of its transfer are the last."""
+    """Return the codings of the body in the order in which they were applied: transfer codings come last."""
     values = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"]
     transfer = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"transfer-encoding"]
     return (

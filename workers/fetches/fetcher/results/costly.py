@@ -1,10 +1,10 @@
-"""Costly answers: they wait until those that are judged quickly have been stored.
+"""Costly answers: they wait until answers that are judged quickly have been stored.
 
 An answer turns out to be costly when it is read: it takes longer than a first try may. From then on, all answers of its
-site that have to be decompressed come here, until none of them has been costly for a while. Sites take turns. An answer
+site that have to be decompressed wait here, until none of them has been costly for a while. Sites take turns. An answer
 that has waited while others took PATIENCE_S of work is overdue: it is no longer worth reading, because its lease runs
-out. If more than MOST_WAITING wait, the newest of the site that has most is overdue, too, because waiting answers take
-a part of the fetcher's room.
+out. If more than MOST_WAITING answers wait, the newest answer of the site that has most is overdue, too, because
+waiting answers take a part of the fetcher's room.
 
 In the writer's thread only.
 """
@@ -21,7 +21,7 @@ REMEMBERED_S: Final = 60.0  # seconds for which a site that has sent a costly an
 MOST_REMEMBERED: Final = 10_000  # sites
 MOST_WAITING: Final = 500  # answers; a fetcher holds 5,000
 LONGEST_STORE_S: Final = 1.0  # seconds of one storing that count as work, too; PostgreSQL's absence does not
-PATIENCE_S: Final = 3.0  # seconds of work; a lease leaves 10 seconds for storing (lease.py), shared with others
+PATIENCE_S: Final = 3.0  # seconds of work; a lease leaves 10 seconds for storing (jobs.STORING), shared with others
 
 
 class WaitingAnswer(NamedTuple):
@@ -45,7 +45,7 @@ class CostlyAnswers:
     def __init__(self) -> None:
         self._waiting: dict[int, deque[WaitingAnswer]] = {}  # in the order of their turns
         self._overdue: deque[Answer] = deque()
-        self._count = 0  # of those that wait, and are not overdue
+        self._count = 0  # answers that wait and are not overdue
         self._costly_until: Remembered[int, float] = Remembered(MOST_REMEMBERED)
         self._worked_s = 0.0
 
@@ -53,7 +53,7 @@ class CostlyAnswers:
         return bool(self._waiting or self._overdue)
 
     def concerns(self, event: Event, now_s: float) -> bool:
-        """Return whether the event is to wait here, before anything of it is read."""
+        """Return whether the event has to wait here, before any of its body is read."""
         if not isinstance(event, Answer) or self._costly_until.get(event.job.site_id, 0.0) < now_s:
             return False
         return is_packed(event)
@@ -78,7 +78,7 @@ class CostlyAnswers:
         return Next(answer=waiting.answer, is_overdue=self._worked_s - waiting.since_s > PATIENCE_S)
 
     def note_work(self, read_s: float = 0.0, stored_s: float = 0.0) -> None:
-        """Record how long it took to read, or to store, some of them."""
+        """Record how long it took to read, or to store, some costly answers."""
         self._worked_s += read_s + min(stored_s, LONGEST_STORE_S)
 
     def _taken(self, site_id: int, *, newest: bool = False) -> WaitingAnswer:

@@ -1,7 +1,7 @@
 """Decoding: content codings, undone within a bound of bytes and of processor time. Pure.
 
-All header lines are one list (RFC 9110, 5.3). Bodies that break the standards, but that other programs read, are read
-here, too: docs/explanation/wire.md has them in a table.
+All header lines together are one list (RFC 9110, 5.3). Bodies that break the standards, but that other programs read,
+are read here, too: docs/explanation/wire.md has a table of them.
 """
 
 import time
@@ -12,8 +12,8 @@ from weir.workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, 
 from weir.workers.fetches.jobs import Flaw
 
 ACCEPT_ENCODING = "gzip, deflate"  # nothing has shown that br or zstd pays: they are read if a site sends them unasked
-PIECE: Final = 4_096  # bytes that a stream is fed in one step: those that it leaves are copied
-STEP: Final = 65_536  # bytes that it returns in one step, about: the time is checked in between
+PIECE: Final = 4_096  # bytes that a stream is fed in one step: bytes that the stream does not use are copied
+STEP: Final = 65_536  # bytes that a stream returns in one step, about: the time is checked between steps
 MOST_CODINGS: Final = 2
 NO_CODINGS: Final = frozenset({"", "identity"})
 PLAIN_BODY: Final = 5 * 2**20  # bytes; honest bodies of this size take some 10 ms, or 20 if they are packed twice
@@ -46,12 +46,12 @@ def most_s(max_body: int) -> float:
 
 
 def too_large(max_body: int) -> str:
-    """Return the sentence about a body of more bytes than that."""
+    """Return the sentence about a body of more than `max_body` bytes."""
     return f"the body is larger than {max_body} bytes (WEIR_FETCH_MAX_BODY)"
 
 
 def codings(values: list[str]) -> list[str]:
-    """Return what these values of Content-Encoding list, in lower case: known and unknown names, but no empty ones."""
+    """Return the names that these values of Content-Encoding list, in lower case, except `identity` and empty names."""
     names = (name.strip().lower() for value in values for name in value.split(","))
     return [name for name in names if name not in NO_CODINGS]
 
@@ -59,7 +59,7 @@ def codings(values: list[str]) -> list[str]:
 def decoded(
     body: bytes, names: list[str], max_body: int, *, is_whole: bool = True, budget_s: float | None = None
 ) -> Decoded:
-    """Return the body without these codings, the last of which was applied last; of a flawed one, what there is of it.
+    """Return the body without these codings, of which the last was applied last; of a flawed body, the part that came.
 
     With `is_whole` false, the rest of the body was not read, because it is too large: its early end is not a flaw.
     """
@@ -85,7 +85,7 @@ def decoded(
 
 
 def _worse(before: Decoded, now: Decoded) -> Decoded:
-    """Return the content that there is now, with the worse of the two flaws; of equal ones, with the first."""
+    """Return the content of `now`, with the worse of the two flaws; if they are equally bad, with that of `before`."""
     return replace(max(before, now, key=lambda each: SEVERITY[each.flaw]), content=now.content)
 
 
@@ -94,7 +94,7 @@ class _TimeOver(Exception):
 
 
 class _Work:
-    """The processor time that one body may take, of this thread."""
+    """The time of this thread that one body may take on the processor."""
 
     def __init__(self, budget_s: float) -> None:
         self._budget_s = budget_s
@@ -115,7 +115,7 @@ class _Layer:
         self._size = 0
 
     def undo(self, body: bytes, *, is_whole: bool) -> Decoded:
-        """Return the content; the body itself if nothing of it can be read."""
+        """Return the content; if the body is broken from its beginning, the body itself."""
         flaw, reason = Flaw.NONE, ""
         try:
             flaw, reason = self._read(body)

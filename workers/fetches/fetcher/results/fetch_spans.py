@@ -33,7 +33,7 @@ def _took_s(event: Event) -> float | None:
 
 
 def _attributes(event: Event, outcome: FetchOutcome) -> dict[str, str | int]:
-    """Return what a collector may know: no path, query or password."""
+    """Return the attributes that a collector of spans may have: no path, query or password."""
     url = parts_of(event.job.url)
     status = {} if outcome.status_code is None else {"http.response.status_code": outcome.status_code}
     name = {correlation.KEY: event.job.correlation_id} if event.job.correlation_id else {}

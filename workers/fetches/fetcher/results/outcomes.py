@@ -1,6 +1,6 @@
 """Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure.
 
-The history recognises classes of failures by these sentences (weir_history_failure_class).
+The history recognises classes of failures by the errors that are written here (weir_history_failure_class).
 """
 
 import json
@@ -25,8 +25,8 @@ WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that wan
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
-UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: further losses count as attempts, so that it ends
-UNCOUNTED_EXPLAINED = 100  # the same, if the fetcher had another fetch in hand, perhaps by accident
+UNCOUNTED_LOSSES = 10  # losses of a fetch that was not in hand; further ones count as attempts, so that it ends
+UNCOUNTED_EXPLAINED = 100  # the same, if the fetcher had another fetch in hand, perhaps by chance
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -42,9 +42,10 @@ def judge(
 ) -> FetchOutcome:
     """Decide what becomes of a fetch.
 
-    `chance` in [0, 1) is the jitter of a retry. Redirects lead only where `allowed`, and wait `longest_wait_s` at most.
-    The status comes before the body: the state of the body matters only if it is what was asked for. With `keep`, what
-    came of a flawed body is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises OverBudget, as `content_of` does.
+    `chance` in [0, 1) is the jitter of a retry. Redirects are followed only to places that are `allowed`, and after
+    `longest_wait_s` seconds at most. The status comes before the body: a flaw of the body matters only if the body is
+    what was asked for. With `keep`, the part of a flawed body that came is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises
+    OverBudget, as `content_of` does.
     """
     job = event.job
     of_job = partial(
@@ -88,8 +89,9 @@ def lost(
 ) -> FetchOutcome:
     """Decide what becomes of a fetch whose lease ran out, and that was lost with fetchers `losses` times before.
 
-    It used up an attempt if its fetcher had it in hand, because the fetcher may have died of it; or if it was lost too
-    often. That limit is ten times as high if the loss is explained: its fetcher had another fetch in hand.
+    The loss counts as an attempt if the fetcher had this fetch in hand, because the fetcher may have died of it; or if
+    the fetch was lost too often. The limit is ten times as high if another fetch that the fetcher had in hand explains
+    the loss.
     """
     outcome = FetchOutcome(fetch_id=fetch_id, slot_id=slot_id, state=FetchState.QUEUED, is_lost=True)
     if not was_running:
@@ -102,9 +104,10 @@ def lost(
 
 
 def unread(job: Job, chance: float) -> FetchOutcome:
-    """Decide what becomes of a fetch whose answer came, and waited in vain to be read alone. No attempt is counted.
+    """Decide what becomes of a fetch whose answer waited in vain to be read alone. No attempt is counted.
 
-    Many go back together, more than can be read alone. They are spread over some minutes, and other fetches come first.
+    Many such fetches go back together, more than can be read alone. Their retries are spread over some minutes, and
+    other fetches come first.
     """
     return FetchOutcome(
         fetch_id=job.fetch_id,
@@ -118,9 +121,9 @@ def unread(job: Job, chance: float) -> FetchOutcome:
 
 
 def unjudged(job: Job, error: Exception, chance: float) -> FetchOutcome:
-    """Decide what becomes of a fetch whose event could not be judged, by an unexpected error: it fails.
+    """Decide what becomes of a fetch whose event could not be judged because of an unexpected error: it fails.
 
-    If no memory was left, it is tried again, because other answers may have had it.
+    If no memory was left, the fetch is tried again, because other answers may have taken the memory.
     """
     outcome = FetchOutcome(
         fetch_id=job.fetch_id,
@@ -138,7 +141,7 @@ def _with_content(
 ) -> FetchOutcome:
     """Return the outcome with its content. A flaw changes how the fetch ends only if the body is what was asked for."""
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:
-        is_well = content.flaw is Flaw.NONE  # otherwise the next fetch asks for all of it
+        is_well = content.flaw is Flaw.NONE  # if not, no validators are kept: the next fetch asks for the whole body
         return replace(
             outcome,
             state=FetchState.DONE,
@@ -179,9 +182,10 @@ def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchO
 
 
 def _why_again(answer: Answer) -> str:
-    """Return why the answer may be different later: it is a 5xx, or a refusal (429 and more). Empty: it may not.
+    """Return why the answer may be different later: it is a 5xx, or a refusal (429 and more); otherwise empty.
 
-    refusals/asked.py says what is a refusal. The time that the site wants to be left alone is not this fetch's delay.
+    refusals/asked.py says what is a refusal. The time for which the site wants to be left alone does not become the
+    delay of this fetch.
     """
     asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
     refuses = asked is not None and asked.is_refusal
@@ -269,7 +273,7 @@ def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
 
 
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """Return the headers as they are stored: in UTF-8, because an escape of a byte beyond ASCII takes six."""
+    """Return the headers as they are stored: in UTF-8, because an escape of a byte beyond ASCII takes six bytes."""
     return _JSON.encode([[_text(name), _text(value)] for name, value in headers])
 
 

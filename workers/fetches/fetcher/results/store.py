@@ -2,7 +2,7 @@
 
 1. The sites of redirects' targets are found or created (ratelimit/sites.py).
 2. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql).
-3. What follows from it is done after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
+3. The consequences follow after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
    sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done.py), and slow sites
    forget slots that were given back (`unreserve`).
 
@@ -38,7 +38,7 @@ COLUMNS = (
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete",
     "waits_for_robots", "is_lost",
 )  # fmt: skip
-DATABASE_RETRY_S = 1.0  # seconds, while the database is away
+DATABASE_RETRY_S = 1.0  # seconds between two attempts while the database is away
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions if a redirect leads to a new site
 SITES_RETRY_S = 5.0  # seconds after which a fetch whose redirect led to such a site is requested again
 
@@ -65,7 +65,7 @@ TAKE_IN_HAND = Statement("take_in_hand", commits=True)
 def store(outcomes: Sequence[FetchOutcome]) -> set[int]:
     """Store outcomes and do what follows from them; returns the ids of the fetches that were changed.
 
-    The others were cancelled, or taken back by sweep, in the meantime.
+    The other fetches were cancelled, or taken back by sweep, in the meantime.
     """
     rows, stored = _stored(outcomes)
     _follow(rows, stored)
@@ -94,7 +94,7 @@ def _with_sites(outcomes: Sequence[FetchOutcome]) -> tuple[list[FetchOutcome], d
     """Return the outcomes, and the sites of redirects' targets by their hosts.
 
     If another transaction is in the way of a new site, the store does not wait for its end, because the other results
-    would wait, too: the redirected fetches begin again where they were, later.
+    would wait, too. The redirected fetches are requested again later, at the URL where they were.
     """
     hosts = {outcome.hop_host for outcome in outcomes if outcome.hop_host}
     try:
@@ -147,7 +147,8 @@ def store_surely(outcomes: Sequence[FetchOutcome]) -> None:
 def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
     """Record that this process has this fetch in hand, and no other one, however long the database is away.
 
-    It is committed on return. Returns False if the process no longer holds it: it was cancelled, or sweep took it back.
+    This is committed on return. Returns False if the process no longer holds the fetch, because it was cancelled, or
+    sweep took it back.
     """
     parameters = {"fetch": fetch_id, "slot": slot_id, "storing": STORING}
     while True:
@@ -167,14 +168,14 @@ def _wait_for_database(error: Error, outcomes: int) -> None:
 def _requeue_successors(slot_ids: Iterable[int]) -> None:
     """Queue the successors in these slots again: this process gave the slots back before it heard of the successors.
 
-    After `store`, and in a statement of its own: it sees what was cancelled while `store` waited for a lock.
+    This is a statement after `store`, so that it also sees fetches that were cancelled while `store` waited for a lock.
     """
     if slots := list(slot_ids):
         backlog.activate(REQUEUE(slots=slots))
 
 
 def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
-    """Store what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
+    """Store robots.txt files, ask for those of redirects' targets, and wake fetches whose robots.txt is known now."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
     redirected = [

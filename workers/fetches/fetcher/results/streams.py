@@ -1,7 +1,8 @@
-"""Streams: one compressed stream each, undone piece by piece by a maintained library. Pure.
+"""Streams: each decompresses one compressed stream, piece by piece, with a maintained library. Pure.
 
-A stream is fed while it `needs_input`, returns at most about `most` bytes a step, and then has `ended` or not. `unused`
-is what it was fed beyond its end. Whatever a library raises about bytes that it cannot read is raised as Broken.
+A stream is fed while it `needs_input`, and returns at most about `most` bytes in each step. After a step, `ended` says
+whether it has ended; `unused` has the bytes that it was fed beyond its end. Errors that a library raises about bytes
+that it cannot read are raised as Broken.
 """
 
 import sys
@@ -29,17 +30,17 @@ class Broken(ValueError):
 
 
 class Stream(Protocol):
-    """What is left of one stream."""
+    """The state of reading one stream."""
 
-    needs_input: bool  # otherwise more comes from what it was fed before
+    needs_input: bool  # if not, more content comes from the bytes that the stream was fed before
     ended: bool
     unused: bytes
 
     def step(self, data: bytes, most: int) -> bytes:
-        """Return what comes next. Raises Broken."""
+        """Return the next content. Raises Broken."""
 
     def is_read(self, content: bytes) -> bool:
-        """Return whether this is all of its content, though it has not ended."""
+        """Return whether this is all content of the stream, although the stream has not ended."""
 
 
 class Deflated:
@@ -61,11 +62,11 @@ class Deflated:
             raise Broken(str(error)) from error
         self._left = self._inflater.unconsumed_tail
         self.ended, self.unused = self._inflater.eof, self._inflater.unused_data
-        self.needs_input = not self._left and len(content) < most  # else zlib may have more of what it was fed
+        self.needs_input = not self._left and len(content) < most  # if `most` came, zlib may have more content
         return content
 
     def is_read(self, content: bytes) -> bool:
-        """Return whether only the trailer, or its end, is missing: with it, the stream would end correctly."""
+        """Return whether only the trailer, or its end, is missing: with these bytes, the stream would end correctly."""
         trailer = self._trailer(content) if self._trailer else b""
         return any(self._ends_with(trailer[there:]) for there in range(len(trailer)))
 
@@ -86,7 +87,7 @@ def _zlib_trailer(content: bytes) -> bytes:
 
 
 class Brotli:
-    """br. Its library keeps what it was fed, and treats bytes after the end as an error."""
+    """br. Its library keeps the bytes that it was fed, and treats bytes after the end as an error."""
 
     def __init__(self) -> None:
         self.needs_input, self.ended, self.unused = True, False, b""
@@ -132,7 +133,7 @@ STREAMS: Final[dict[str, Callable[[], Stream]]] = {
     "br": Brotli,
     "zstd": Zstd,
 }
-# The codings in which another stream may follow the end of one, and the first bytes of that other stream.
+# The codings in which another stream may follow the end of a stream, and the bytes with which that stream begins.
 MEMBERS: Final[dict[str, tuple[bytes, ...]]] = {
     "gzip": (GZIP_MAGIC,),
     "x-gzip": (GZIP_MAGIC,),

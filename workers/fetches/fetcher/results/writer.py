@@ -1,19 +1,21 @@
 """The writer: a thread that judges the events of the loop and stores them, so that the loop never waits for PostgreSQL.
 
 In each turn,
-1. it judges the events that have come, and so decides what becomes of each fetch (outcomes.py). That decompresses
+1. it judges the events that have come, and so decides what becomes of each fetch (outcomes.py). This decompresses
    bodies, which the loop must not do, either. The step ends after a PERIOD, or when the outcomes fill one statement.
 2. It stores these outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
 3. It reads some of the answers that are costly to read (costly.py), at least one, and stores their outcomes.
-4. It reads and stores some of the suspects, at least one: answers to fetches that were lost with two fetchers. Each is
-   alone in hand, and PostgreSQL knows: if this fetcher dies of it, other fetches are not blamed (outcomes.lost). If
-   more of them come than can be read alone, some go back to the queue unread before their leases are over.
+4. It reads and stores some of the suspects, at least one: answers to fetches that were lost with two fetchers. Before
+   it reads one, it records in PostgreSQL that it has this fetch alone in hand: if the fetcher dies of the answer, other
+   fetches are not blamed (outcomes.lost). If more suspects come than can be read one by one, the fetches of some go
+   back to the queue before their leases are over, and their answers are not read.
 
-A fetcher that stops leaves the writer some time. Answers that are still not read then go back to the queue unread:
-otherwise they would be lost with the process, as if it had died of them.
+A fetcher that stops leaves the writer some time. The fetches of answers that are still not read then go back to the
+queue: otherwise they would be lost with the process, as if it had died of them.
 
-So no step is longer than a PERIOD and one answer, whatever waits. Judged outcomes are stored before a costly answer or
-a suspect is read. Each of these holds up all others for one step at most, because its budget is limited (decoding.py).
+So no step is longer than a PERIOD and one answer, however many answers wait. Judged outcomes are stored before a costly
+answer or a suspect is read. Such an answer delays the others for one step at most, because its budget is limited
+(decoding.py).
 """
 
 import time
@@ -42,15 +44,16 @@ log = get_logger(__name__)
 
 PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
 MOST_OUTCOMES: Final = 1_000  # in one statement
-MOST_BYTES = 8 * 2**20  # in one statement, of which Python and psycopg make several copies
-# Seconds of the processor in a PERIOD of it, however many steps that is: large bodies fill a statement, and so end a
-# step, before they have taken a PERIOD. Beyond, first tries are short, so that many sites' bodies hold up no others.
+MOST_BYTES = 8 * 2**20  # in one statement; Python and psycopg make several copies of it
+# Seconds of processor time for usual first tries, in each PERIOD of processor time. A PERIOD may have many steps: large
+# bodies fill a statement early, which ends a step. Further first tries are short, so that the bodies of many sites do
+# not delay others.
 FIRST_TRIES_S: Final = 0.02
-# A fetch that was lost so often is a suspect. One loss is not enough: it happens to all that a killed fetcher held.
+# A fetch that was lost so often is a suspect. One loss is not enough: it happens to all fetches of a killed fetcher.
 SUSPECT_LOSSES: Final = 2
-GIVING_BACK_S = 2.0  # seconds for which a late stop waits until unread answers have gone back
-# A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count as so
-# many bytes that four such files fill a statement.
+GIVING_BACK_S = 2.0  # seconds for which a late stop waits until the fetches of unread answers have gone back
+# A robots.txt is parsed when it is stored, which takes a tenth of a second at worst (robots/rules.py). So each of its
+# bytes counts as many: four files of 40 KB fill a statement.
 ROBOTS_WEIGHT: Final = 64
 
 
@@ -74,18 +77,18 @@ class _Together:
 
 
 class Writer:
-    """Each fetcher has one. It calls `stored`, in its thread, with how many events were stored, and their bytes.
+    """The writer of one fetcher. It calls `stored`, in its thread, with the number of events stored, and their memory.
 
-    The thread keeps its connection: a new one costs more than a hundred results.
+    The thread keeps its connection: a new one costs more than storing a hundred results.
     """
 
     def __init__(self, stored: Callable[[int, list[HeldBytes]], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._costly = CostlyAnswers()
-        self._first_tries_until = self._counted_until = 0.0  # of time.thread_time()
+        self._first_tries_until = self._counted_until = 0.0  # on the clock of time.thread_time()
         self._suspects: deque[Answer] = deque()
         self._closes = False
-        self._is_late = False  # if so, it reads nothing any more
+        self._is_late = False  # if so, the writer reads no more answers
         self._stored = stored
         self.part = FetcherPart("writer", self._work, patience_s=database_patience_s())
 
@@ -94,9 +97,9 @@ class Writer:
         self._events.put(event)
 
     def close(self, timeout: float) -> bool:
-        """Store what is left, and end; give back what is not read within `timeout` seconds.
+        """Store what is left, and end; give back the fetches whose answers are not read within `timeout` seconds.
 
-        Returns False when that takes longer than GIVING_BACK_S, too: PostgreSQL is away.
+        Returns False if giving them back takes longer than GIVING_BACK_S: PostgreSQL is away.
         """
         self._events.put(None)
         if self.part.join(timeout):
@@ -138,7 +141,7 @@ class Writer:
                 break
 
     def _give_back(self) -> _Together:
-        """Give back answers that wait to be read: no attempt is counted, and nothing is lost with this process."""
+        """Give back the fetches of answers that wait to be read: no attempt is counted, and none is lost with us."""
         judged = _Together()
         while (self._suspects or self._costly) and not judged.is_full():
             answer = self._suspects.popleft() if self._suspects else self._costly.pop().answer
@@ -146,7 +149,7 @@ class Writer:
         return judged
 
     def _give_back_overdue(self) -> _Together:
-        """Give back suspects whose leases run out before their turn: they would count as lost once more."""
+        """Give back suspects whose leases would run out before their turn: that would count as another loss."""
         judged, kept = _Together(), deque[Answer]()
         begun_by = clock.now() - longest_answer_s() - STORING / 2
         for answer in self._suspects:
@@ -182,9 +185,9 @@ class Writer:
         return judged
 
     def _judge_first(self, event: Event, judged: _Together, *, budget_s: float) -> None:
-        """Judge an event; a suspect, and an answer that turns out to be costly, wait for their turn.
+        """Judge an event. Suspects, and answers that are costly to read, wait for their turn instead.
 
-        Once the writer is late, answers go back unread.
+        Once the writer is late, it reads no answers: their fetches go back.
         """
         if isinstance(event, Answer) and self._is_late:
             judged.add(event, _given_back(event))
@@ -228,7 +231,7 @@ def _given_back(answer: Answer) -> FetchOutcome:
 
 
 def _size(outcome: FetchOutcome) -> int:
-    """Return about how many bytes of the statement the outcome takes, decompressed and in UTF-8."""
+    """Return how many bytes of the statement the outcome takes, about: its body decompressed, its texts in UTF-8."""
     texts = (outcome.headers, outcome.error, outcome.incomplete, outcome.hop_url, outcome.etag, outcome.last_modified)
     return len(outcome.content or b"") + sum(len(text.encode(errors="replace")) for text in texts if text)
 

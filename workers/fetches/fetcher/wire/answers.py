@@ -1,7 +1,7 @@
 """Answers: one HTTP/1.1 answer, read from the bytes of a connection, within a budget. Pure: no socket, no clock.
 
-llhttp (by httptools) reads the bytes. The head is given to it whole: so its lines are counted before they cost
-anything, and a head that it refuses can be mended (leniencies.py).
+llhttp (through httptools) parses the bytes. It gets each head as a whole, so that the lines are counted before parsing
+them costs anything, and a head that it refuses can be mended (leniencies.py).
 
 All parts of an answer are bounded in bytes and in number: interim answers, lines of its head, pieces and framing of its
 body. So no answer takes more than a tenth of a second of processor time to read.
@@ -16,15 +16,15 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from weir.workers.fetches.fetcher.wire.leniencies import mended
 
 MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers accept
-FREE_HEADS = 2**15  # bytes of heads, more than sites need; one beyond may cost three times as much as one of a body
-MOST_LINES = 256  # of one head
-MOST_INTERIM = 20  # answers of 1xx before the one that counts
-MOST_PIECES = 500_000  # of a body, which are its chunks, or what single reads returned
-PIECE = 256  # bytes: a piece that is smaller costs more than its length explains
-FREE_PIECES = 2_000  # small pieces of a body that is read as it comes; with more it is read in its turn
+FREE_HEADS = 2**15  # bytes of heads, more than sites need; a further byte may cost three times as much as one of a body
+MOST_LINES = 256  # lines of one head
+MOST_INTERIM = 20  # interim answers (1xx) before the answer that counts
+MOST_PIECES = 500_000  # pieces of a body: its chunks, or what single reads returned
+PIECE = 256  # bytes: a smaller piece costs more than its length explains
+FREE_PIECES = 2_000  # small pieces of a body that is read as it comes; an answer with more is read in its turn
 MOST_FRAMING = 2**18  # bytes of chunk sizes, extensions and trailers, beyond the length of the body itself
 A_LINE = 200  # bytes that one line takes in memory, besides its text
-AS_JSON = 1  # byte that an odd character takes in addition when it is stored: an escape, or a second one in UTF-8
+AS_JSON = 1  # further bytes of an odd character when it is stored: for its escape, or the second byte in UTF-8
 INTERIM = range(100, 200)
 SWITCHING = 101
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -39,11 +39,11 @@ class NotHttp(Exception):
 
 
 class AnswerTooLarge(Exception):
-    """The answer has more of something than is read; the message says of what."""
+    """A part of the answer is larger than is allowed; the message says which."""
 
 
 class Section(Enum):
-    """What is read next."""
+    """The part of the answer that is read next."""
 
     HEAD = "head"
     BODY = "body"
@@ -51,7 +51,7 @@ class Section(Enum):
 
 
 class AnswerReader:
-    """One answer, while it is read. `status_code`, `headers` and `body` are what has come of it."""
+    """One answer, while it is read. `status_code`, `headers` and `body` have the parts that have come."""
 
     def __init__(self, most_body: int) -> None:
         self.section = Section.HEAD
@@ -61,16 +61,16 @@ class AnswerReader:
         self.length: int | None = None  # of the body, as the answer states it
         self.is_too_large = False  # the body is longer than `most_body`
         self.keeps_alive = False  # the connection may carry another request
-        self.has_begun = False  # a byte of it has come
-        self.interims = 0  # answers before it
+        self.has_begun = False  # a byte of the answer has come
+        self.interims = 0  # interim answers that have come
         self.most_body = most_body
-        self._unread = bytearray()  # of a head
-        self._heads = 0  # bytes of all that came
+        self._unread = bytearray()  # bytes of a head that has not come whole
+        self._heads = 0  # bytes of all heads that have come
         self._held_by_heads = 0
         self._came = 0  # bytes of the body, with its framing
         self._pieces = 0
         self._until_end = False  # the body ends with the connection
-        self._is_read = False  # the head is
+        self._is_read = False  # the head has been parsed
         self._is_whole = False
         self._was_mended = False
         self._parser: Any = None
@@ -91,18 +91,18 @@ class AnswerReader:
         return self.section is Section.BODY and self._until_end
 
     def held(self) -> int:
-        """Return how many bytes of memory the answer holds, about: its headers as they will be stored."""
-        # A head that is not read yet counts with the most it can take: else many answers would grow beyond all bounds.
+        """Return how many bytes of memory the answer holds, about; its headers count as they will be stored."""
+        # A head that is not parsed yet counts as large as it can become: many answers must not grow beyond all bounds.
         return self._held_by_heads + (1 + AS_JSON) * len(self._unread) + len(self.body)
 
     def may_hold(self) -> int:
-        """Return how many bytes it may hold in the end."""
+        """Return how many bytes the answer may hold in the end."""
         if not self.has_head:
             return self.held() + MOST_HEAD + self.most_body
         return self._held_by_heads + min(self.most_body, self.most_body if self.length is None else self.length)
 
     def is_costly(self) -> bool:
-        """Return whether it takes more time to read, or to store, than its length explains."""
+        """Return whether the answer takes more time to read, or to store, than its length explains."""
         heads = self._heads + len(self._unread)
         return heads > FREE_HEADS or self._pieces > FREE_PIECES + len(self.body) // PIECE
 
@@ -123,13 +123,13 @@ class AnswerReader:
         return self.section is Section.NOTHING
 
     def close(self) -> None:
-        """Let go of the parser, which refers back to this: a fetch leaves no work to the garbage collector."""
+        """Let go of the parser, which refers back to this reader: a fetch leaves no work to the garbage collector."""
         self._parser = None
 
     # --- heads ---
 
     def _feed_heads(self, data: memoryview) -> None:
-        looked_at = max(0, len(self._unread) - 2)  # the end may lie across two reads
+        looked_at = max(0, len(self._unread) - 2)  # the end of the head may lie across two reads
         self._unread += data
         while self.section is Section.HEAD:
             if self._unread.startswith((b"\r", b"\n")):  # some servers write an empty line after the last body
@@ -153,7 +153,7 @@ class AnswerReader:
             self.feed(memoryview(rest))
 
     def _read_head(self, head: bytes) -> None:
-        if head.count(b"\n") > MOST_LINES + 2:  # with its first line, and the empty one
+        if head.count(b"\n") > MOST_LINES + 2:  # the first line and the empty one are counted, too
             raise AnswerTooLarge(f"the answer has more than {MOST_LINES} header lines")
         if _ODD_TRANSFER.search(head):
             self._read_mended(head, None)
@@ -210,7 +210,7 @@ class AnswerReader:
             elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
                 self._until_end = False
         self.section = Section.NOTHING if self._is_whole else Section.BODY
-        # It is settled where the body ends: what its trailers say about that no longer counts (RFC 9110, 6.5.1).
+        # The end of the body is settled: what the trailers say about it no longer counts (RFC 9110, 6.5.1).
         self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_chunked_length=True)
 
     # --- bodies ---
@@ -240,7 +240,7 @@ class AnswerReader:
             raise NotHttp("more than one answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_read:  # otherwise it is a trailer
+        if not self._is_read:  # a line that comes later is a trailer
             self.headers.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:

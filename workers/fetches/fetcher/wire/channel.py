@@ -1,7 +1,8 @@
-"""Channels: the bytes of one socket, with or without TLS. The connection knows what they mean (connection.py).
+"""Channels: the bytes of one socket, with or without TLS. The connection knows what the bytes mean (connection.py).
 
-A read is one system call, of READ bytes at most, and so is a write, unless the kernel does not take all of it, which is
-rare. An error of the socket is passed on as it is, after all bytes that came before it. On the loop's thread only.
+A read is one system call, of READ bytes at most. A write is one system call, too, unless the kernel does not take all
+bytes, which is rare. An error of the socket is passed on unchanged, after all bytes that came before it. On the loop's
+thread only.
 """
 
 import asyncio
@@ -13,13 +14,13 @@ from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
-MANY_READS = 1_000  # of a handshake, or of an answer: after each further one, the kernel gathers bytes for GATHERING_S
+MANY_READS = 1_000  # of a handshake, or an answer: after each further read, the kernel gathers bytes for GATHERING_S
 GATHERING_S = 0.01
 MOST_OF_HANDSHAKE = 2**18  # bytes
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
-MOST_REPLY = 2**12  # bytes that TLS replies to what one read brought: a record may ask 4,000 times for new keys
+MOST_REPLY = 2**12  # bytes that TLS replies to the bytes of one read: a record may ask 4,000 times for new keys
 SMALL = 256  # bytes: a record of TLS that is smaller costs more than its length explains, a microsecond or two
-FREE_SMALL = 2_000  # small records of an answer that is read as it comes; with more it is read in its turn
+FREE_SMALL = 2_000  # small records of an answer that is read as it comes; an answer with more is read in its turn
 MOST_SMALL = 2**15  # small records of one answer
 
 
@@ -27,11 +28,11 @@ class TooManyBytes(Exception):
     """More came than was expected: TLS may bring many bytes that carry little."""
 
 
-_buffer = memoryview(bytearray(READ))  # of all channels: they are read one after the other
+_buffer = memoryview(bytearray(READ))  # all channels share this buffer: they are read one after the other
 
 
 class Channel:
-    """It calls `received` with what has come, and `ended` at the end, with the error if there is one."""
+    """One socket. Calls `received` with the bytes that have come, and `ended` at the end, with the error if any."""
 
     def __init__(
         self,
@@ -47,10 +48,10 @@ class Channel:
         self._ended = ended
         self._tls: Tls | None = None
         self._unsent = b""
-        self._gathering: asyncio.TimerHandle | None = None  # until the loop looks again
-        self._most = 0  # bytes that may come, as set by `expect`. Counted since then:
-        self._came = 0  # bytes, with those of TLS
-        self._reads = 0  # that brought something
+        self._gathering: asyncio.TimerHandle | None = None  # until the loop looks at the socket again
+        self._most = 0  # bytes that may come, as set by `expect`. The following are counted since then:
+        self._came = 0  # bytes that came, including those of TLS
+        self._reads = 0  # reads that brought something
         self._texts = 0  # records that had text
 
     @property
@@ -60,22 +61,22 @@ class Channel:
 
     @property
     def is_costly(self) -> bool:
-        """Return whether what came takes more time to read than its length explains: it is cut into many records."""
+        """Return whether reading takes more time than the length explains: the bytes come in many small records."""
         return self._small_records() > FREE_SMALL
 
     @property
     def says_end(self) -> bool:
-        """Return whether an end that has come is the site's own: with TLS, an attacker in between may have made it."""
+        """Return whether the site itself ended the connection; with TLS, an attacker in between may have done so."""
         return self._tls is None or self._tls.is_ended
 
     def expect(self, most: int) -> None:
-        """Take at most `most` bytes from now on; more of them end the channel with TooManyBytes."""
+        """Take at most `most` bytes from now on; more bytes end the channel with TooManyBytes."""
         self._came, self._most, self._texts, self._reads = 0, most, 0, 0
         if self._tls is not None:
             self._tls.records = 0
 
     async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
-        """Make the TLS handshake; raises OSError, which ssl.SSLError is, if that fails."""
+        """Make the TLS handshake; raises OSError, of which ssl.SSLError is a subclass, if that fails."""
         self._tls = tls
         is_done = False
         while not is_done:
@@ -100,12 +101,12 @@ class Channel:
         return self._tls.write(text) if self._tls else text
 
     def send(self, data: bytes) -> None:
-        """Write with one system call; raises OSError if that takes nothing."""
+        """Write with one system call; raises OSError if the kernel takes nothing. What it leaves is written later."""
         if (sent := self._socket.send(data)) < len(data):
             self._send_later(data[sent:])
 
     def watch(self) -> None:
-        """Read what comes, and what has come."""
+        """Read bytes as they come, beginning with those that TLS has received already."""
         if not self.is_watched:
             self.is_watched = True
             if self._gathering is None:
@@ -128,7 +129,7 @@ class Channel:
         self._socket.close()
 
     def read(self) -> bool:
-        """Read what has come; return whether anything has."""
+        """Read the bytes that have come, with one system call; return whether anything has come, or the end."""
         try:
             size = self._socket.recv_into(_buffer)
         except (BlockingIOError, InterruptedError):
@@ -150,9 +151,9 @@ class Channel:
         return True
 
     def _readable(self) -> None:
-        """Read what has come, and look whether more follows.
+        """Read the bytes that have come, and look whether more follow.
 
-        uvloop reports a reset once, and stops watching the socket, though there may be bytes to read before it.
+        uvloop reports a reset once, and stops watching the socket, although there may be bytes to read before it.
         """
         if not self.read() or not self.is_watched:
             return
@@ -169,7 +170,7 @@ class Channel:
             self._loop.add_reader(self._socket, self._readable)
 
     def _drain(self) -> None:
-        """Hand over what TLS has received."""
+        """Hand over the text that TLS has received."""
         if self._tls is None:
             return
         texts: list[bytes] = []
@@ -185,13 +186,13 @@ class Channel:
             self._look_at_tls(self._tls)
 
     def _hand_over(self, texts: list[bytes]) -> None:
-        """Hand these over together, as if they had come without TLS."""
+        """Hand these texts over together, as if they had come without TLS."""
         self._texts += len(texts)
         if texts:
             self._received(memoryview(b"".join(texts)))
 
     def _look_at_tls(self, tls: Tls) -> None:
-        """Send what TLS itself replies, and end the channel if TLS says too much besides text."""
+        """Send the replies of TLS itself, and end the channel if too much comes besides text."""
         if len(reply := tls.to_send()) > MOST_REPLY:
             self._ended(TooManyBytes())
             return
@@ -203,7 +204,7 @@ class Channel:
             self._ended(TooManyBytes())
 
     def _small_records(self) -> int:
-        """Return how many records came beyond those that the length explains."""
+        """Return how many more records came than one for every SMALL bytes."""
         return self._tls.records - self._came // SMALL if self._tls else 0
 
     def _send_later(self, unsent: bytes) -> None:

@@ -1,13 +1,13 @@
 """Connections: each leads to one site, and carries one request at a time. docs/explanation/wire.md draws the states.
 
 1. `secure` makes the handshake, if the site speaks TLS; `open` makes the connection wait for a request (WAITING).
-2. `prepare` reads what has come since the loop last looked, and makes the bytes of the request; `send` writes them by
-   one system call (WRITTEN). Between the two the caller looks at the clock.
+2. `prepare` reads the bytes that have come since the loop last looked, and makes the bytes of the request. `send`
+   writes these with one system call (WRITTEN). Between the two calls, the caller looks at the clock.
 3. The `answer` is read (INTERIM, HEAD, BODY) until it is whole, or no more of it is read (DONE).
-4. `keep` makes it wait in the pool (IDLE), `take` for the next request (WAITING).
+4. `keep` makes the connection wait in the pool (IDLE), `take` for the next request (WAITING).
 
-Any byte that comes while no request is written (WAITING, IDLE) closes the connection, and so does the end. So an answer
-counts only if all of it came after its request was written (RFC 9112, 9.2).
+Any byte that comes while no request is written (WAITING, IDLE) closes the connection, and so does the site's end. So an
+answer counts only if all of it came after its request was written (RFC 9112, 9.2).
 
 On the loop's thread only.
 """
@@ -25,18 +25,18 @@ from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import Tls
 from weir.workers.fetches.fetcher.wire.turns import Turns
 
-MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
+MOST_BESIDE = 2**20  # bytes of an answer beyond twice the largest body: for heads, framing and TLS
 # Seconds between two reads of answers that cost more to read, or to store, than their length explains, however many
-# such answers there are. What is not read yet waits in the kernel, so the writer and PostgreSQL get no more of it.
+# such answers there are. Bytes that are not read yet wait in the kernel, so the writer and PostgreSQL are spared them.
 SLOW_READ_EVERY_S = 0.01
-SHOWN = 20  # bytes of what a site says unasked
+SHOWN = 20  # bytes that are shown if a site says something unasked
 MOST_UNASKED = 2**15  # bytes of messages of TLS itself that may come while no request is written
 
 
 class ConnectionClosedEarly(Exception):
     """The site closed the connection, or said something, before the request was written: nothing was sent.
 
-    The message says what it was, if it was more than an end.
+    The message says what the site did, if it did more than close the connection.
     """
 
 
@@ -52,7 +52,7 @@ class WireState(Enum):
     WAITING = "waiting for its slot"
     WRITTEN = "written"  # nothing has come yet
     INTERIM = "interim"  # an answer of 1xx came
-    HEAD = "head"  # a part of it came
+    HEAD = "head"  # a part of the head came
     BODY = "body"
     DONE = "done"
     CLOSED = "closed"
@@ -104,37 +104,37 @@ class ConnectionHolder(Protocol):
 
 
 class HttpConnection:
-    """A connection to `peer`, which is the address that it really leads to."""
+    """A connection to `peer`, the address to which it really leads."""
 
     def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns) -> None:
         self.state = WireState.OPENING
-        self.has_carried = False  # a request: the site may be closing it just now
+        self.has_carried = False  # it has carried a request: the site may be closing it just now
         self.since = loop.time()  # when it was opened, or its last answer was whole
         self.peer, self.port = opened.getpeername()[:2]
         self._loop = loop
         self._slow_reads = slow_reads
         self._channel: Channel | None = Channel(opened, loop, self._received, self._ended)
-        self._on_end: Callable[[], None] | None = None  # is called if it ends in IDLE
+        self._on_end: Callable[[], None] | None = None  # called if the connection ends in IDLE
         self._waiter: asyncio.Future[None] | None = None  # of `sleep`
         self._reader: AnswerReader | None = None
         self._holder: ConnectionHolder | None = None
-        self._whole: asyncio.Future[None] | None = None  # ends with the answer
-        self._early = ""  # what closed it before a request was written
+        self._whole: asyncio.Future[None] | None = None  # done when the answer is whole, or has failed
+        self._early = ""  # why it was closed before a request was written
 
     # --- until the request is written ---
 
     async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
-        """Make the TLS handshake; raises OSError, which ssl.SSLError is, if that fails."""
+        """Make the TLS handshake; raises OSError, of which ssl.SSLError is a subclass, if that fails."""
         await self._open_channel.secure(tls, handshakes)
 
     def open(self) -> None:
-        """Make it wait for a request."""
+        """Make the connection wait for a request."""
         self._become(WireState.WAITING)
         self._open_channel.expect(MOST_UNASKED)
-        self._open_channel.watch()  # and read what came with the handshake
+        self._open_channel.watch()  # also reads the bytes that came with the handshake
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep while it waits for its slot; raises ConnectionClosedEarly as soon as it is closed."""
+        """Sleep before the request is written; raises ConnectionClosedEarly as soon as the connection is closed."""
         if self.state is WireState.WAITING:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(seconds, _settle, self._waiter)
@@ -149,7 +149,7 @@ class HttpConnection:
     def prepare(self, request: bytes) -> bytes:
         """Return the bytes to `send` for the request; raises ConnectionClosedEarly if anything has come.
 
-        After this, a connection with TLS can only send, or be closed.
+        After this call, a connection with TLS can only send these bytes, or be closed.
         """
         if self._channel:
             self._channel.read()
@@ -176,8 +176,8 @@ class HttpConnection:
     async def answer(self) -> None:
         """Return when the answer is whole, or no more of it is read.
 
-        Raises NotHttp, AnswerTooLarge, ConnectionEnded, OSError of the socket, or what `fail` was called with. The
-        reader has what came until then.
+        Raises NotHttp, AnswerTooLarge, ConnectionEnded, OSError of the socket, or the error that `fail` was given. The
+        reader has the part of the answer that came until then.
         """
         if self._whole is None or self._reader is None:
             raise RuntimeError("no request was written")
@@ -188,7 +188,7 @@ class HttpConnection:
             self._reader = self._holder = self._whole = None
 
     def fail(self, error: Exception) -> None:
-        """End the answer by this error, unless it has ended."""
+        """End the answer with this error, unless the answer has ended."""
         if self.state in ASKED:
             self.close()
             if self._whole and not self._whole.done():
@@ -227,7 +227,7 @@ class HttpConnection:
         return is_open
 
     def _ended(self, error: Exception | None) -> None:
-        """Handle that the site has ended the connection, or that it is lost by this error."""
+        """Handle the site's end of the connection, or the loss of the connection through this error."""
         reader, whole = self._reader, self._whole
         if self.state not in ASKED or reader is None or whole is None:
             self._early = _early_text(error)
@@ -248,7 +248,7 @@ class HttpConnection:
     # --- from one request to the next ---
 
     def keep(self, on_end: Callable[[], None]) -> None:
-        """Make it wait in the pool; `on_end` is called if it ends there."""
+        """Make the connection wait in the pool; `on_end` is called if it ends there."""
         if self.state is WireState.DONE:
             self.since = self._loop.time()
         self._on_end = on_end
@@ -256,13 +256,13 @@ class HttpConnection:
         self._become(WireState.IDLE)
 
     def take(self) -> None:
-        """Make it wait for the next request."""
+        """Make the connection wait for the next request."""
         self._on_end = None
         self._open_channel.expect(MOST_UNASKED)
         self._become(WireState.WAITING)
 
     def close(self) -> None:
-        """Close it. May be called twice."""
+        """Close the connection. May be called twice."""
         if self._channel is None:
             return
         self._channel.close()

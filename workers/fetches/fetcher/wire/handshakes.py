@@ -1,8 +1,8 @@
-"""Handshakes: their steps, in each of which TLS computes for a millisecond or two, share the loop with all other work.
+"""Handshakes of TLS: each step computes for a millisecond or two, and shares the loop with all other work.
 
-Many connections may be opened at the same moment, so a turn of the loop has steps for TURN_S at most. A site may send a
-hundred certificates, which take twenty milliseconds: a handshake of more than USUAL bytes waits for one of few turns.
-On the loop's thread only.
+Many connections may be opened at the same moment, so one turn of the loop makes steps for TURN_S at most. A site may
+send a hundred certificates, which take twenty milliseconds. So a handshake of more than USUAL bytes waits for its turn
+among other large ones, of which one comes every LARGE_EVERY_S. On the loop's thread only.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ LARGE_EVERY_S = 0.1
 
 
 class Handshakes:
-    """Each loop has one."""
+    """The handshakes of one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -25,11 +25,11 @@ class Handshakes:
         self._large = Turns(loop, every_s=LARGE_EVERY_S)
 
     async def shake(self, tls: Tls, came: int) -> bool:
-        """Continue a handshake of which `came` bytes came, in its turn; return whether it has ended.
+        """Continue, in its turn, a handshake of which `came` bytes have come; return whether it has ended.
 
-        Raises what Tls.shake raises.
+        Raises the errors of Tls.shake.
         """
-        return await self._entered(tls, came)  # no name holds the future: its error would refer back to it
+        return await self._entered(tls, came)  # no variable holds the future: its error's traceback would refer to it
 
     def _entered(self, tls: Tls, came: int) -> "asyncio.Future[bool]":
         shaken: asyncio.Future[bool] = self._loop.create_future()
@@ -38,12 +38,12 @@ class Handshakes:
 
 
 def _shake(tls: Tls, shaken: "asyncio.Future[bool]") -> bool:
-    """Continue the handshake; returns False if it was given up meanwhile."""
+    """Continue the handshake; returns False if the handshake was given up meanwhile."""
     if shaken.done():
         return False
     try:
         shaken.set_result(tls.shake())
     except Exception as error:  # noqa: BLE001  any error goes to the caller that waits
         shaken.set_exception(error.with_traceback(None))
-        shaken.exception()  # retrieved: else asyncio logs it if no caller waits any more
+        shaken.exception()  # marks it as retrieved: otherwise asyncio logs it if no caller waits any more
     return True

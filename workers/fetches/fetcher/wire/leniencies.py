@@ -1,10 +1,10 @@
 """Leniencies: heads of answers that break RFC 9112, but that browsers or curl read anyway. Pure.
 
-docs/explanation/wire.md has them in a table, with those of the parser, and with the programs that read them the same.
+docs/explanation/wire.md has a table of them and of the parser's own, with the programs that read such heads alike.
 
-A head that the parser takes as it is does not come here. A head that it refuses is mended here, line by line, and read
-once more. So is a head in whose Transfer-Encoding the parser would see another end of the body than browsers do. The
-connection of such an answer is not used again, so a wrong guess here harms no other fetch.
+A head that the parser accepts does not come here. A head that the parser refuses is mended here, line by line, and
+parsed once more. So is a head with a Transfer-Encoding in which the parser would see another end of the body than
+browsers do. The connection of such an answer is not used again, so a wrong guess here harms no other fetch.
 """
 
 import re
@@ -21,7 +21,7 @@ _BLANKED = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 
 
 def mended(head: bytes) -> bytes | None:
-    """Return the head in a form that the parser takes; None if its first line is not that of an answer."""
+    """Return the head in a form that the parser accepts; None if its first line is not that of an answer."""
     first, *rest = _LINE_END.split(head.rstrip(b"\r\n"))
     found = _STATUS_LINE.fullmatch(first.strip())
     if found is None:
@@ -45,7 +45,7 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 
 
 def _named(lines: list[bytes]) -> Lines:
-    """Skip lines without a colon, and drop the blanks before it."""
+    """Split the lines into names and values. Lines without a colon are dropped, and so are blanks before the colon."""
     pairs = (line.partition(b":") for line in lines if b":" in line)
     return [(name.strip(), _clean(value)) for name, _, value in pairs]
 
@@ -59,7 +59,7 @@ def _without_odd_names(lines: Lines) -> Lines:
 
 
 def _one_length(lines: Lines) -> Lines:
-    """Merge equal lengths into one (RFC 9112, 6.3): proxies write several."""
+    """Merge equal values of Content-Length into one (RFC 9112, 6.3): proxies write several."""
     lengths = {part.strip() for name, value in lines if name.lower() == b"content-length" for part in value.split(b",")}
     if len(lengths) != 1:
         return lines  # if they differ, the end of the body is unknown, and the parser says so
@@ -68,20 +68,20 @@ def _one_length(lines: Lines) -> Lines:
 
 
 def _chunks_before_length(lines: Lines) -> Lines:
-    """Drop a length beside chunks (RFC 9112, 6.3)."""
+    """Drop the Content-Length of a chunked body (RFC 9112, 6.3)."""
     is_chunked = any(name.lower() == b"transfer-encoding" and b"chunked" in value.lower() for name, value in lines)
     return [line for line in lines if line[0].lower() != b"content-length"] if is_chunked else lines
 
 
 def _one_transfer(lines: Lines) -> Lines:
-    """Merge several lines into one list (RFC 9110, 5.3), without identity, which means nothing."""
+    """Merge several lines of Transfer-Encoding into one list (RFC 9110, 5.3), without identity, which means nothing."""
     listed = b",".join(value for name, value in lines if name.lower() == b"transfer-encoding")
     codings = [coding for part in listed.split(b",") if (coding := part.strip()) and coding.lower() != b"identity"]
     others = [line for line in lines if line[0].lower() != b"transfer-encoding"]
     return [*others, (b"Transfer-Encoding", b", ".join(codings))] if codings else others
 
 
-# What mends the lines once they have names, in this order.
+# The functions that mend the lines after these were split into names and values, in this order.
 LENIENCIES: tuple[Callable[[Lines], Lines], ...] = (
     _without_odd_names,
     _one_length,

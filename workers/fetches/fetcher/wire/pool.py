@@ -1,7 +1,8 @@
 """The pool: connections that carried a request, or were opened in vain, and wait for the next request to their origin.
 
-A site closes a connection that has waited for some seconds. If requests come as seldom, each would reach the site just
-after that, and its slot would be lost. So the pool learns for each origin how long is too long.
+A site closes a connection that has waited for some seconds. If the requests to a site are as far apart, each would
+arrive just after the site has closed the connection, and its slot would be lost. So the pool learns for each origin how
+long connections may wait.
 
 On the loop's thread only.
 """
@@ -16,8 +17,8 @@ from weir.workers.fetches.fetcher.wire.connection import HttpConnection, WireSta
 
 KEPT_S = 15.0  # seconds for which a connection waits for the next request
 SAFE = 0.5  # if a site gave up a connection after some time, others of its origin may wait for this part of that time
-SHORTEST_S = 0.5  # a site that gives up a connection sooner has another reason than its wait
-LEARNED_FOR_S = 600.0  # after this, the site may have changed; it may have had another reason, too
+SHORTEST_S = 0.5  # a site that gives up a connection sooner has another reason than the wait
+LEARNED_FOR_S = 600.0  # for so long the pool keeps what it learned: the site may change, or had another reason
 MOST_ORIGINS = 10_000  # origins that are remembered because their sites gave up connections
 
 
@@ -28,15 +29,15 @@ class Pool:
         self._loop = loop
         self._idle: defaultdict[str, dict[HttpConnection, None]] = defaultdict(
             dict
-        )  # the one that came last stands last
+        )  # the connection that came last stands last
         self._sweeping: asyncio.TimerHandle | None = None
-        # By origin, for how long its connections may wait, each with its end on the loop's clock.
+        # By origin: until when this holds, on the loop's clock, and for how many seconds its connections may wait.
         self._learned: Remembered[str, tuple[float, float]] = Remembered(MOST_ORIGINS)
 
     def take(self, origin: str, ahead_s: float = 0.0) -> HttpConnection | None:
-        """Return a connection that waits for a request to this origin, which is written `ahead_s` seconds from now.
+        """Return an idle connection to this origin for a request that is written `ahead_s` seconds from now.
 
-        None if there is none. Connections that will have waited for too long are closed.
+        Returns None if there is none. Connections that will have waited for too long by then are closed.
         """
         if origin not in self._idle:
             return None
@@ -53,13 +54,13 @@ class Pool:
         return None
 
     def gave_up(self, origin: str, connection: HttpConnection) -> None:
-        """Record that the site has given up this kept connection: no other is to wait for as long."""
+        """Record that the site has given up this kept connection: no other connection is to wait for as long."""
         now = self._loop.time()
         if (waited_s := now - connection.since) >= SHORTEST_S:
             self._learned.note(origin, (now + LEARNED_FOR_S, SAFE * waited_s))
 
     def give_back(self, origin: str, connection: HttpConnection) -> None:
-        """Keep the connection for the next request, if it can carry one; else close it."""
+        """Keep the connection for the next request if it can carry one; otherwise close it."""
         if connection.state not in {WireState.DONE, WireState.WAITING}:
             connection.close()
             return

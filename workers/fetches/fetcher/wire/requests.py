@@ -13,9 +13,9 @@ class UnsendableRequest(ValueError):
 
 
 def get_request(authority: str, target: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return a GET of this target, which is sent as it is, at this host (and port).
+    """Return a GET request for this target, which is sent unchanged, to this host (and port).
 
-    Raises UnsendableRequest if one of them, or a header, has a character that is not allowed there.
+    Raises UnsendableRequest if the target, the host or a header has a character that is not allowed there.
     """
     if not _TARGET.fullmatch(target) or not _AUTHORITY.fullmatch(authority):
         raise UnsendableRequest("the URL has a character that cannot be sent")

@@ -1,6 +1,6 @@
 """TLS: the standard library's, between the bytes of a socket and those of HTTP, which Weir reads and writes itself.
 
-What a server sends on its own, such as session tickets, is read here, and is not an answer.
+Messages that belong to TLS itself, such as session tickets, are read here; they are not part of an answer.
 """
 
 import ssl
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 RECORD = 2**14  # bytes of text that one record has at most
-HEADER = 5  # bytes of a record, the last two of which are its length
+HEADER = 5  # bytes at the beginning of a record, the last two of which are the record's length
 # Python's own list, without Diffie-Hellman in a group that the server chooses: one of 10,000 bits takes half a second.
 CIPHERS = "@SECLEVEL=2:ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES:!aNULL:!eNULL:!aDSS:!SHA1:!AESCCM"
 
@@ -23,10 +23,10 @@ def context() -> ssl.SSLContext:
 
 
 def context_without_names() -> ssl.SSLContext:
-    """Return a context that leaves it to Tls to check the host names of a certificate.
+    """Return a context that does not check the host names of a certificate, because the class Tls checks them.
 
-    OpenSSL does not let a star stand for a label with an underscore, which a host name should not have. Many have one,
-    and browsers and curl accept that.
+    OpenSSL does not let a star stand for a label with an underscore, which a host name should not have. Many host names
+    have one, and browsers and curl accept them.
     """
     made = context()
     made.check_hostname = False
@@ -45,21 +45,21 @@ def check_name(certificate: Mapping[str, Any], host: str) -> None:
 
 
 class Tls:
-    """One connection's TLS. Methods raise ssl.SSLError; after it nothing more may be read or written."""
+    """One connection's TLS. Methods raise ssl.SSLError; after such an error, nothing more may be read or written."""
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
-        self.is_ended = False  # the server has said so: otherwise an attacker in between may have cut the rest off
-        self.records = 0  # that have begun to come
+        self.is_ended = False  # the server has ended TLS: without this, an attacker may have cut off the rest
+        self.records = 0  # records that have begun to come
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._host = "" if context.check_hostname else host  # to be checked here, unless OpenSSL does
+        self._host = "" if context.check_hostname else host  # the name to check here; "" if OpenSSL checks it
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._header = b""
         self._left = 0  # bytes of a record that are still to come
 
     @property
     def is_between_records(self) -> bool:
-        """Return whether no record has come only in part: its text would seem to come later than it was sent."""
+        """Return whether no record has come only in part: its text would seem to come later than the site sent it."""
         return not self._header and not self._left
 
     def shake(self) -> bool:
@@ -79,11 +79,11 @@ class Tls:
             return {}
 
     def to_send(self) -> bytes:
-        """Return the bytes that TLS has for the server."""
+        """Return the bytes that TLS wants to send to the server."""
         return self._outgoing.read()
 
     def write(self, text: bytes) -> bytes:
-        """Return what is to be sent for this text."""
+        """Return the bytes to send for this text."""
         self._tls.write(text)
         return self._outgoing.read()
 
@@ -104,7 +104,7 @@ class Tls:
             position += taken
 
     def read(self) -> bytes:
-        """Return the next text of what was received; empty if no more has come, or the server has ended TLS."""
+        """Return the next text that was received; empty if no more has come, or the server has ended TLS."""
         try:
             text = self._tls.read(RECORD)
         except ssl.SSLWantReadError:

@@ -1,4 +1,4 @@
-"""Turns: the work of many connections shares a small part of the loop's time, so that it does not hold up the rest.
+"""Turns: the work of many connections shares a small part of the loop's time, so that it does not delay other work.
 
 On the loop's thread only.
 """
@@ -12,20 +12,20 @@ Work = Callable[[], bool]
 
 
 class Turns:
-    """Waiting work is done in the order in which it came, in turns of `most_s` seconds, of one piece of work at least.
+    """Waiting work is done in the order in which it came, in turns of `most_s` seconds, each of at least one piece.
 
-    A turn begins `every_s` after the one before, or after the first piece has entered. The loop reports an error in a
-    piece of work, which does not hold up the others.
+    A turn begins `every_s` seconds after the end of the previous one, or after the first piece of work has come. The
+    loop logs an error in a piece of work; the other pieces go on.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, every_s: float, most_s: float = 0.0) -> None:
         self._loop = loop
         self._every_s, self._most_s = every_s, most_s
         self._waiting: deque[Work] = deque()
-        self._is_coming = False  # a turn is to come, or takes place
+        self._is_coming = False  # the next turn is scheduled, or a turn takes place
 
     def enter(self, work: Work) -> None:
-        """Have `work` called in its turn, once. It returns False if it had nothing to do, which takes no time."""
+        """Have `work` called once, in its turn. `work` returns False if it had nothing to do, which takes no time."""
         self._waiting.append(work)
         if not self._is_coming:
             self._is_coming = True

@@ -21,7 +21,7 @@ from weir.workers.fetches.reports.progress import EndedCount, FetchIds, Progress
 
 CHUNK = 10_000  # URLs in one call of request_fetches
 LOOK_EVERY = 0.25  # seconds
-LOOKING_SHARE = 0.1  # at most this share of the time goes into looking
+LOOKING_SHARE = 0.1  # the share of the time, at most, that the command spends on looking
 SITES_SHOWN = 12
 FAILURES_SHOWN = 10
 RANGES_SHOWN = 5
@@ -116,14 +116,14 @@ class Command(ExactCommand):
 
 
 class Stall:
-    """Notices, once, that no fetch has ended for a while, and says why."""
+    """Notices once that no fetch has ended for a while, and finds out why."""
 
     def __init__(self) -> None:
         self._unfinished = -1
         self._moved_at = math.inf
 
     def reasons(self, seen: Progress) -> list[str]:
-        """Return what is wrong, in a sentence each, if this look is the first to see it."""
+        """Return a sentence for each cause, if this look is the first to see that no fetch has ended for a while."""
         if seen.unfinished != self._unfinished:
             self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
         if time.monotonic() - self._moved_at < STALLED_AFTER:
@@ -136,7 +136,7 @@ class Stall:
 
 @contextmanager
 def _lines(urls: Sequence[str], file: str | None) -> Iterator[Iterable[str]]:
-    """Yield the URLs, one an item: the arguments, or the lines of a file or of stdin."""
+    """Yield the URLs one by one: the arguments, or the lines of a file or of stdin."""
     if (file is not None and urls) or ("-" in urls and len(urls) > 1):
         raise CommandError("Give URLs, or --file FILE, or - for stdin: only one of them.")
     if file is None and not urls:

@@ -25,7 +25,7 @@ FILTERS = ("site", "status", "error", "since")
 
 
 class Show(Subcommand):
-    """All about one fetch."""
+    """Show one fetch."""
 
     name = "show"
     help = "show everything about one fetch, or write its body to stdout"
@@ -45,7 +45,7 @@ class Show(Subcommand):
 
 
 class Why(Subcommand):
-    """What is in a fetch's way."""
+    """Say why a fetch waits."""
 
     name = "why"
     help = "say why a fetch waits: all that is in its way, until when, and what to do about it"
@@ -111,7 +111,7 @@ class Retry(Subcommand):
 
 
 class Cancel(Subcommand):
-    """Take fetches back."""
+    """Cancel fetches."""
 
     name = "cancel"
     help = "take back fetches that have not started; their slots go to others"
@@ -165,7 +165,7 @@ def _add_filters(parser: CommandParser) -> None:
 
 
 def _filtered(*, site: str | None, status: int | None, error: str | None, since: timedelta | None) -> Q:
-    """Return the condition that all given filters make together."""
+    """Return the condition that a fetch meets all given filters."""
     meant = Q()
     if site:
         meant &= Q(site=_site(site))

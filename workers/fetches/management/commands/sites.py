@@ -28,7 +28,7 @@ LISTED = 100
 
 
 class List(Subcommand):
-    """The busiest sites."""
+    """List the sites with the largest backlogs."""
 
     name = "list"
     help = "list the sites with rate, backlog and state"
@@ -72,7 +72,7 @@ class List(Subcommand):
 
 
 class Show(Subcommand):
-    """All about one site."""
+    """Show one site."""
 
     name = "show"
     help = "show everything about one site: settings, state, backlog, robots.txt, last error, forecast"
@@ -87,7 +87,7 @@ class Show(Subcommand):
 
 
 class Set(Subcommand):
-    """A new site, or other settings."""
+    """Create a site, or change its settings."""
 
     name = "set"
     help = "create a site, or change it; what is not given stays as it is"
@@ -122,7 +122,7 @@ class Set(Subcommand):
 
 
 class Pause(Subcommand):
-    """Nothing starts at a site."""
+    """Pause a site."""
 
     name = "pause"
     help = "start nothing at a site, until it is resumed or for a time"
@@ -149,7 +149,7 @@ class Pause(Subcommand):
 
 
 class Resume(Subcommand):
-    """A pause ends."""
+    """End a pause or a back-off of a site."""
 
     name = "resume"
     help = "end a pause or a back-off of a site"
@@ -165,7 +165,7 @@ class Resume(Subcommand):
 
 
 class Forecast(Subcommand):
-    """When a backlog clears."""
+    """Show a forecast of a site."""
 
     name = "forecast"
     help = "say when a new request would start, and when the backlog clears"
@@ -185,7 +185,7 @@ class Forecast(Subcommand):
 
 
 class Delete(Subcommand):
-    """Sites that nobody needs are forgotten."""
+    """Delete sites that are no longer needed."""
 
     name = "delete"
     help = "forget idle sites, such as those of misspelt hosts"
@@ -217,7 +217,7 @@ class Command(ActionCommand):
 
 
 def _changed(host: str) -> Result:
-    """Return what holds for a site that was changed."""
+    """Return the settings and the state of a site that was changed."""
     at = site_now(host)
     lines = [site_text.described(at), *site_text.notes(at.site.name)]
     return Result(text=lambda: "\n".join(lines), data=site_text.described_data(at))
