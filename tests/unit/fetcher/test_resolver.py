@@ -335,13 +335,13 @@ def test_a_fetcher_that_stood_still_blames_no_zone(name_server: NameServer) -> N
     """Beyond the time-out: the answers came meanwhile, or come as it goes on, and count as such."""
 
     async def ask() -> None:
-        with asking() as resolver:
+        with asking(timeout_s=1.5) as resolver:
             names = [f"hangs-{number}.good.example" for number in range(8)]
             waiting = asyncio.create_task(looked_up(resolver, *names))
             for _ in names:
                 await asyncio.to_thread(name_server.began.acquire)
-            threading.Timer(0.65, name_server.told.set).start()
-            time.sleep(0.6)  # noqa: ASYNC251  the whole process stands still
+            threading.Timer(1.75, name_server.told.set).start()
+            time.sleep(1.7)  # noqa: ASYNC251  the whole process stands still
             await waiting
             again = await looked_up(resolver, *(f"www-{number}.good.example" for number in range(60)))
             assert again == ["93.184.215.14"] * 60
