@@ -1,11 +1,11 @@
-"""Commands with actions, such as `manage.py sites set`: one grammar, and one way to answer and to refuse.
+"""Commands with actions, such as `manage.py sites set`: all have one grammar, and one way to answer and to refuse.
 
     manage.py COMMAND [ACTION] [ARGUMENTS] [--json]
 
-1. A command names its actions. Without one it runs `list`, with the defaults of that.
-2. A word or an option that is misspelt ends the command with exit status 2, and what may have been meant.
+1. A command declares its actions. Without an action on the command line it runs `list`, with the defaults of `list`.
+2. A misspelt word or option ends the command with exit status 2, and a suggestion of what was meant.
 3. The action returns a `Result`, which is printed as text, or with `--json` as one JSON object.
-4. Refusals are written at the end, to stderr, with exit status 1.
+4. Refusals are written to stderr at the end; the exit status is then 1.
 """
 
 import argparse
@@ -25,13 +25,13 @@ from weir.conf.texts.suggestions import did_you_mean, no_such_word
 DEFAULT = "list"
 MISTYPED = 2  # exit status
 EXIT_STATUSES = "Exit status: 0; 1 when it was refused or failed, as stderr says; 2 when it was typed wrongly."
-EXAMPLES = "Examples:"  # begins the end of a help
+EXAMPLES = "Examples:"  # the heading of the examples at the end of a help
 WIDTH = 100  # characters of a line of help
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What an action found or did, for people and for machines, and what it refused."""
+    """What an action found or did, as text and as data, and the sentences of its refusals."""
 
     text: Callable[[], str]
     data: object
@@ -44,11 +44,11 @@ class Subcommand(ABC):
 
     name: ClassVar[str]
     help: ClassVar[str]  # one line
-    description: ClassVar[str] = ""  # if there is more to say than the help does
+    description: ClassVar[str] = ""  # a longer text than `help`, if needed
     examples: ClassVar[Sequence[str]]  # what follows `manage.py COMMAND`
 
     def add_arguments(self, parser: CommandParser) -> None:  # noqa: B027  some have none
-        """Declare the arguments of the action, except `--json`, which each has."""
+        """Declare the arguments of the action, except `--json`, which every action has."""
 
     @abstractmethod
     def run(self, *args: Any, **options: Any) -> Result | bytes:
@@ -56,11 +56,11 @@ class Subcommand(ABC):
 
 
 class HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of descriptions and examples, and shows the options of all commands at the end."""
+    """Keeps the line breaks of descriptions and examples, and shows Django's common options at the end."""
 
 
 class ActionParser(CommandParser):
-    """Refuses what was typed wrongly in one or two sentences, with what may have been meant."""
+    """Refuses a mistyped command line in one or two sentences, which suggest what was meant."""
 
     def error(self, message: str) -> NoReturn:
         """End with exit status 2; in `call_command`, raise CommandError."""
@@ -71,7 +71,7 @@ class ActionParser(CommandParser):
         raise CommandError(sentence, returncode=MISTYPED)
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401  argparse's own overloads
-        """Parse the words of this parser; refuses those that it does not know."""
+        """Parse the words; refuse those that this parser does not know."""
         words = sys.argv[1:] if args is None else list(args)
         if actions := self._actions_by_name():
             self._refuse_early_options(words, actions)
@@ -95,7 +95,7 @@ class ActionParser(CommandParser):
             self.error(no_such_option(option, {*own, *of_actions}))
 
     def _refuse_unknown_options(self, words: Sequence[str]) -> None:
-        """Refuse an unknown long option: argparse would first say what is missing, even if that is the misspelt one."""
+        """Refuse an unknown long option. argparse would first say that the option is missing whose name is misspelt."""
         own = self.options()
         for word in takewhile("--".__ne__, words):
             option = word.partition("=")[0]
@@ -109,7 +109,7 @@ class ActionParser(CommandParser):
         return f"it takes no {unknown[0]!r}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401  argparse's own
-        """Refuse an unknown action. Without this method, argparse would only list the known ones."""
+        """Refuse an unknown action with a suggestion; argparse itself would only list the known actions."""
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(None, no_such_word(str(value), map(str, action.choices), action.dest))
 
@@ -118,16 +118,16 @@ class ActionParser(CommandParser):
         return [option for action in self._actions for option in action.option_strings]
 
     def _actions_by_name(self) -> dict[str, "ActionParser"]:
-        return next((a.choices for a in self._actions if isinstance(a, argparse._SubParsersAction)), {})  # noqa: SLF001  it has no public name
+        return next((a.choices for a in self._actions if isinstance(a, argparse._SubParsersAction)), {})  # noqa: SLF001  argparse has no public name for it
 
 
 class ExactCommand(BaseCommand):
-    """A command that refuses what was typed wrongly with what may have been meant, and whose help may have examples."""
+    """A command that refuses a mistyped command line with a suggestion, and whose help may have examples."""
 
     examples: ClassVar[Sequence[str]] = ()  # what follows `manage.py COMMAND`
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Return the parser of the command; that of its actions is of the same class."""
+        """Return the parser of the command; the parsers of its actions have the same class."""
         parser = super().create_parser(prog_name or "manage.py", subcommand, formatter_class=HelpFormatter, **kwargs)
         parser.description = _wrapped(self.help)
         if self.examples:
@@ -139,10 +139,10 @@ class ExactCommand(BaseCommand):
 
 
 class ActionCommand(ExactCommand):
-    """A command of which each action is an object."""
+    """A command whose actions are objects."""
 
     actions: ClassVar[Sequence[Subcommand]]
-    refusals: ClassVar[tuple[type[Exception], ...]] = ()  # errors whose text is the sentence that refuses
+    refusals: ClassVar[tuple[type[Exception], ...]] = ()  # errors whose text is the sentence of a refusal
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -186,7 +186,7 @@ class ActionCommand(ExactCommand):
 
 
 def no_such_option(option: str, known: Collection[str]) -> str:
-    """Return the sentences that refuse an option."""
+    """Return the sentences that refuse an unknown option."""
     return f"there is no option {option}.{did_you_mean(option, sorted(known))}"
 
 
