@@ -20,7 +20,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
-    """Take up to `limit` rows that no other worker has taken, in the queryset's order, and mark them.
+    """Take rows that no other worker takes: up to `limit` rows, in the queryset's order, and mark them.
 
     1. Lock the first rows of the queryset that are not locked. PostgreSQL checks rows again that were changed since the
        statement began, and leaves out those that no longer match.
@@ -53,7 +53,7 @@ def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
 
 
 def each_locked(queryset: QuerySet[Row], work: Callable[[Row], object], limit: int | None = None) -> int:
-    """Lock each of the first `limit` rows of the queryset, and call `work` with it, in a transaction for each row.
+    """Call `work` with each row of the queryset, locked; with the first `limit` rows, each in its own transaction.
 
     Double-checked locking:
 

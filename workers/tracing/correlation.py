@@ -36,7 +36,7 @@ def bind(correlation_id: str) -> None:
 
 @contextmanager
 def bound(correlation_id: str) -> Iterator[None]:
-    """Give this id to the log lines, rows and messages of the block; "" gives them none."""
+    """Give this id to the log lines of the block, and to what it asks for; if the id is empty, they have none."""
     before = current()
     bind(correlation_id)
     try:
