@@ -124,7 +124,7 @@ def forget_outage() -> None:
 
 
 def _drop(producer: Any) -> None:  # noqa: ANN401  as below
-    """Make the next producer connect anew, if the broker speaks AMQP: a late answer would be taken for the next one.
+    """Make the next producer connect anew, if the broker speaks AMQP: it could take a late answer for its own.
 
     redis-py closes such a connection itself.
     """

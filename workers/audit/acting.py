@@ -1,6 +1,6 @@
 """How an operator changes something: an Actor does an AuditedAction, which writes an entry in the audit trail.
 
-    PAUSE = Action("sites.pause", permission="weir_ratelimit.change_site")
+    PAUSE = AuditedAction("sites.pause", permission="weir_ratelimit.change_site")
 
     PAUSE.allow(actor)
     with transaction.atomic(), PAUSE.recorded(actor, host, why, state=settings_of_site):

@@ -97,7 +97,7 @@ def others_wait(site: str) -> bool:
 def start(place: HeldRow, slot: int) -> bool:
     """Delete the row, because its task starts in this slot. Return False if that took so long that the slot is over.
 
-    Raises Ignore if this worker no longer holds the row: the task was cancelled, or another worker has taken it.
+    Raises Ignore if this worker no longer holds the row: the task was cancelled, or taken back after its lease.
     """
     asked_at = clock.now()
     started = START(row=place.row, token=place.token, slot=slot)
