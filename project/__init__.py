@@ -1,13 +1,13 @@
-"""Wiring: settings, environment, Celery, URLs, sign-in, embedded servers, `up`, `doctor`. Nothing of the domain.
+"""Wiring: settings, environment, Celery, URLs, sign-in, embedded servers, `up`, `doctor`; nothing about jobs.
 
-Importing it, or the reader of the environment, changes nothing in a process: it makes no Celery application.
+Importing this package, or `project.environment`, has no effect on the process: neither makes a Celery application.
 """
 
 import gc
 from typing import Final
 
 _USUAL: Final = gc.get_threshold()
-_OBJECTS: Final = 200_000  # made between two collections; the imports make some hundred thousand, which stay
+_OBJECTS: Final = 200_000  # allocations between two collections; the imports make some hundred thousand objects
 
 
 def collect_rarely() -> None:
@@ -16,9 +16,9 @@ def collect_rarely() -> None:
 
 
 def collect_as_ever() -> None:
-    """Collect garbage as in any process, but only objects made from now on: none of what was imported.
+    """Restore Python's usual collections, for objects made from now on: what was imported is never collected.
 
-    The collection at the end of the process skips that, too, and forks share its memory.
+    The collection at the end of the process skips the imported objects, too, and forked processes share their memory.
     """
     gc.freeze()
     gc.set_threshold(*_USUAL)

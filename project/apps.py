@@ -1,4 +1,4 @@
-"""The app `project`: the environment, and what holds for each connection to Weir's database, whichever app opens it."""
+"""The app `project`: the environment, and the session settings of each connection to Weir's database."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class ProjectConfig(weir_apps.WeirApp):
     name = "project"
     label = "weir_project"
     verbose_name = "Weir: project"
-    watched_queues = ("default",)  # Celery's default queue, by its setting: it has the users' tasks
+    watched_queues = ("default",)  # CELERY_TASK_DEFAULT_QUEUE, the queue of the users' tasks
     own_settings = ("WEIR_DEMO_PAGE", "WEIR_TLS_PROXIES", "WEIR_WEB_MAX_BODY", "WEIR_WEB_REQUESTS")
     has_own_release = True  # `release` in the Procfile
 
@@ -29,7 +29,7 @@ class ProjectConfig(weir_apps.WeirApp):
 
 
 def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
-    """Configure a session with Weir's database; any other is the project's, and may not be PostgreSQL."""
+    """Configure a session with Weir's database. Other databases are the project's own, and need not be PostgreSQL."""
     if connection.alias == DEFAULT_DB_ALIAS and connection.vendor == "postgresql":  # a check refuses any other
         with connection.wrap_database_errors:
             sessions.configure(connection.connection)

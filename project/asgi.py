@@ -1,9 +1,11 @@
 """The ASGI entry point: `uvicorn project.asgi:application --http project.front.server:Protocol --no-proxy-headers`.
 
-`project.front` bounds what comes in, before Django sees it. The first option does so for heads, and makes uvicorn read
-requests with h11: by itself it takes httptools, which fetchers need. Without the second, uvicorn believes any client
-that connects from 127.0.0.1, before `project.front.clients` is asked: any user of the host, and the clients of any
-proxy there that passes their headers on, would choose the address whose logins are counted.
+`project.front` limits requests before Django sees them. The option `--http` limits their heads, and makes uvicorn read
+requests with h11. Without it, uvicorn would use httptools, which is installed because fetchers need it.
+
+Without `--no-proxy-headers`, uvicorn believes the `X-Forwarded-For` of any client that connects from 127.0.0.1, before
+`project.front.clients` checks it. Any user of the host could then choose the address for which attempts to log in are
+counted, and so could the clients of any proxy on this host that passes their headers on.
 """
 
 import os
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 _django = cast("Application", get_asgi_application())
-prefix()  # reads the URLs now: later the event loop would have to wait for that
+prefix()  # imports the URLs now, because the event loop would have to wait for the import later
 _bounded = BoundedRequests(_django, at_once=settings.WEIR_WEB_REQUESTS, most_bytes=settings.WEIR_WEB_MAX_BODY)
 application = KnownClients(CheckedHeads(GivenAgain(_bounded)), settings.WEIR_TLS_PROXIES)
 log_unknown()

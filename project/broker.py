@@ -1,7 +1,8 @@
-"""What Kombu and Celery do with the broker, corrected.
+"""Corrections of what Kombu and Celery do with the broker.
 
-In Kombu 5.7, a lost broker ends a worker, and `amqps` compares a wrong name. Celery prefers the broker's URL in the
-environment, in which nothing demands that TLS is verified, to the one in the settings.
+In Kombu 5.7, the loss of the broker ends a worker, and `amqps` may compare a certificate with the name of another host.
+Celery prefers the broker's URL in the environment to the one in the settings. The URL in the environment does not make
+Kombu verify TLS.
 """
 
 from collections.abc import Sequence
@@ -17,9 +18,9 @@ from project.environment import urls
 class QoS(redis.QoS):
     """Kombu's record of unacknowledged messages, for a connection that may be gone.
 
-    Kombu returns them to the broker when it closes a channel. If the connection is gone then, this raises
-    AttributeError, which ends the Celery worker. Here they are dropped instead: the broker redelivers them after their
-    visibility time-out, and the sweep finds what Weir sent long before that.
+    Kombu returns unacknowledged messages to the broker when it closes a channel. If the connection is already gone,
+    Kombu raises AttributeError, which ends the Celery worker. This class drops the messages instead: the broker
+    redelivers them after their visibility time-out, and the sweep finds Weir's own work long before that.
     """
 
     def restore_unacked(self, *arguments: object) -> None:
@@ -33,9 +34,10 @@ class QoS(redis.QoS):
 class VerifiedTLS(pyamqp.SSLTransport):
     """AMQP over TLS: each host's certificate must have that host's own name.
 
-    py-amqp always verifies the signature. It compares the name only if `server_hostname` is set. Kombu sets it if it is
-    None, and does so in one dict that all connections share: the second host's certificate would be compared with
-    the first host's name. Here each connection has a dict of its own. What a user's own dict leaves out stays out.
+    py-amqp always verifies the signature, but compares the name only if the option `server_hostname` is set. Kombu
+    replaces an option that is None by the host's name, in one dict that all connections share. The certificate of a
+    second host would then be compared with the first host's name. This class gives each connection a dict of its own,
+    and adds no option to a dict that the user has set.
     """
 
     def establish_connection(self) -> amqp.Connection:
@@ -50,13 +52,13 @@ class VerifiedTLS(pyamqp.SSLTransport):
 
 
 def patch_kombu() -> None:
-    """Make Kombu use these classes for all connections that are opened from now on. May be called twice."""
+    """Make Kombu use the classes above for all connections that are opened from now on. May be called twice."""
     redis.Channel.QoS = QoS
     TRANSPORT_ALIASES["amqps"] = f"{__name__}:{VerifiedTLS.__name__}"
 
 
 def take_url_from_settings() -> None:
-    """Make Celery connect to the brokers that its settings name, several of them included, with TLS verified."""
+    """Make Celery connect to the broker, or the several brokers, of its settings, and verify TLS."""
     configuration: Any = Settings
     configuration.broker_url = property(lambda of: _verified(of.first("broker_url", "broker_host")))
     configuration.broker_read_url = property(lambda of: _verified(of.get("broker_read_url")) or of.broker_url)

@@ -13,7 +13,7 @@ from weir.celery import integrate
 from weir.workers import limits
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-# Celery would make each worker run Django's checks, import all URLs for them, and not report what they found.
+# Without this, Celery makes each worker run Django's checks, which import all URLs, and does not report their messages.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 patch_kombu()
@@ -29,7 +29,7 @@ limits.finish_each_task()
 
 @setup_logging.connect
 def _leave_logging_to_django(**_signal: object) -> None:
-    """Keep `LOGGING`: with a receiver of this signal Celery does not set the root logger to its own level, WARNING."""
+    """Keep `LOGGING`: if this signal has a receiver, Celery does not set the root logger to its own level, WARNING."""
 
 
 @worker_init.connect

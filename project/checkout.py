@@ -3,4 +3,4 @@
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-LOCAL = CHECKOUT / "local"  # what its owner adds: settings, URLs, apps. No version of Weir has code there
+LOCAL = CHECKOUT / "local"  # for the owner's own settings, URLs and apps; Weir has no code there

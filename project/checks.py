@@ -1,4 +1,4 @@
-"""System checks of the environment, and of what a project's settings mean for Weir."""
+"""System checks of the environment, and of a project's settings that affect Weir."""
 
 import os
 from collections.abc import Iterator
@@ -17,20 +17,20 @@ from project import shared_redis
 from project.environment.unknown import unknown
 
 UNKNOWN_VARIABLE = "weir.W003"
-WIDEST = {4: 24, 6: 64}  # the networks in which every host may be a proxy, by the version of IP
+WIDEST = {4: 24, 6: 64}  # for each version of IP, the shortest prefix of a network that W008 accepts
 _MAPPED = 96  # bits before an IPv4 address in an IPv6 address (RFC 4291)
 
 
 @register
 def variables_are_known(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W003: a variable that begins with WEIR_ is not read."""
+    """weir.W003: Weir does not read a variable whose name begins with WEIR_."""
     hint = "Where it is a variable of another version of Weir, nothing has to be done."
     return [Warning(sentence, hint=hint, id=UNKNOWN_VARIABLE) for _, sentence in unknown(os.environ)]
 
 
 @register
 def sessions_are_read_where_they_are_written(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W010: DATABASE_ROUTERS should not read from a replica who is signed in, and what each user may do."""
+    """weir.W010: DATABASE_ROUTERS should not send reads of sessions, users and permissions to a replica."""
     models = [get_user_model(), apps.get_model("auth.Permission"), *_of_sessions()]
     read = {model: router.db_for_read(model) for model in models}
     late = [model for model in models if read[model] != router.db_for_write(model)]
@@ -47,7 +47,7 @@ def sessions_are_read_where_they_are_written(**_kwargs: Any) -> list[CheckMessag
 
 @register
 def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W011: a cache should not share its database of Redis, which `cache.clear()` empties."""
+    """weir.W011: a cache should not use the Redis database of Weir or of the broker: `cache.clear()` empties it."""
     return [
         Warning(
             f"CACHES[{alias!r}] is the Redis database of {variable}: cache.clear() deletes {what} there.",
@@ -60,7 +60,7 @@ def caches_are_beside_the_queues(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def bounds_of_web_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E021: a web process that takes nothing answers nothing, even if a settings module sets it so."""
+    """weir.E021: WEIR_WEB_REQUESTS and WEIR_WEB_MAX_BODY must be positive, also if a settings module sets them."""
     names = ("WEIR_WEB_REQUESTS", "WEIR_WEB_MAX_BODY")
     sentence = "{} must be greater than 0, but is {}."
     wrong = [(name, value) for name in names if (value := getattr(settings, name)) <= 0]
@@ -69,7 +69,7 @@ def bounds_of_web_are_positive(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def proxies_are_few(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W008: every host of a network in WEIR_TLS_PROXIES is believed, and a client in it is taken for a proxy."""
+    """weir.W008: WEIR_TLS_PROXIES should name no large network: each host in it counts as a proxy, even a client."""
     wide = [text for text in settings.WEIR_TLS_PROXIES if _is_wide(text)]
     hint = "Name the proxies, or have none but them reach the web process, and set X-Forwarded-For anew."
     sentence = "WEIR_TLS_PROXIES has {}, of which every host may say whom it stands for."
@@ -77,7 +77,7 @@ def proxies_are_few(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _of_sessions() -> Iterator[type[Model]]:
-    """Yield the model of the sessions, if they are in a table and their engine, as Django's do, says in which."""
+    """Yield the model of the sessions, if their engine has `get_model_class`, as Django's engines with a table have."""
     store = import_module(settings.SESSION_ENGINE).SessionStore
     if ask := getattr(store, "get_model_class", None):
         yield ask()

@@ -1,7 +1,7 @@
 """An error from outside (a server, a setting) ends a command with one sentence, without a password.
 
-The sentence says what does not work, in the driver's own words, and what to do. If a server does not work, it points
-to `manage.py doctor`, which checks all servers. `DJANGO_DEBUG=1` or `--traceback` keep the traceback.
+The sentence says in the driver's own words what does not work, and what to do. A sentence about a server also names
+`manage.py doctor`, which checks all servers. `DJANGO_DEBUG=1` or `--traceback` keeps the traceback.
 """
 
 import os
@@ -36,15 +36,15 @@ _CONNECTION_STATES = ("08", "57P", "28", "3D", "53300")
 
 @contextmanager
 def in_one_sentence(arguments: Sequence[str]) -> Iterator[None]:
-    """End the process with exit status 1 and the sentence of `explain` on stderr; re-raise an error that has none.
+    """Turn an error in the block into exit status 1 and the sentence of `explain`, on stderr; else re-raise the error.
 
-    Variables that cannot be read have a sentence each, on a line of its own.
+    Each variable that cannot be read has a sentence on its own line.
     """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has read enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would report it at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python reports the error at its exit
         sys.exit(128 + signal.SIGPIPE)
     except Exception as error:
         sentence = None if _wants_traceback(arguments) else explain(error, rest=DOCTOR)
@@ -55,9 +55,9 @@ def in_one_sentence(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def explain(error: Exception, *, rest: str = "") -> str | None:
-    """Return what happened and what to do, or None for an error that is not from outside.
+    """Return a sentence that says what happened and what to do; None for an error that is not from outside.
 
-    The sentence about a server that does not work ends with `rest`.
+    `rest` is added to a sentence about a server that does not work.
     """
     match error:
         case embedded.EmbeddedError() | UnreadableVariables():
@@ -79,7 +79,7 @@ def explain(error: Exception, *, rest: str = "") -> str | None:
 
 
 def database_place() -> str:
-    """Return the server that the settings name, as it may be shown."""
+    """Return the name of the PostgreSQL server in the settings, without a password."""
     return f"PostgreSQL at {_place_of(settings.DATABASES['default'])}"
 
 
@@ -118,7 +118,7 @@ def _broker(error: Exception, rest: str) -> str:
 
 
 def _server(variable: str) -> str:
-    """Return what the variable's URL names, without a password."""
+    """Return the name of the server in the variable's URL, without a password."""
     url = split_url(os.environ[variable])
     name = "Redis" if url.scheme in SCHEMES["REDIS_URL"] else "The broker"
     if several.kind_of(os.environ[variable]):
@@ -137,7 +137,7 @@ def _place_of(configured: Mapping[str, Any]) -> str:
 
 
 def _takes_no_connections(path: Path) -> bool:
-    """Return whether no process listens on this socket: drivers say that in words that change."""
+    """Return whether no process listens on this socket. The words with which drivers say so differ between versions."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:
@@ -150,12 +150,12 @@ def _takes_no_connections(path: Path) -> bool:
 
 
 def _shown(place: str) -> str:
-    """Return a place as it may be shown: an @ in it means that a part of a password was taken for it."""
+    """Return a place without secrets. If it has an @, a part of the password was taken for the place."""
     return without_secrets(place) if "@" in place else place
 
 
 def _reason(error: Exception) -> str:
-    """Return the driver's own words, without the guesses at a cause that libpq adds after a tab."""
+    """Return the driver's own words, without the possible causes that libpq adds on lines that begin with a tab."""
     lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
     return without_secrets(" ".join(lines)).rstrip(".") or type(error).__name__
 

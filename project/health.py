@@ -1,7 +1,7 @@
 """/livez and /healthz: whether this process answers, and whether PostgreSQL answers it; both without a login.
 
-Any client may ask them, as often as it likes: /livez asks no server, and for /healthz one request at a time asks the
-database. All others get the answer of the last one that did.
+Any client may request them, as often as it likes. /livez asks no server. For /healthz one request at a time asks the
+database, and all others get the last answer.
 """
 
 import threading
@@ -15,8 +15,8 @@ from project.front.heads import ALIVE
 from weir.postgres.own_commits import commits_itself
 from weir.workers.heartbeats import silent_queues
 
-FRESH_S = 1.0  # how long an answer is given again
-HOLDS_S = 3.0  # how long it is given while another request asks the database
+FRESH_S = 1.0  # how long an answer is repeated
+HOLDS_S = 3.0  # how long an answer is repeated while another request asks the database
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +27,17 @@ class _Answer:
 
 
 class _Health:
-    """The last answer; asked by one thread at a time."""
+    """The last answer. One thread at a time asks the database."""
 
     def __init__(self) -> None:
         self._asking = threading.Lock()
         self._last = _Answer()
 
     def answer(self) -> _Answer:
-        """Return an answer of the last second, or that of a check now; the last one while another thread checks."""
+        """Return the last answer if it is at most FRESH_S old, else check now.
+
+        While another thread checks, repeat the last answer up to HOLDS_S; then say that the database does not answer.
+        """
         last = self._last
         if time.monotonic() < last.at + FRESH_S:
             return last
@@ -52,13 +55,13 @@ _health = _Health()
 
 @commits_itself
 def livez(_request: HttpRequest) -> JsonResponse:
-    """Answer 200: this process takes requests. For what restarts it; a database that is away is not a reason to."""
+    """Answer 200: this process takes requests. A supervisor must not restart it because the database is away."""
     return JsonResponse(ALIVE)  # `project.front.heads` answers the same before Django is asked
 
 
 @commits_itself
 def healthz(_request: HttpRequest) -> JsonResponse:
-    """Answer 200 when the database answers, else 503. Silent queues are reported, but are not this process' fault."""
+    """Answer 200 when the database answers, else 503. Silent queues are reported, but do not change the status."""
     answer = _health.answer()
     return JsonResponse(answer.body, status=answer.status)
 

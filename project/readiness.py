@@ -1,7 +1,7 @@
 """/readyz: whether this process can do its work now; without a login, as /livez and /healthz.
 
-A thread of its own asks the database, once at a time for all requests: a request waits a second for it, and then says
-that the database does not answer. An answer is given again for a second.
+One thread asks the database for all requests. A request waits a second for the answer, and then says that the database
+does not answer. An answer is repeated for a second.
 """
 
 import threading
@@ -28,7 +28,7 @@ FAILED: Final = "The check failed: the log has the error."
 
 
 class Writes(NamedTuple):
-    """Whether the server takes writes from us."""
+    """Whether PostgreSQL takes writes from this role."""
 
     is_standby: bool
     is_read_only: bool
@@ -47,13 +47,13 @@ class ReadinessAnswer:
 
 
 class Readiness:
-    """The last answer, and the check that runs, if one does."""
+    """The last answer, or the check that runs now."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._lock = threading.Lock()
         self._running: Future[ReadinessAnswer] | None = None
-        self._is_migrated = False  # once it is, it stays so
+        self._is_migrated = False  # checked until it is true
 
     def reason(self) -> str:
         """Return why this process cannot work, within a second; "" if it can."""
@@ -75,7 +75,7 @@ class Readiness:
             reason = self._look()
         except (DatabaseError, InterfaceError):
             reason = AWAY
-        except Exception:  # such as no file to open for a migration: the error would be the answer forever
+        except Exception:  # such as no file to open for a migration; it would be raised for ever
             log.exception("readiness_check_failed")
             reason = FAILED
         finally:
@@ -104,6 +104,6 @@ _readiness = Readiness()
 
 @commits_itself
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Answer 200 while this process can do its work, else 503 with a sentence: for a proxy that sends it requests."""
+    """Answer 200 while this process can do its work, else 503 with a sentence, for a proxy that chooses processes."""
     reason = _readiness.reason()
     return JsonResponse({"ready": not reason, "reason": reason}, status=503 if reason else 200)

@@ -1,4 +1,4 @@
-"""The span of a web request, if spans are on: a child of the caller's, if it sends a `traceparent`."""
+"""The span of a web request, if spans are on. If the request has a `traceparent`, that span is the parent."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +17,9 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 @sync_and_async_middleware
 def request_spans(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Answer]:
-    """Record each request by its method and route: paths may hold secrets, such as a link that resets a password.
+    """Record the method and route of each request, not its path, which may be secret, as in a password reset link.
 
-    Raises MiddlewareNotUsed if spans are off, so that a request costs nothing.
+    Raises MiddlewareNotUsed if spans are off, so that requests do not pay for them.
     """
     if not spans.is_on():
         raise MiddlewareNotUsed

@@ -1,13 +1,13 @@
 """Every setting of Django, Celery and Weir, made from environment variables (`project.environment` reads them).
 
 Importing this module starts nothing and connects to nothing: if `DATABASE_URL` or `REDIS_URL` is unset, it only
-computes where the embedded servers' sockets are (`project.embedded`). The decisions of the `manage.py up` of this
-folder hold for all commands beside it (`project.processes.folder`).
+computes the paths of the embedded servers' sockets (`project.embedded`). Variables that a running `manage.py up` of
+this folder has decided apply to all other commands, too (`project.processes.folder`).
 """
 
 from project import collect_rarely
 
-collect_rarely()  # until `project.apps` has frozen what is imported now
+collect_rarely()  # until `project.apps` calls `collect_as_ever`
 
 import sys
 from typing import Any
@@ -46,7 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "weir.notifications.web.polls.unchanged_polls",  # in front of all middleware that looks at sessions
+    "weir.notifications.web.polls.unchanged_polls",  # before all middleware that reads sessions
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -82,17 +82,17 @@ USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
 STATIC_URL = "static/"
 STATIC_ROOT = CHECKOUT / "staticfiles"
-# A checkout without collected static files serves the admin's files from where they are.
+# A checkout without collected static files serves the admin's files from their packages.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 
 # --- TLS: done by a proxy, if at all --------------------------------------------------------------------------------
-WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # `project.asgi` believes them about a request's scheme and client
+WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # `project.asgi` takes a request's scheme and client from these proxies
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = bool(WEIR_TLS_PROXIES)
-SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$", "^healthz$", "^metrics$"]  # asked from beside it, without TLS
+SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$", "^healthz$", "^metrics$"]  # requested on the host itself, without TLS
 WEIR_WEB_REQUESTS = env.WEIR_WEB_REQUESTS
 WEIR_WEB_MAX_BODY = env.WEIR_WEB_MAX_BODY
 SECURE_HSTS_SECONDS = int(env.WEIR_HSTS_MAX_AGE)
-# The domain's owner, not this host, decides about subdomains, and about the lists that browsers come with.
+# The domain's owner, not this host, decides about HSTS for subdomains, and about the preload lists of browsers.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 # --- PostgreSQL: decides everything -----------------------------------------------------------------------------
@@ -114,7 +114,7 @@ DATABASES = {"default": _database()}
 DATABASES["default"]["OPTIONS"] = {
     **sessions.CLIENT,
     "connect_timeout": 5,
-    # Django turns prepared statements off; ours are prepared (weir.postgres.statements), unless sessions are pooled.
+    # Django switches prepared statements off; Weir uses them (weir.postgres.statements), unless a pooler is in between.
     "prepare_threshold": None if env.WEIR_TRANSACTION_POOLING else 5,
     "application_name": "weir",
     **DATABASES["default"].get("OPTIONS", {}),  # an option in DATABASE_URL wins
@@ -133,25 +133,26 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_HEARTBEAT = transports.HEARTBEAT_S
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
-# A refusal by Redis (READONLY after a fail-over, OOM if it is full) is waited out like a lost connection.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # with the default, 100, a long outage ends a worker
+# If Redis refuses (READONLY after a fail-over, OOM if it is full), a worker waits as it does for a lost connection.
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child, nor must a worker that is to stop
+CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child, so a worker that stops need not either
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
-# Routes of users' tasks, which are in `default` otherwise. Weir's tasks have queues of their own (weir.celery): what
-# keeps Weir going waits for no user's task.
+# Routes of users' tasks; the others are in `default`. Weir's tasks have queues of their own (weir.celery), so that they
+# never wait for a user's task.
 CELERY_TASK_ROUTES: dict[str, dict[str, str]] = {}
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_REDIRECT_STDOUTS = False  # `project.logs.printed` does that, by the line and with the task's name
+CELERY_WORKER_REDIRECT_STDOUTS = False  # `project.logs.printed` logs whole lines with the task's name instead
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
-# After a lost connection Celery would raise a lowered prefetch count again, and ask the broker for that from the thread
-# whose task has ended: in a fetcher, beside the main loop. With AMQP one of the two reads the other's answer.
+# After a lost connection, Celery would lower the prefetch count, and raise it again as tasks end. The thread whose task
+# has ended would ask the broker for that: in a fetcher, at the same time as the main loop. With AMQP, one of the two
+# would read the other's answer.
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 
 # --- E-mail: Django's own settings ----------------------------------------------------------------------------------
@@ -171,11 +172,11 @@ DEFAULT_FROM_EMAIL = env.DEFAULT_FROM_EMAIL
 # --- Weir: what the environment sets; all else has its default (weir.conf) ----------------------------------------
 globals().update(env.of_weir())
 WEIR_DEMO_PAGE = not env.DATABASE_URL.get_secret_value()  # /demo/, on the embedded servers only
-WEIR_METRICS_FOR_LOOPBACK = not env.DATABASE_URL.get_secret_value()  # without a token: on the embedded servers only
+WEIR_METRICS_FOR_LOOPBACK = not env.DATABASE_URL.get_secret_value()  # without a token, on the embedded servers only
 
 # --- Logs -----------------------------------------------------------------------------------------------------------
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)
-DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the address that is believed
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # `project.logs.requests` binds the believed address
 
 # --- Yours: the apps in the folder `local`, and what its settings.py adds or changes ----------------------------------
 sys.path.append(str(LOCAL))

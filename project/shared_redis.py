@@ -17,15 +17,15 @@ Place = tuple[str, str]  # a server, or its socket, and the number of the databa
 
 
 class Shared(NamedTuple):
-    """A cache that shares its database."""
+    """A cache that shares its Redis database with Weir or with the broker."""
 
     alias: str
-    variable: str  # which names the database, too
-    what: str  # is lost if the cache is cleared
+    variable: str  # the variable that names the same database
+    what: str  # what is lost if the cache is cleared
 
 
 def caches() -> Iterator[Shared]:
-    """Yield the caches that share a database: with the queues, or else with the counters."""
+    """Yield the caches that share a database with the queues or with the counters."""
     queues, counters = _places(joined(settings.CELERY_BROKER_URL)), _places(settings.REDIS_URL)
     for alias, cache in settings.CACHES.items():
         places = _of_cache(cache)
@@ -38,7 +38,7 @@ def caches() -> Iterator[Shared]:
 
 def _of_cache(cache: Mapping[str, Any]) -> set[Place]:
     location = cache.get("LOCATION") or ""
-    # With other backends it may be a Path, or anything.
+    # The LOCATION of other backends may be a Path, or anything.
     urls = location if isinstance(location, list | tuple) else re.split("[;,]", str(location))
     options = cache.get("OPTIONS") or {}
     return {place for url in urls for place in _places(str(url), str(options.get("db", 0)))}
@@ -49,14 +49,14 @@ def _places(urls: str, database: str = "0") -> set[Place]:
     if several.kind_of(urls):
         try:
             servers = several.parse(urls)
-        except ValueError:  # a cache's backend may have other forms
+        except ValueError:  # a cache's backend may have other forms of URLs
             return set()
         return {(f"{host}:{port}", str(servers.database)) for host, port in servers.hosts}
     return {place for url in urls.split(";") if (place := _place(url.strip(), database))}
 
 
 def _place(url: str, database: str) -> Place | None:
-    """Return the place of one URL; None if that is not a server of Redis, or cannot be read."""
+    """Return the place of one URL; None if the URL is not a Redis server's, or cannot be read."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 6379

@@ -1,15 +1,17 @@
-"""A worker that is asked to stop does not wait for a broker that says nothing.
+"""A worker that is asked to stop does not wait for a silent broker.
 
-Celery asks the broker several things before a worker ends; and if it waits for an answer when it is asked to stop, it
-learns that only afterwards. Each question takes the time-out of a socket. So while a worker stops, a thread asks the
-broker, too, over a connection of its own. If the broker says nothing three times, the thread cuts all of the process'
-connections to it, again and again: code that waits there gets an error immediately, and the worker goes on to its end.
+Before a worker ends, Celery sends the broker several requests. If Celery waits for an answer when the worker is asked
+to stop, the stop begins only after that. Each such wait lasts as long as the time-out of a socket. So while a worker
+stops, a thread asks the broker, too, over a connection of its own. If the broker does not answer three times, the
+thread cuts all of the process' connections to the broker, again and again. Code that waits for an answer then gets an
+error immediately, and the worker goes on to its end.
 
-Nor does it wait for its children for long. If the broker refuses to record that a task has ended, the worker may no
-longer read what they say, and each would wait for half a minute to be heard: here, for five seconds.
+The worker does not wait long for its child processes either. If the broker refuses to record that a task has ended, the
+worker may stop reading its children's reports. Each child would then wait for half a minute until its report is read;
+with this module, it waits for five seconds.
 
-Messages that the worker had not begun stay unacknowledged then. The broker delivers them again after their visibility
-time-out, and sweep finds what Weir sent long before that.
+Messages that the worker had not begun stay unacknowledged. The broker delivers them again after their visibility
+time-out, and the sweep finds the work of Weir's own messages long before that.
 """
 
 import socket
@@ -32,7 +34,7 @@ log = structlog.get_logger(__name__)
 ASK_EVERY_S = 1.0
 ASK_TIMES = 3  # a second or so each
 CUT_EVERY_S = 0.1
-HEARD_WITHIN_S = 5.0  # how long a child waits to be heard: after that it ends, and its message is delivered again
+HEARD_WITHIN_S = 5.0  # after that a child whose report is not read ends, and its message is delivered again
 
 _pools: WeakSet[Any] = WeakSet()  # of redis-py's connections
 _lock = threading.Lock()
@@ -62,14 +64,14 @@ def _watch(**_signal: object) -> None:
 
 
 def _leave_where_silent() -> None:
-    time.sleep(ASK_EVERY_S)  # most workers have ended by then
+    time.sleep(ASK_EVERY_S)  # most workers end sooner
     while _answers():
         time.sleep(ASK_EVERY_S)
     log.warning("broker_is_left", error="the broker does not answer, and this worker is to stop")
     while True:
         for connection in _connections():
-            with suppress(AttributeError, OSError):  # it is not open
-                connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001  redis-py has no way for another thread
+            with suppress(AttributeError, OSError):  # the connection is not open
+                connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001  redis-py has no method for another thread
         time.sleep(CUT_EVERY_S)
 
 

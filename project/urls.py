@@ -23,4 +23,4 @@ urlpatterns = [
 if settings.WEIR_DEMO_PAGE:
     urlpatterns += [path("demo/", include("demo.bell.urls"))]
 if (LOCAL / "urls.py").is_file():
-    urlpatterns = [path("", include("local.urls")), *urlpatterns]  # yours come first
+    urlpatterns = [path("", include("local.urls")), *urlpatterns]  # so that the user's URLs win

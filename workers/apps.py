@@ -1,4 +1,4 @@
-"""The app `workers`: what all Celery tasks share, the schedule, and the heartbeats that prove that tasks run."""
+"""The app `workers`: code that all Celery tasks share, the schedule, and heartbeats, which prove that tasks run."""
 
 from django.db.models.signals import post_migrate
 
@@ -6,7 +6,7 @@ from weir.postgres import weir_apps
 
 
 class WorkersConfig(weir_apps.WeirApp):
-    """Owns the heartbeat, and writes the schedule after `migrate`."""
+    """Owns the tables of heartbeats and of beat's lease, and writes the schedule after `migrate`."""
 
     name = "weir.workers"
     label = "weir_workers"

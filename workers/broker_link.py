@@ -1,8 +1,9 @@
-"""The connection by which messages are sent: no caller waits for a broker that is away for longer than 1.5 seconds.
+"""The connection that sends messages: if the broker is away, no caller waits longer than 1.5 seconds.
 
 Web code publishes after its commit, and beat must know soon that it cannot send. So their connections to the broker
-have shorter time-outs than those of workers, which wait for messages. After a failure this process leaves the broker
-alone for `LEFT_ALONE_S`, and raises `BrokerUnreachable` immediately: no caller waits for one time-out after the other.
+have shorter time-outs than those of workers, which wait for messages. For `LEFT_ALONE_S` after a failure, this process
+does not ask the broker again, but raises `BrokerUnreachable` immediately: callers do not wait for one time-out after
+the other.
 """
 
 import time
@@ -20,22 +21,22 @@ from kombu.exceptions import OperationalError
 CONNECT_TIMEOUT_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 0.9
 LEFT_ALONE_S: Final = 3.0
-# In Kombu's names, for Redis and for AMQP: each transport ignores the other's.
+# Options of Kombu's transports for Redis and for AMQP; each transport ignores the other's options.
 OPTIONS: Final[dict[str, Any]] = {
     "socket_connect_timeout": CONNECT_TIMEOUT_S,
     "socket_timeout": ANSWER_TIMEOUT_S,
     "read_timeout": ANSWER_TIMEOUT_S,
     "write_timeout": ANSWER_TIMEOUT_S,
 }
-# Kombu raises ValueError for that, when it connects.
+# Without this check, Kombu raises ValueError when it connects.
 NAMELESS: Final = (
     "sentinel:// needs the name of the group: in your settings module (in a clone local/settings.py), "
     "set CELERY_BROKER_TRANSPORT_OPTIONS['master_name']"
 )
-SILENT: Final = "it does not answer in time"  # used if the driver has no words for that
+SILENT: Final = "it does not answer in time"  # used if the driver's error has no text
 
 
-# Replies of a Redis that refuses, and what a person does then: the first class that fits.
+# Errors with which Redis refuses a command, and what a person then does. The first class that matches counts.
 _REMEDIES: Final[tuple[tuple[type[redis.exceptions.RedisError], str], ...]] = (
     (redis.exceptions.OutOfMemoryError, "raise its maxmemory, or delete what fills it; nothing of Weir's is lost"),
     (redis.exceptions.ReadOnlyError, "have its URL name the primary: this is a replica"),
@@ -48,9 +49,9 @@ _DISK_FULL: Final = "make room on its disk, or give it one that it may write to:
 
 
 class BrokerUnreachable(Exception):
-    """The broker did not answer, or refused; in the first case, a message that was sent may have arrived.
+    """The broker did not answer, or refused. If it did not answer, a message that was sent may have arrived.
 
-    `remedy` says what to do about a refusal; it is empty if there was no answer.
+    `remedy` says what to do about a refusal; it is empty if the broker did not answer.
     """
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -58,7 +59,7 @@ class BrokerUnreachable(Exception):
         self.remedy = remedy
 
 
-integrated: list[Any] = []  # the Celery apps that run Weir, by weir.celery.integrate
+integrated: list[Any] = []  # the Celery apps for which weir.celery.integrate was called
 
 
 @dataclass(kw_only=True, slots=True)
@@ -77,15 +78,15 @@ _outage = _Outage()
 
 @contextmanager
 def producer() -> Iterator[Any]:
-    """Provide a producer of messages, open and from a pool; raise BrokerUnreachable, also for errors in the block.
+    """Provide an open producer of messages from a pool; raise BrokerUnreachable, also for errors in the block.
 
     Waits at most 1.5 seconds for a broker that is away, even if other threads have all producers of the pool, because
-    these wait no longer. A broker that answers each command, but slowly, is waited for: some 14 round trips for the
-    first message of a connection, one or two for each other. If another Sentinel answers, each silent one that is asked
-    before it costs the first message of a connection a second: Kombu asks twice, and waits half a second each time.
+    those threads wait no longer either. A broker that answers each command, but slowly, is waited for: some 14 round
+    trips for the first message of a connection, one or two for each later message. Each silent Sentinel that Kombu asks
+    before one that answers delays the first message of a connection by a second: Kombu asks it twice for half a second.
     """
     with _noting_outages(), pools.producers[_connection()].acquire(block=True) as made:
-        _outage.check()  # while this one waited, another thread may have found an outage
+        _outage.check()  # another thread may have found an outage while this one waited
         try:
             yield made
         except errors():
@@ -112,30 +113,30 @@ def waiting_in(queue: str) -> int:
 
 
 def errors() -> tuple[type[BaseException], ...]:
-    """Return what the broker's driver raises if the broker does not answer, or refuses."""
+    """Return the errors that the broker's driver raises if the broker does not answer, or refuses."""
     like = _connection()
     return OperationalError, OSError, *like.connection_errors, *like.channel_errors
 
 
 def forget_outage() -> None:
-    """Let the broker be tried again immediately."""
+    """Let the next caller ask the broker again, even within LEFT_ALONE_S of a failure."""
     _outage.over_at = 0.0
 
 
 def _drop(producer: Any) -> None:  # noqa: ANN401  as below
-    """Make the next producer connect anew by AMQP: it would take a late answer for the answer to another question.
+    """Make the next producer connect anew, if the broker speaks AMQP: it could take a late answer for its own.
 
-    redis-py does so by itself.
+    redis-py closes such a connection itself.
     """
     if (connection := producer.__connection__) and connection.transport.driver_type == "amqp":
         connection.collect()
 
 
 def app() -> Any:  # noqa: ANN401  Celery's own have no types
-    """Return the Celery app whose broker has Weir's messages: one that runs Weir, the current one if that does.
+    """Return the Celery app whose broker has Weir's messages: the current app if it is integrated, else the first such.
 
-    Celery's `current_app` is, in each thread, the app that was made last there: a project may have several. In a thread
-    that has made none it may be an app that is not configured.
+    A project may have several apps. In each thread, Celery's `current_app` is the app that this thread made last. In a
+    thread that has made none, it may be an app that is not configured.
     """
     current: Any = current_app
     current = current._get_current_object()  # noqa: SLF001  what it stands for
@@ -148,10 +149,10 @@ def _connection() -> Any:  # noqa: ANN401  as below
 
 @cache
 def _connection_of(app: Any) -> Any:  # noqa: ANN401  Kombu ships no types
-    """Return the connection of which a pool opens copies; it is never opened itself.
+    """Return the connection of which a pool opens copies; this connection itself is never opened.
 
-    Each of several brokers (`;` in the URL) is tried once: a second attempt would double the wait. Several Sentinels
-    are one broker, and one attempt asks them all. redis-py notices by itself that a server was restarted.
+    If the URL has several brokers (separated by `;`), Kombu tries each once: a second attempt would double the wait.
+    Several Sentinels are one broker, and one attempt asks them all. redis-py itself notices if a server was restarted.
     """
     made = app.connection_for_write()
     by_sentinels = made.transport_cls == "sentinel"
@@ -159,7 +160,7 @@ def _connection_of(app: Any) -> Any:  # noqa: ANN401  Kombu ships no types
         raise BrokerUnreachable(NAMELESS)
     brokers = 1 if by_sentinels else len(made.alt) or 1
     return app.connection_for_write(
-        connect_timeout=CONNECT_TIMEOUT_S,  # of AMQP; Redis has it as an option
+        connect_timeout=CONNECT_TIMEOUT_S,  # for AMQP; for Redis, it is a transport option
         transport_options={**OPTIONS, "max_retries": brokers - 1},
     )
 
@@ -176,7 +177,7 @@ def _noting_outages() -> Iterator[None]:
 
 
 def _remedy(error: BaseException | None) -> str:
-    """Return what to do about a reply that refuses, which Kombu may have wrapped; empty if there was no reply."""
+    """Return what to do about a refusal, which Kombu may have wrapped; "" if the broker did not answer."""
     while error:
         if str(error).startswith("MISCONF"):
             return _DISK_FULL

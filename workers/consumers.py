@@ -2,14 +2,14 @@
 
 from weir.workers import broker_link
 
-PATIENCE = (1.0, 2.0)  # seconds to wait for answers; the second time for workers that were busy
+PATIENCE = (1.0, 2.0)  # seconds to wait for answers: a second, longer time for workers that were busy
 CONNECTING = 3.0  # seconds to wait for the broker
 
 
 def unserved_queues(*queues: str) -> list[str]:
-    """Return those of the queues that no running worker consumes.
+    """Return the queues, of those given, that no running worker consumes.
 
-    Raises kombu's OperationalError when the broker cannot be reached.
+    Raises Kombu's OperationalError if the broker cannot be reached.
     """
     app = broker_link.app()
     silent = list(queues)

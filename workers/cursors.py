@@ -1,7 +1,7 @@
-"""Cursors: where a page of a list ends, as a text that a link or a client hands back.
+"""Cursors: the place where a page of a list ends, as a text that a link or a client sends back.
 
-A page is found by the values of its order's columns (keyset paging), so the hundredth costs what the first does, and
-rows that come or go meanwhile move no other row to another page.
+A query finds the next page through the values of the columns that sort the list (keyset paging). So the hundredth page
+costs as much as the first, and rows that are added or deleted meanwhile move no other row to another page.
 """
 
 import base64
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 
 
 class BadCursor(ValueError):
-    """A text that this list did not give out."""
+    """The text is not a cursor of this list."""
 
     def __init__(self) -> None:
         super().__init__("The cursor does not belong to this list: leave it out to begin at its top.")
 
 
 def encode(values: Sequence[object]) -> str:
-    """Return the values of the last row, which are numbers, texts or None, as one text for URLs."""
+    """Return the values of a page's last row, which are numbers, texts or None, as one text for URLs."""
     return base64.urlsafe_b64encode(json.dumps(list(values), separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def decode(cursor: str) -> list[object]:
-    """Return the values: numbers, texts that PostgreSQL can store, and None; the list judges whether they are its own.
+    """Return the values in a cursor: numbers, texts that PostgreSQL can store, and None. Raises BadCursor.
 
-    Raises BadCursor.
+    The list must check whether their number and types are those of its own cursors.
     """
     try:
         values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
@@ -43,5 +43,5 @@ def _is_value(value: object) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Return whether PostgreSQL can store the text: a cursor comes from outside."""
+    """Return whether PostgreSQL can store the text; any client may have written the cursor."""
     return "\0" not in value and value.encode(errors="replace").decode() == value

@@ -1,4 +1,4 @@
-"""Heartbeats: a scheduled task of each queue writes the time, which proves that beat, broker and workers work."""
+"""Heartbeats: a scheduled task in each queue writes the time, which proves that beat, the broker and workers work."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ def beat(queue: str) -> None:
 
 
 def ages_s() -> dict[str, float]:
-    """Return the seconds since the last heartbeat of each queue; those that never had one are left out."""
+    """Return the seconds since the last heartbeat of each queue; queues that never had one are left out."""
     now = Heartbeat.objects.annotate(age=Now() - F("beat_at")).values_list("queue", "age")
     return {queue: age.total_seconds() for queue, age in now if queue in schedule.queues()}
 
@@ -29,8 +29,8 @@ def ages_s() -> dict[str, float]:
 def silent_queues() -> list[str]:
     """Return the queues whose last heartbeat is older than three minutes, or missing.
 
-    Queues whose beat or workers have been known for a shorter time are left out. A killed process stays known for an
-    hour, so that a process that is started again and again is not taken for new.
+    Queues are left out if their workers, or all beats, have been known for less than three minutes. A killed process
+    stays known for an hour, so that a process that is killed and started again and again is not taken for new.
     """
     fresh = set(Heartbeat.objects.filter(beat_at__gt=Now() - FRESH).values_list("queue", flat=True))
     if not (silent := [queue for queue in schedule.queues() if queue not in fresh]):

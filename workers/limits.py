@@ -1,11 +1,14 @@
-"""Limits that a project has set hold for its own tasks: Weir's end by themselves, and one may be sending an e-mail.
+"""A project's time and rate limits apply to its own tasks only, not to Weir's.
 
-Celery has each time limit in two places. The sender of a message writes its own limits of the task into it, and a
-worker obeys these; if there are none, the worker uses its own. So Weir's messages have none, and its workers set them.
-Weir's tasks have no rate limit: a worker would keep their messages, and a late dispatch would hold up all sites.
+Weir's tasks end by themselves, and must not be killed, for example while they send an e-mail. Celery has each time
+limit in two places. The sender of a message writes its own limits of the task into the message, and a worker obeys
+them. If the message has none, the worker uses its own. So Weir's messages have no time limits, and Weir's workers set
+them. Weir's tasks have no rate limit: a worker would hold back their messages, and a late dispatch would delay all
+sites.
 
-A supervisor sends SIGTERM to the whole process group, which would cut off the tasks that the processes of a pool run.
-Weir's tasks are finished. A project's own are ended by it, as by `revoke(terminate=True)`, which sends the same signal.
+A supervisor sends SIGTERM to the whole process group, and so to the processes of a pool, whose tasks would be cut off.
+These processes finish a task of Weir's first. SIGTERM ends a project's own tasks, as does `revoke(terminate=True)`,
+which sends the same signal.
 """
 
 import os
@@ -24,15 +27,15 @@ from celery.signals import (
 from weir.conf import settings
 from weir.workers import schedule, task_names
 
-_before: list[Any] = []  # what SIGTERM does to a process of a pool while it runs no task of Weir's
-_parent: list[int] = []  # the process id of a worker that serves queues of Weir's and others
-LONGEST_S: Final = 3600.0  # more than any task of Weir's takes, except the mail server's reply to an e-mail
+_before: list[Any] = []  # in a process of a pool, the handler of SIGTERM before the present task of Weir's
+_parent: list[int] = []  # the process id of a worker that serves queues of Weir's and other queues
+LONGEST_S: Final = 3600.0  # longer than any task of Weir's takes, not counting the wait for a mail server's reply
 
 
 def bring_own_limits() -> None:
-    """Give Weir's limits to the messages of its tasks that this process sends, and to those tasks if it runs them."""
+    """Apply Weir's limits to the messages of Weir's tasks that this process sends, and to the tasks that it runs."""
     before_task_publish.connect(_say_nothing)
-    worker_init.connect(_know_better)  # before the worker has computed rates
+    worker_init.connect(_know_better)  # Celery sends this signal before the worker computes rates
 
 
 def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> None:
@@ -41,26 +44,26 @@ def _say_nothing(sender: str, headers: dict[str, Any], **_signal: object) -> Non
 
 
 def _know_better(sender: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker
-    """Set time limits only if the worker, or an annotation of all tasks, has some: each costs it a timer."""
+    """Set time limits only if the worker, or an annotation of the tasks, has some: each limit costs a timer."""
     longest_s = LONGEST_S + settings.WEIR_MAIL_REPLY_TIMEOUT
     for task in (sender.app.tasks[name] for name in task_names.OF_WEIR if name in sender.app.tasks):
         task.rate_limit = None
-        for option, value in task_names.OPTIONS.items():  # an annotation of all tasks may say otherwise
+        for option, value in task_names.OPTIONS.items():  # an annotation of all tasks may have changed it
             setattr(task, option, value)
         if sender.time_limit or sender.soft_time_limit or task.time_limit or task.soft_time_limit:
             task.time_limit = task.soft_time_limit = longest_s
 
 
 def finish_own_tasks() -> None:
-    """Make the processes of a pool finish a task of Weir's that they run when SIGTERM comes to them.
+    """Make the processes of a pool finish a task of Weir's that they run when they get SIGTERM.
 
-    If a worker serves only Weir's queues, they ignore SIGTERM from the start.
+    If the worker serves only Weir's queues, its processes always ignore SIGTERM.
     """
     celeryd_after_setup.connect(_begin_worker)
 
 
 def finish_each_task() -> None:
-    """Make the processes of a pool finish any task that they run when SIGTERM comes to them."""
+    """Make the processes of a pool always ignore SIGTERM, so that they finish any task."""
     worker_process_init.connect(_ignore_sigterm)
 
 
@@ -89,5 +92,5 @@ def _hear_again(task: Any, **_signal: object) -> None:  # noqa: ANN401  as above
 
 
 def _is_own(task: Any) -> bool:  # noqa: ANN401  as above
-    """Return whether the task is Weir's, and run by a process of a pool: a worker itself stops in order at SIGTERM."""
+    """Return whether the task is Weir's, and a pool's process runs it. The worker itself stops in order at SIGTERM."""
     return task.name in task_names.OF_WEIR and not task.request.is_eager and os.getpid() not in _parent

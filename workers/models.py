@@ -1,11 +1,11 @@
-"""Heartbeat, the time at which a queue last ran its scheduled task; BeatLease, which of several beats ticks."""
+"""Heartbeat, when a worker of a queue last ran its scheduled task; BeatLease, which of several beats sends tasks."""
 
 from django.db import models
 from django.db.models.functions import Now
 
 
 class Heartbeat(models.Model):
-    """One row a queue. A fresh `beat_at` proves beat, broker, a worker of that queue and PostgreSQL, end to end."""
+    """One row for each queue. A fresh `beat_at` proves that beat, the broker, a worker and PostgreSQL work together."""
 
     queue = models.CharField(max_length=50, primary_key=True)
     beat_at = models.DateTimeField(db_default=Now())
@@ -15,7 +15,7 @@ class Heartbeat(models.Model):
 
 
 class BeatLease(models.Model):
-    """The one row that says which beat ticks. There is none while no beat does."""
+    """The only row, which says which beat sends tasks. The row is missing while no beat holds the lease."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     holder = models.UUIDField(help_text="random, of the process")

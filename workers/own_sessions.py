@@ -1,19 +1,19 @@
-"""Which sessions with PostgreSQL are configured in a project that is not Weir's: those of Weir's work, and no other.
+"""Configures sessions with PostgreSQL in a user's project: the sessions of Weir's work, and no others.
 
-In `project` all are (`project.apps`). Elsewhere a worker that serves queues of Weir's may run the project's own tasks
-as well, and their time limits are the project's to choose. So there
+In Weir's own `project`, all sessions are configured (`project.apps`). In a user's project, a worker that serves queues
+of Weir's may also run the project's own tasks, and the project chooses the time limits of these tasks. So there:
 
-1. a session that is opened in such a worker, or in beat, is configured, and what it had before is recorded;
-2. when a task of the project's own begins in the session's thread, the session gets back what it had; and so does a
-   session that a pool hands to that thread;
-3. when a task of Weir's begins there, the session is configured again.
+1. A session that is opened in such a worker, or in beat, is configured, and its previous settings are recorded.
+2. When a task of the project's own begins in the session's thread, the session gets its previous settings back, and so
+   does a session that a pool hands to that thread.
+3. When a task of Weir's begins in the thread, the session is configured again.
 
-All sessions of such a process give up a server that says nothing: libpq is told to when it connects.
+libpq options make all sessions of such a process give up a silent server.
 
-The effect: a statement that hangs, or a transaction that is left open, holds a worker and its locks for
-WEIR_STATEMENT_TIMEOUT at most; a server or a client that has vanished is noticed within seconds. Nothing that is
-counted, paced or sent once depends on it: leases and locks decide that. In web code, and in commands, Weir's statements
-have the limits of the project's session.
+The effect is that a statement that hangs, or a transaction that is left open, holds a worker and its locks for
+WEIR_STATEMENT_TIMEOUT at most, and that a server or a client that has vanished is noticed within seconds. Weir's
+promises (counted, paced, sent once) do not depend on these limits, but on leases and locks. In web code and in
+commands, Weir's statements have the limits of the project's session.
 """
 
 import threading
@@ -48,7 +48,7 @@ def _begin_worker(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Ce
 
 
 def begin(**_signal: object) -> None:
-    """Configure the sessions that this process opens from now on. A second call does nothing more."""
+    """Configure the sessions that this process opens from now on. A second call has no effect."""
     _notice_silence(connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"])
     if not settings.WEIR_TRANSACTION_POOLING:
         connection_created.connect(_opened, dispatch_uid=_ID)
@@ -56,10 +56,10 @@ def begin(**_signal: object) -> None:
 
 
 def _notice_silence(options: dict[str, Any]) -> None:
-    """Make libpq give up a server that says nothing, unless the project's settings have limits of their own for that.
+    """Make libpq give up a silent server, unless the project's settings have limits of their own for that.
 
-    A session that is kept from tick to tick, or by beat, outlives its server: each would wait for the server a quarter
-    of an hour, as TCP does, and so would all that waits for the same serial queue.
+    A session that is kept from tick to tick, or by beat, may outlive its server. Without such a limit, it would wait
+    for the server for a quarter of an hour, as TCP does, and so would all tasks of the same serial queue.
     """
     if options.keys().isdisjoint(sessions.CLIENT):
         options.update(sessions.CLIENT)
@@ -75,7 +75,7 @@ def _change_hands(task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery
     _thread.is_of_project = task.name not in task_names.OF_WEIR
     session = connections[DEFAULT_DB_ALIAS].connection
     if session is not None:
-        with suppress(psycopg.Error):  # a session that is lost: Django opens another
+        with suppress(psycopg.Error):  # the session is lost: Django opens another
             _fit(session)
 
 

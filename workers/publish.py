@@ -1,10 +1,11 @@
-"""Sends Celery messages, and counts those that wait. A broker that cannot be reached is logged, and never raised.
+"""Sends Celery messages, and counts those that wait. If the broker cannot be reached, this is logged and not raised.
 
-A message is a hint: the sweep finds the work of a message that was not sent or was lost, so a lost one only costs time.
-This module sends all messages of Weir except those of beat. No call waits for longer than 1.5 s (`broker_link`).
+A message is a hint: the sweep finds the work of a message that was not sent or was lost, so a lost message only costs
+time. This module sends all messages of Weir except those of beat. If the broker is away, no call waits for longer than
+1.5 s (`broker_link`).
 
-If CELERY_TASK_ALWAYS_EAGER is set, there is no broker, and no worker that would take a message: a user's task is run
-in the call itself, and a tick is not sent.
+If CELERY_TASK_ALWAYS_EAGER is set, there is no broker, and no worker that takes messages. Then `call` runs a user's
+task itself, and `publish` sends no ticks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,17 +17,17 @@ from weir.workers import broker_link, task_names, ticks
 
 log = get_logger(__name__)
 Taker = Callable[[str, Sequence[object], Mapping[str, object]], None]
-_takers: list[Taker] = []  # the last one takes what is sent
+_takers: list[Taker] = []  # the last one takes the messages
 
-# Options of Weir's own messages, whatever a project has set for its own.
+# Options of Weir's own messages, which a project's settings do not change.
 OF_OWN: Final[dict[str, Any]] = {"ignore_result": True, "serializer": "json"}
 
 
 def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | None = None) -> bool:
-    """Send the task by its name; returns False (and logs why) when the broker cannot be reached.
+    """Send the task by its name; if the broker cannot be reached, log why and return False.
 
-    A tick is not sent if enough others wait, which do its work (`ticks`), nor if `unless` says that an earlier one
-    does: that is asked only if the broker would be.
+    A tick is not sent if enough ticks already wait in its queue, which do its work (`ticks`). No message is sent if
+    `unless` returns True: an earlier message does the work. `unless` is not called if the broker would not be asked.
     """
     if _takers:
         _takers[-1](task_name, arguments, {})
@@ -38,10 +39,10 @@ def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | Non
 
 
 def call(task_name: str, *arguments: object) -> bool:
-    """Run a user's task: by a worker, as `publish` does, or in this call if CELERY_TASK_ALWAYS_EAGER is set.
+    """Make a worker run a user's task, as `publish` does. If CELERY_TASK_ALWAYS_EAGER is set, run it in this call.
 
-    In this call, the task's error is raised if CELERY_TASK_EAGER_PROPAGATES is set, as by Celery; and NotRegistered
-    if no app has a task of this name.
+    A task that runs in this call raises its error if CELERY_TASK_EAGER_PROPAGATES is set, as in Celery. This call then
+    also raises NotRegistered if no app has a task of this name.
     """
     if _takers or not _is_eager():
         return publish(task_name, *arguments)
@@ -56,15 +57,15 @@ def run_here(
     *,
     throw: bool | None = None,
 ) -> None:
-    """Run the task in this process, as Celery's `apply`; `throw` as there. Raises celery's NotRegistered."""
+    """Run the task in this process, as Celery's `apply` does, with its `throw`. Raises Celery's NotRegistered."""
     app = broker_link.app()
-    if task_name not in app.tasks:  # web code need not have imported it
+    if task_name not in app.tasks:  # web code may not have imported the task
         app.loader.import_default_modules()
     app.tasks[task_name].apply(args=arguments, kwargs=options, throw=throw)
 
 
 def publish_signature(signature: dict[str, Any]) -> bool:
-    """Send the task that a Celery signature describes, with all its options; returns False as `publish` does.
+    """Send the task that a Celery signature describes, with all its options; return False as `publish` does.
 
     The task is sent by its name, so this process need not have its code.
     """
@@ -93,7 +94,7 @@ def waiting(task_name: str) -> int | None:
 
 @contextmanager
 def taken_by(taker: Taker) -> Iterator[None]:
-    """Give `taker` the names and arguments of what this process sends, in place of the broker: in tests."""
+    """For tests: pass the names and arguments of all messages to `taker` instead of sending them to the broker."""
     _takers.append(taker)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The beat schedule, as data. `migrate` and `manage.py sync_schedule` write it into the database."""
+"""The schedule of beat, as data. `migrate` and `manage.py sync_schedule` write it into the database."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -7,29 +7,29 @@ from typing import Final
 from weir.postgres import weir_apps
 from weir.workers import task_names
 
-# None of these queues is for users' tasks. Tasks that may take long are not in `weir.ticks`, which keeps Weir going,
-# and a mail server that hangs holds up nothing but `weir.mail`.
+# None of these queues is for users' tasks. `weir.ticks` keeps Weir going, so tasks that may take long are in other
+# queues. A mail server that hangs delays only `weir.mail`.
 FETCH: Final = "weir.fetch"
 QUEUES: Final = ("weir.ticks", "weir.maintenance", FETCH, "weir.mail")
 
-# How dispatch works: others look ahead, or judge, by the same numbers.
-# Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
-# than the look-ahead, because longer runs are handed over less often.
+# Numbers of dispatch, which other modules use, too.
+# Dispatch reserves at a site that is reserved for less than this many seconds ahead. That is more than the time between
+# two ticks, which may be late, and less than the look-ahead, because longer runs are handed over less often.
 REFILL: Final = 1.5
-# Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
+# Seconds until a message has reached a fetcher that has to connect first. An earlier slot would only be missed.
 TRAVEL: Final = 0.1
-# Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
+# The most messages that no fetcher has taken yet. If their slots have passed, a fetcher handles some 200 a second.
 MOST_UNTAKEN: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleEntry:
-    """One periodic task. Each run does all that is due, so a tick that is lost or doubled only costs time."""
+    """A periodic task. Each run does all that is due, so a tick that is lost or doubled only costs time."""
 
     name: str
     task: str
     every: timedelta
-    app: str  # without this app it is not sent
+    app: str  # the task is not sent unless this app is installed
     queue: str = "weir.ticks"
     arguments: list[str] = field(default_factory=list)
 
@@ -131,22 +131,22 @@ SCHEDULE: Final = (
 
 
 def entries() -> tuple[ScheduleEntry, ...]:
-    """Return the schedule of the apps that are installed, with a heartbeat of each of their queues."""
+    """Return the entries of the installed apps, and an entry for the heartbeat of each queue."""
     own = (entry for entry in SCHEDULE if weir_apps.is_installed(entry.app))
     return (*own, *map(_heartbeat, queues()))
 
 
 def queues() -> tuple[str, ...]:
-    """Return the queues that have workers of Weir's, for the installed apps, and those that these apps watch."""
+    """Return the queues that the installed apps watch, and Weir's queues that they use."""
     watched = dict.fromkeys(queue for app in weir_apps.installed() for queue in app.watched_queues)
     used = {entry.queue for entry in SCHEDULE if weir_apps.is_installed(entry.app)}
     if weir_apps.is_installed("weir.workers.fetches"):
-        used.add(FETCH)  # it has no tick
+        used.add(FETCH)  # no entry of the schedule has this queue
     return (*watched, *(queue for queue in QUEUES if queue in used))
 
 
 def queue_of(task: str) -> str | None:
-    """Return the queue of a task of Weir's, whatever a project's routes say; None for others, and for a heartbeat."""
+    """Return the queue of a task of Weir's, whatever a project's routes say; None for heartbeats and other tasks."""
     return _QUEUE_OF.get(task)
 
 

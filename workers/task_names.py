@@ -1,7 +1,7 @@
 """The names of Weir's Celery tasks, each written once.
 
-The `tasks.py` of each package defines its tasks by these names; the schedule, the routes and all senders use them. So
-the lower modules of a package can send a message to a task that is defined above them, without importing it.
+The `tasks.py` of each package defines its tasks with these names. The schedule, the routes and all senders use the same
+names. So a lower module of a package can send a message to a task that a higher module defines, without importing it.
 """
 
 from typing import Any, Final
@@ -24,7 +24,7 @@ PURGE_AUDIT = "weir.audit.purge"
 PURGE_API = "weir.api.purge"
 HEARTBEAT = "weir.heartbeat"
 
-# Those that beat sends: each run does all that is due.
+# The tasks that beat sends, except the heartbeat. Each run does all that is due.
 TICKS = frozenset(
     {
         DISPATCH,
@@ -46,8 +46,9 @@ TICKS = frozenset(
 )
 OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}
 
-# Options of Weir's tasks, whatever a project has set for its own: no code asks for a result, and the store of results
-# would fill. Each run does all that is due, and a message that is lost is made up for: no message needs to come twice.
+# Options of Weir's tasks, which a project's settings do not change. No code reads a result, and stored results would
+# fill the result backend. No message needs a second delivery: each run does all that is due, and the next tick or the
+# sweep makes up for a lost message.
 OPTIONS: Final[dict[str, Any]] = {
     "ignore_result": True,
     "store_errors_even_if_ignored": False,

@@ -1,4 +1,4 @@
-"""The heartbeat's task, and what worker processes do when they end. Other packages have their own `tasks.py`."""
+"""The tasks of heartbeats and of the purge of slots, and what the processes of a pool do when they end."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -13,12 +13,12 @@ from weir.workers import heartbeats, task_names
 from weir.workers.pools import serial
 from weir.workers.processes import status
 
-PURGING_S: Final = 5.0  # of every ten minutes
+PURGING_S: Final = 5.0  # seconds in each run, every ten minutes
 
 
 @shared_task(name=task_names.HEARTBEAT, **task_names.OPTIONS)
 def heartbeat(queue: str) -> None:
-    """Record that a worker of this queue has run it: this proves that beat, broker, worker and PostgreSQL work."""
+    """Record that a worker of this queue has run this task, so beat, the broker, the worker and PostgreSQL work."""
     heartbeats.beat(queue)
 
 
@@ -32,5 +32,5 @@ def purge_slots() -> None:
 
 @worker_process_shutdown.connect
 def _give_runs_back(**_kwargs: Any) -> None:
-    """Give back the starts that no task has used: a process of the pool ends without Python's exit handlers."""
+    """Give back the slots that no task has used. A pool's process ends without Python's exit handlers."""
     held.close()

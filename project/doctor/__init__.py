@@ -1,6 +1,6 @@
 """`manage.py doctor`: what is wrong with this installation, one sentence for each check, and what to do about it.
 
-A *theme* is a chapter of the report: a module of `themes`, whose pure functions decide and make the sentences, and
-whose `checks` say what is asked. `runner` asks one check after the other, none for longer than its time limit. The
-command changes nothing, and connects only to what the settings name.
+A *theme* is a chapter of the report, and a module of `themes`. The pure functions of the module make the verdicts, and
+its function `checks` returns the checks. `runner` runs one check after the other, each within its time limit. The
+command changes nothing, and connects only to the servers that the settings name.
 """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Level(StrEnum):
-    """How a finding is meant. Only WRONG makes the command fail."""
+    """How serious a finding is. Only WRONG makes the command fail."""
 
     GOOD = "good"
     WARNING = "warning"
@@ -16,9 +16,9 @@ class Level(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """What a check says: one sentence, which names the remedy if there is something to mend.
+    """The result of a check: one sentence, which names the remedy if there is a fault.
 
-    A check that finds several things gives each a name of its own.
+    A check with several results gives each a name of its own.
     """
 
     level: Level
@@ -39,8 +39,9 @@ class Finding(NamedTuple):
 class Check:
     """Asks one question.
 
-    `needs` names what must work for it, and `provides` what works if this check does not find it wrong. A check that
-    has no answer after `within_s` seconds, or raises an error, is a finding of the level `at_worst`.
+    `needs` names what must work before the check is asked. `provides` names what works if no verdict of the check is
+    WRONG or NOT_CHECKED. A check that has no answer after `within_s` seconds, or raises an error, becomes a finding of
+    the level `at_worst`.
     """
 
     name: str
@@ -59,20 +60,20 @@ class Theme(NamedTuple):
 
 
 def good(sentence: str) -> Verdict:
-    """Return the verdict that there is nothing to mend."""
+    """Return the verdict that nothing has to be mended."""
     return Verdict(Level.GOOD, sentence)
 
 
 def warning(sentence: str) -> Verdict:
-    """Return the verdict on what works, but may surprise, or is not fit for production."""
+    """Return the verdict on something that works, but may surprise, or is not fit for production."""
     return Verdict(Level.WARNING, sentence)
 
 
 def wrong(sentence: str) -> Verdict:
-    """Return the verdict on what has to be mended."""
+    """Return the verdict on something that has to be mended."""
     return Verdict(Level.WRONG, sentence)
 
 
 def not_checked(sentence: str) -> Verdict:
-    """Return why there is no answer, if that is not a fault."""
+    """Return the verdict that a check has no answer, with the reason, which is not a fault."""
     return Verdict(Level.NOT_CHECKED, sentence)

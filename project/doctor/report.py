@@ -11,7 +11,7 @@ INDENT = 2
 
 
 def line(finding: Finding) -> str:
-    """Return the finding on one line: level, name and sentence, each in a column."""
+    """Return the finding as one line with three columns: level, name and sentence."""
     return f"{'':{INDENT}}{finding.level:{_LEVEL_WIDTH}}  {finding.name:{_NAME_WIDTH}}  {finding.sentence}"
 
 
@@ -22,7 +22,7 @@ def total(found: Iterable[Finding]) -> str:
 
 
 def as_data(found: Sequence[Finding], seconds: float) -> Mapping[str, object]:
-    """Return the report for a program."""
+    """Return the report as data that `json.dumps` can write."""
     counts = Counter(finding.level for finding in found)
     return {
         "findings": [finding._asdict() for finding in found],

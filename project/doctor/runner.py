@@ -1,9 +1,9 @@
-"""Asks one check after the other. None of them can end or hang the command, whatever it meets.
+"""Asks one check after the other. A check that fails or hangs does not end or hang the command.
 
-1. A check whose needs do not work is not asked.
-2. A thread asks the others, over a connection to PostgreSQL of its own. A check without an answer within its time limit
-   is left behind with its thread, and another thread goes on with the next.
-3. An error becomes a finding: the sentence that a command would have ended with.
+1. A check is not asked if something that it needs does not work.
+2. A thread asks the other checks, over its own connection to PostgreSQL. If a check has no answer within its time
+   limit, the runner abandons the check and its thread, and a new thread asks the next check.
+3. An error becomes a finding, with the sentence with which the error would have ended another command.
 """
 
 import threading
@@ -23,7 +23,7 @@ _WORKS = {Level.GOOD, Level.WARNING}
 
 
 def findings(themes: Sequence[Theme]) -> Iterator[Finding]:
-    """Ask all checks, and yield what each finds, in their order."""
+    """Ask all checks in their order, and yield the findings of each."""
     asker, works = _Asker(), set[str]()
     verdicts: Sequence[Verdict]
     for theme in themes:
@@ -52,7 +52,10 @@ class _Asker:
         threading.Thread(target=self._work, name="doctor", daemon=True).start()
 
     def answer(self, check: Check) -> Answer | None:
-        """Return what the check says, or raises; None if it takes too long: this thread is lost then."""
+        """Return the verdicts of the check, or the error that it raised; None if it took too long.
+
+        After None this thread cannot be used any more: the check may never end.
+        """
         self._questions.put(check.ask)
         try:
             return self._answers.get(timeout=check.within_s)

@@ -1,9 +1,10 @@
 """PostgreSQL and Valkey from pip wheels, on Unix sockets below one folder: the *home* of a checkout.
 
-The first process that enters `servers()` is the *owner* of the home: it starts the servers, adopts those that a killed
-owner left running, and stops them at the end. Every other process is a *guest*: it waits until the servers answer, and
-never stops them. No user is created, and no folder that was not made here has its owner or permissions changed. The
-permissions of the sockets' folders are the authentication: only the server's own user and root can connect.
+The first process that enters `servers()` is the *owner* of the home: it starts the servers, adopts servers that a
+killed owner left running, and stops all servers at the end. Every other process is a *guest*: it waits until the
+servers answer, and never stops them. This package creates no user, and changes the owner or the permissions only of
+folders that it has made. The permissions of the sockets' folders are the authentication: only the server's own user
+and root can connect.
 """
 
 from project.embedded.ownership import make_home

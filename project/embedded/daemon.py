@@ -1,8 +1,8 @@
 """A server process that may outlive the process that started it, and can then be adopted.
 
-Process ids are reused and pid files stay behind, so neither says whether a server runs. Here the server itself holds a
+Process ids are reused and pid files stay behind, so neither tells whether a server runs. Here the server itself holds a
 file lock, through a descriptor that it inherits. The lock is held exactly as long as one of the server's processes
-lives, even after ``kill -9`` of the starter. While it is held, the pid file beside it can be trusted.
+lives, even after ``kill -9`` of the starter. While the lock is held, the server's pid file can be trusted.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ START_TIMEOUT_S = 60.0  # PostgreSQL may first have to recover from a crash
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.02
 
-# Not the environment of this process: it holds passwords that the servers' user must not see.
+# The servers do not get the environment of this process, which has passwords that the servers' user must not see.
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
 
 
@@ -31,7 +31,7 @@ class Daemon:
     """One server. Only the owner of the home may call `ensure_running` and `stop`."""
 
     name: str
-    instead: str  # the environment variable that names another server instead
+    instead: str  # the environment variable with which a user names another server
     command: Sequence[str]
     account: Account
     lock: Path
@@ -41,12 +41,12 @@ class Daemon:
     stop_signals: tuple[signal.Signals, signal.Signals]  # for an orderly shutdown, then for an immediate one
     prepare: Callable[[], None]  # makes folders and data; called only while the server does not run
     answers: Callable[[], bool]
-    complete: Callable[[], None] = lambda: None  # called when the server answers: creates what clients expect in it
+    complete: Callable[[], None] = lambda: None  # called when the server answers; creates what clients expect
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _pid: int | None = field(default=None, init=False)
 
     def ensure_running(self) -> None:
-        """Return when the server answers and runs with `command`; adopt it if it runs, else start it."""
+        """Adopt the server if it runs, else start it; return when it answers, and runs with `command`."""
         if not self._adopt():
             self._clear_socket()
             self.prepare()
@@ -55,7 +55,10 @@ class Daemon:
         self.complete()
 
     def stop(self) -> None:
-        """Shut the server down if it runs: in order, or immediately if that takes longer than `STOP_TIMEOUT_S`."""
+        """Shut the server down if it runs: in order, or immediately if an orderly end takes more than STOP_TIMEOUT_S.
+
+        Raises EmbeddedError if the server does not end.
+        """
         if self._is_gone():
             return
         pid = self._pid or self._wait_for_pid()
@@ -66,12 +69,15 @@ class Daemon:
         raise EmbeddedError(f"{self.name} (process {pid}) does not stop: end it with `kill -9 {pid}`.")
 
     def _send(self, stop_signal: signal.Signals, pid: int) -> None:
-        """Send a signal as the server's user: then a pid file that names another user's process does no harm."""
+        """Send a signal as the server's user, who cannot harm another user's process that a wrong pid file names."""
         command = ["/bin/sh", "-c", 'kill -s "$0" "$1"', stop_signal.name.removeprefix("SIG"), str(pid)]
         subprocess.run(command, check=False, stderr=subprocess.DEVNULL, **self.account.switch())  # noqa: S603
 
     def _adopt(self) -> bool:
-        """Adopt a server that a killed owner left, and return True; stop one that hangs or has other settings."""
+        """Adopt a server that a killed owner left running, and return True; return False if there is none.
+
+        A server that hangs, or runs with another command, is stopped.
+        """
         if not is_locked(self.lock):
             return False
         if self.lock.read_text() == self._recorded_command() and self.socket.exists():
@@ -86,7 +92,7 @@ class Daemon:
         return "\n".join(self.command)
 
     def _clear_socket(self) -> None:
-        """Remove the socket of a killed server. EmbeddedError for anything else at its path, which is left alone."""
+        """Remove the socket of a killed server. Raises EmbeddedError if the path has anything else, which stays."""
         if not os.path.lexists(self.socket):
             return
         if not stat.S_ISSOCK(self.socket.lstat().st_mode):
@@ -159,12 +165,12 @@ class Daemon:
         return pid
 
     def pid(self) -> int | None:
-        """Return the id in the server's pid file, which is right only while the server runs."""
+        """Return the id in the server's pid file, None if it has none; the id is right only while the server runs."""
         return read_pid(self.pid_file)
 
 
 def read_pid(pid_file: Path) -> int | None:
-    """Return the number in the first line, None if there is none."""
+    """Return the number in the file's first line; None without a file or a number."""
     try:
         return int(pid_file.read_text().partition("\n")[0])
     except (FileNotFoundError, ValueError):

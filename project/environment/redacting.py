@@ -1,4 +1,4 @@
-"""Sentences and log lines without the passwords that the environment has, even if a server repeats one."""
+"""Removes the environment's passwords from sentences and log lines, even if a server repeats a password."""
 
 import os
 import re
@@ -8,17 +8,17 @@ from project.environment import urls
 from weir.conf.texts import relay_urls
 from weir.logs.redacting import Redactor
 
-# Places in which any text is a password: in a URL, and after its name.
+# Places in which any text is a password: before the @ in a URL, and after `password=`.
 _PLACES = (re.compile(r"(://[^\s/@:]*:)[^\s@]+(?=@)"), re.compile(r"(\bpassword=)(?:'[^']*'|[^\s'&]+)", re.IGNORECASE))
 
 
 def of_environment() -> Redactor:
-    """Return a Redactor that masks the passwords that the environment has now."""
+    """Return a Redactor that masks the passwords that are in the environment now."""
     return Redactor(_secrets(), _names())
 
 
 def without_secrets(text: str) -> str:
-    """Return the text on one line, without the passwords that the environment has."""
+    """Return the text on one line, without the passwords that are in the environment."""
     return redacted(text, _secrets(), _names())
 
 

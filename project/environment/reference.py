@@ -1,6 +1,6 @@
 """Makes the chapters of the settings reference, and .env.example, from the declarations of settings and variables.
 
-`python -m project.environment.reference` writes both files; a test keeps them true.
+`python -m project.environment.reference` writes both files; a test fails if they differ from the declarations.
 """
 
 import inspect
@@ -34,7 +34,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"  # stands for a blank in code until the lines a
 
 
 def page(text: str) -> str:
-    """Return the page with its chapters on variables made anew; what stands before and after them is kept."""
+    """Return the page with new chapters between BEGIN and END; the text before and after them stays."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{chapters()}\n{END}{after}"
@@ -53,7 +53,7 @@ def example() -> str:
 
 
 def written(field: FieldInfo) -> str:
-    """Return the text that gives a variable its default."""
+    """Return the default of a variable, as .env would write it."""
     match field.default:
         case bool(value):
             return str(value).lower()

@@ -1,4 +1,4 @@
-"""The key with which Django signs sessions: whether the placeholder is acceptable, and the key of a checkout."""
+"""The key with which Django signs sessions: when the placeholder is refused, and the key of a checkout."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ from project.environment.variables import INSECURE_SECRET_KEY, Variables
 
 
 def refusal(variables: Variables) -> str | None:
-    """Return the sentence about a placeholder beside a real database, outside of DEBUG; None if the key is good."""
+    """Return the sentence that refuses the placeholder if DATABASE_URL is set and DEBUG is off; None otherwise."""
     is_real = bool(variables.DATABASE_URL.get_secret_value()) and not variables.DJANGO_DEBUG
     if not is_real or variables.DJANGO_SECRET_KEY.get_secret_value() != INSECURE_SECRET_KEY:
         return None
@@ -19,7 +19,7 @@ def refusal(variables: Variables) -> str | None:
 
 
 def of_checkout(home: Path) -> str:
-    """Return the key that is kept in this folder; it is made at the first call, and only this user can read it."""
+    """Return the key in this folder. The first call makes the key, in a file that only this user can read."""
     path = home / "secret-key"
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""What Kombu is told about the broker: which one, time-outs, and when a silent connection is given up."""
+"""Kombu's options for the broker: time-outs, retries, and after how long a silent connection is given up."""
 
 import socket
 from collections.abc import Mapping
@@ -9,18 +9,17 @@ from weir.postgres import sessions
 
 ANSWER_TIMEOUT_S: Final = 10
 CONNECT_TIMEOUT_S: Final = 3
-HEARTBEAT_S: Final = 10  # of AMQP: a worker that has heard nothing for two heartbeats connects anew
-# Variables that Celery reads by itself: its command reads the first, each process the others.
+HEARTBEAT_S: Final = 10  # of AMQP: after two heartbeats without a sign from the broker, a worker connects anew
+# Variables that Celery itself reads: the command `celery` reads the first, each process the others.
 _OTHER_BROKERS = ("BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
-# A publisher tries twice, without a pause: web code does not wait for a dead broker, and the sweep finds what was not
-# sent.
-# (Kombu's own default is 6 s of trying.) Workers reconnect by other settings.
+# A publisher tries twice, without a pause: web code must not wait for a dead broker, and the sweep finds the work of
+# messages that were not sent. Kombu would try for 6 seconds. Other settings say how workers reconnect.
 _RETRIES: Final = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 _AMQP: Final = {"amqp", "amqps", "pyamqp"}
 
 
 def other_brokers(variables: Mapping[str, str]) -> str | None:
-    """Return the sentence about a variable by which Celery alone would use another broker; None if none is set."""
+    """Return the sentence about a variable that would make Celery use another broker; None if no such one is set."""
     if not (name := next((name for name in _OTHER_BROKERS if variables.get(name)), None)):
         return None
     return (
@@ -30,18 +29,18 @@ def other_brokers(variables: Mapping[str, str]) -> str | None:
 
 
 def is_amqp(url: str) -> bool:
-    """Return whether the broker is RabbitMQ, or another that speaks AMQP."""
+    """Return whether the broker is RabbitMQ, or another server that speaks AMQP."""
     return split_url(url).scheme in _AMQP
 
 
 def options(url: str, prefix: str) -> dict[str, Any]:
-    """Return the options of the transport that speaks to this broker; keys in Redis begin with the prefix, if any."""
+    """Return the options of Kombu's transport for this broker. Keys in Redis begin with the prefix, if there is one."""
     return _RETRIES | (_of_amqp() if is_amqp(url) else _of_redis(prefix))
 
 
 def _of_amqp() -> dict[str, Any]:
     return {
-        "confirm_publish": True,  # without it, what is sent to a broker that dies is lost without an error
+        "confirm_publish": True,  # without confirmation, a message to a broker that dies is lost without an error
         "read_timeout": ANSWER_TIMEOUT_S,
         "write_timeout": ANSWER_TIMEOUT_S,
         "socket_settings": _keepalive(),
@@ -63,7 +62,7 @@ def _of_redis(prefix: str) -> dict[str, Any]:
 
 
 def _keepalive() -> dict[int, int]:
-    """Return the TCP options with which the kernel gives up a silent host of the broker, as it does PostgreSQL's."""
+    """Return the TCP options that make the kernel give up a silent broker host as soon as a silent PostgreSQL host."""
     found = {
         "TCP_KEEPIDLE": sessions.PROBE_AFTER_S,
         "TCP_KEEPINTVL": sessions.PROBE_EVERY_S,

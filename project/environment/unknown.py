@@ -1,7 +1,7 @@
-"""Variables that Weir does not read, although their names say that an operator meant it to.
+"""Variables that Weir does not read, although their names begin with WEIR_.
 
-They are not refused: an older version, to which an operator returns, does not know the newest variables. But each
-process and each command reports them, because a misspelt `WEIR_FETCH_ALLOW_NETS` would be left out silently.
+Weir does not refuse them: an operator may return to an older version, which does not know the newest variables. But
+each process and each command reports them: a misspelt `WEIR_FETCH_ALLOW_NETS` would otherwise be ignored silently.
 """
 
 import os
@@ -16,7 +16,7 @@ from weir.conf.texts.suggestions import did_you_mean
 log = structlog.get_logger(__name__)
 
 PREFIX = "WEIR_"
-# Variables that tests and benchmarks read by themselves.
+# Variables that only tests and benchmarks read.
 OF_TOOLS = frozenset(
     {
         "WEIR_BENCH_BACKLOG",
@@ -43,7 +43,7 @@ OF_TOOLS = frozenset(
 
 
 class Unknown(NamedTuple):
-    """A variable that is set, and that Weir does not read."""
+    """A variable that is set, although Weir does not read it."""
 
     name: str
     sentence: str
@@ -60,7 +60,7 @@ def unknown(names: Iterable[str]) -> list[Unknown]:
 
 
 def log_unknown() -> None:
-    """Log those of this process' environment: for processes that do not show Django's checks."""
+    """Log the unknown variables of this process' environment, for processes that do not show Django's checks."""
     for name, sentence in unknown(os.environ):
         log.warning("variable_not_read", variable=name, error=sentence)
 

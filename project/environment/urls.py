@@ -1,6 +1,6 @@
-"""The URLs of the servers: what is wrong with one, what it contains, and which parts of it are secret.
+"""The URLs of the servers: what is wrong with a URL, what it contains, and which parts of it are secret.
 
-No sentence quotes anything of a URL, because a URL that cannot be taken apart may show a password anywhere.
+No sentence quotes any part of a URL, because in a URL that cannot be parsed the password may be anywhere.
 """
 
 import re
@@ -32,11 +32,11 @@ _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>
 _LAST_PORT = 65_535
 # Query parameters that are settings of Django's connection. All others are libpq's.
 _DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE", "DISABLE_SERVER_SIDE_CURSORS"}
-# Web code waits 1.5 s at most for a broker that is away, and no longer for all its Sentinels if none answers.
+# Web code waits 1.5 s at most for a broker that is away. The same holds if none of its Sentinels answers.
 _ALL_SENTINELS_S, _ONE_SENTINEL_S = 1.4, 0.5
 _ONCE = Retry(NoBackoff(), 0)  # redis-py would try each Sentinel four times
 _WORDS = {"true": True, "false": False, "none": None}
-_POOL = {"true": True, "false": False}  # Django's pool is on or off; its sizes are not text, and belong in the settings
+_POOL = {"true": True, "false": False}  # a URL switches Django's pool on or off; its sizes belong in the settings
 
 
 def malformed(name: str, url: str) -> str | None:
@@ -72,7 +72,7 @@ def broker(url: str, redis_url: str) -> str | None:
 
 
 def broker_options(url: str, redis_url: str) -> dict[str, Any]:
-    """Return the transport options by which Celery finds the primary, if it asks Sentinels for it."""
+    """Return the transport options with which Celery asks Sentinels for the primary; none without Sentinels."""
     if url or several.kind_of(redis_url) != several.SENTINEL:
         return {"sentinel_kwargs": asking(len(url.split(";")))} if _scheme(url) == "sentinel" else {}
     servers = several.parse(redis_url)
@@ -80,7 +80,7 @@ def broker_options(url: str, redis_url: str) -> dict[str, Any]:
 
 
 def joined(named: str | Sequence[str]) -> str:
-    """Return the URL of one broker or several, which Celery takes as a list, too."""
+    """Return one text of a broker's URL, or of several in a list: Celery takes both forms."""
     return named if isinstance(named, str) else ";".join(named)
 
 
@@ -90,13 +90,13 @@ def verified(url: str, redis_url: str = "") -> str:
 
 
 def asking(sentinels: int) -> dict[str, Any]:
-    """Return how Celery connects to each of this many Sentinels: it asks once, and soon asks the next."""
+    """Return Celery's options for each of this many Sentinels: it asks each once, and soon asks the next."""
     seconds = min(_ONE_SENTINEL_S, _ALL_SENTINELS_S / sentinels)
     return {"socket_connect_timeout": seconds, "socket_timeout": seconds, "retry": _ONCE}
 
 
 def refusal(url: str, redis_url: str) -> str | None:
-    """Return the sentence about a broker that is missing; None if there is one."""
+    """Return the sentence about a missing broker; None if the two URLs name one."""
     if broker(url, redis_url) is not None:
         return None
     return (
@@ -106,16 +106,16 @@ def refusal(url: str, redis_url: str) -> str | None:
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of a URL. Celery takes several brokers, separated by semicolons: the parts of the first."""
+    """Return the parts of a URL; if it names several brokers, separated by semicolons, those of the first."""
     return several.split(url.partition(";")[0])
 
 
 def database(url: str) -> dict[str, Any]:
     """Return Django's settings of the database that a well-formed DATABASE_URL names.
 
-    Several hosts may be separated by commas. A path that begins with two slashes names the folder of a Unix socket,
-    and in it the database. Query parameters become OPTIONS, which Django passes to libpq, unless they are Django's own
-    (`conn_max_age`, `pool`); `host` and `port` are those of the connection.
+    Several hosts may be separated by commas. A path that begins with two slashes names the folder of a Unix socket, and
+    then the database. The query parameters `host` and `port` replace those of the URL. Other parameters become OPTIONS,
+    which Django passes to libpq, unless they are Django's own (`conn_max_age`, `pool`).
     """
     parts = _database_parts(url)
     hosts, ports = zip(*_hosts(parts), strict=True)
@@ -139,12 +139,12 @@ def database(url: str) -> dict[str, Any]:
 
 
 def with_verified_tls(url: str) -> str:
-    """Return a broker's URL that makes Kombu verify the server's certificate, unless the URL says what is verified.
+    """Return a broker's URL that makes Kombu verify the server's certificate, unless the URL has `ssl_cert_reqs`.
 
-    Kombu verifies nothing by itself. `ssl_ca_certs=/PATH` in the URL names a CA of one's own.
+    Without that parameter, Kombu verifies nothing. `ssl_ca_certs=/PATH` in the URL names a CA of one's own.
     """
     parts = urlsplit(url.strip())
-    query = parse_qsl(parts.query)  # without parameters that have no value, as Kombu reads it
+    query = parse_qsl(parts.query)  # without parameters that have no value, which Kombu ignores, too
     if parts.scheme != "rediss" or any(name == "ssl_cert_reqs" for name, _ in query):
         return url
     return parts._replace(query=urlencode([*query, ("ssl_cert_reqs", "required")]), fragment="").geturl()
@@ -157,7 +157,7 @@ def secrets(*urls: str) -> list[str]:
 
 
 def names(variable: str, url: str) -> list[str]:
-    """Return the names in a URL that may be shown: of the user, the hosts and the database."""
+    """Return the words of a URL that may be shown: names of the user, the host and the database, and the scheme."""
     if not url or malformed(variable, url):
         return []
     if variable == "DATABASE_URL":
@@ -170,7 +170,7 @@ def names(variable: str, url: str) -> list[str]:
 
 
 def _socket(url: str) -> str:
-    """Return Kombu's URL of a Unix socket; credentials are before the path or, as redis-py allows, in the query."""
+    """Return Kombu's URL of a Unix socket. The credentials in `url` are before the path, or in the query (redis-py)."""
     parts = urlsplit(url)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     user, password = (
@@ -214,7 +214,7 @@ def _fault_behind_host(name: str, url: str, first: SplitResult) -> str | None:
 
 
 def _has_usable_query(name: str, url: str) -> bool:
-    """Return whether Kombu and redis-py accept the query; they are asked, and connect to nothing."""
+    """Return whether Kombu and redis-py accept the query. Both parse the URL here, and connect to nothing."""
     if not (parts := urlsplit(url)).query:
         return True
     try:
@@ -244,7 +244,7 @@ def _is_spoken(scheme: str) -> bool:
 
 
 def _names_a_user_only(url: str) -> bool:
-    """Return whether a Redis URL has a user and no password: that "user" is the password, and would be shown."""
+    """Return whether a Redis URL has a user and no password: its "user" is then the password, and would be shown."""
     parts = urlsplit(url)
     return parts.scheme in REDIS_SCHEMES and bool(parts.username) and parts.password is None
 
@@ -254,7 +254,7 @@ def _database_fault(url: str) -> str | None:
         configured = database(url)
     except ValueError:
         return _UNREADABLE
-    if "@" in _database_parts(url).path:  # the / is in a password, and what was read as the host is a part of that
+    if "@" in _database_parts(url).path:  # the password has a /, and its beginning was taken for the host
         return _UNREADABLE
     if not isinstance(configured["OPTIONS"].get("pool", False), bool):
         return (
@@ -264,7 +264,7 @@ def _database_fault(url: str) -> str | None:
 
 
 def _database_parts(url: str) -> SplitResult:
-    """Split the URL, whose password may hold # [ or ] unescaped if they can mean nothing else."""
+    """Split the URL; its password may have # [ or ] unescaped, if the URL can be read in no other way."""
     with suppress(ValueError):
         if (parts := several.split(url)).path:
             return parts
@@ -274,7 +274,7 @@ def _database_parts(url: str) -> SplitResult:
 
 
 def _hosts(parts: SplitResult) -> list[tuple[str, str]]:
-    """Return each host with its port, or an empty text for the usual port; raise ValueError for any other text."""
+    """Return each host with its port, "" for the usual port. Raises ValueError if a host or port cannot be read."""
     matches = [_HOST.fullmatch(text) for text in unquote(parts.netloc.rpartition("@")[2]).split(",")]
     found = [(match["ipv6"] or match["name"], match["port"] or "") for match in matches if match]
     if len(found) < len(matches) or any(int(port or 0) > _LAST_PORT for _, port in found):

@@ -1,4 +1,4 @@
-"""The kinds of values that variables of the project alone have, beside those of `weir.conf.kinds`."""
+"""Types of values that only variables of the project have; `weir.conf.kinds` has all other types."""
 
 from typing import Annotated, Literal
 

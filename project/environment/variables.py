@@ -1,6 +1,6 @@
-"""Every environment variable that standalone Weir reads: Weir's settings, and what the project alone has.
+"""Every environment variable that standalone Weir reads: Weir's settings, and the variables of the project alone.
 
-Weir's settings are declared in `weir.conf.declared`, and Django's and the servers' here.
+`weir.conf.declared` declares Weir's settings. This module declares the variables of Django and of the servers.
 """
 
 from typing import Annotated, Any
@@ -14,9 +14,9 @@ from weir.conf.declared import Declared
 from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import Flag, Networks, PositiveSeconds, Seconds, Shown, Texts
 
-# Without a key of its own a checkout still starts on the embedded servers; a real database refuses it (`secret_key`).
+# A checkout without a key of its own starts on the embedded servers, but not if DATABASE_URL is set (`secret_key`).
 INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
-_KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not arrive: Django signs nothing with it
+_KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty key is a secret that did not arrive; Django refuses to sign with it
 
 
 class Django(SettingsGroup):

@@ -1,7 +1,7 @@
-"""In front of Django: what comes in is bounded for the whole application, before a thread or a connection is spent.
+"""In front of Django: limits on requests, for the whole application, before a request uses a thread or a connection.
 
-server.py    the head: bytes and time; how many connections may be idle. For uvicorn alone: `--http`
-clients.py   who the client is
-heads.py     what no head may have; /livez
-requests.py  the body, and how many requests there are at the same time
+server.py    limits on the bytes and the time of a head, and on idle connections; only for uvicorn (`--http`)
+clients.py   the address of the client
+heads.py     refusals of bad heads; /livez
+requests.py  limits on bodies, and on the number of requests at the same time
 """

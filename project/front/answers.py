@@ -1,4 +1,4 @@
-"""The answer to a request: a task sends it while it is made, so that no thread or connection waits for the client."""
+"""The answer to a request. A task sends it while Django makes it: no thread or connection waits for the client."""
 
 import asyncio
 from collections import deque
@@ -7,23 +7,23 @@ from typing import Final, Self
 from project.front.refusals import Message, NotTaken, Send
 from project.front.room import NoRoom, RoomShare
 
-MOST_BYTES: Final = 2 * 1024 * 1024  # of an answer that are made before the client takes them
+MOST_BYTES: Final = 2 * 1024 * 1024  # of an answer that may wait for the client
 
 
 class FrontAnswer:
-    """What is left to send, and the task that sends it."""
+    """The messages of an answer that are not yet sent, and the task that sends them."""
 
     def __init__(self, send: Send, share: RoomShare) -> None:
         self._send = send
         self._share = share
-        self._left: deque[tuple[Message, int]] = deque()  # each with the bytes held for it
+        self._left: deque[tuple[Message, int]] = deque()  # each message with the bytes that it takes of the share
         self._size = 0
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_made = False
 
     async def send(self, message: Message) -> None:
-        """Take a message over; wait while much is left. Raises CancelledError: to Django, the client has gone then."""
+        """Take a message over, and wait while too much is unsent. Raises CancelledError if the client has gone."""
         if self._task is None:
             self._task = asyncio.create_task(self._send_all())
         size = len(message.get("body", b""))
@@ -46,7 +46,7 @@ class FrontAnswer:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Send nothing more: all is sent, or something went wrong. Raises NotTaken if the client did not take it."""
+        """Stop sending: all is sent, or an error happened. Raises NotTaken if the client did not take the answer."""
         if self._task is None:
             return
         self._task.cancel()
@@ -65,7 +65,7 @@ class FrontAnswer:
         return True
 
     async def _move(self) -> None:
-        """Wait for the other side. Both never wait together: one does if much is left, the other if nothing is."""
+        """Wait for the other side. `send` waits if too much is unsent, `_send_all` if nothing is, so never both."""
         self._moved.clear()
         await self._moved.wait()
 
@@ -82,7 +82,7 @@ class FrontAnswer:
                     self._size -= held
                     self._share.give_back(held)
                     self._moved.set()
-        except TimeoutError:  # others need the room
+        except TimeoutError:  # other requests need the room
             raise NotTaken from None
         finally:
             self._moved.set()

@@ -1,4 +1,4 @@
-"""The body of a request: read to its end before a thread waits for it, in a bounded time."""
+"""The body of a request: read to its end, in a bounded time, before the request gets a thread."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ BUSY: Final = "There are too many requests at the same time: try again when Retr
 
 
 class Disconnected(Exception):
-    """The client has gone before its body was whole."""
+    """The client has disconnected before its body was complete."""
 
 
 def is_without_body(headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a head says that no body comes."""
+    """Return whether the headers say that the request has no body."""
     return b"transfer-encoding" not in headers and headers.get(b"content-length", b"0").strip(b"0") == b""
 
 
@@ -58,14 +58,14 @@ async def _whole(receive: Receive, most: int, share: RoomShare) -> bytes:
 
 
 def again(body: bytes, receive: Receive) -> Receive:
-    """Return a function that gives the whole body, and then what comes after it: that the client has gone."""
+    """Return a Receive that returns the whole body first, and later the message that the client has disconnected."""
     left = [body]
 
     async def given() -> Message:
         if left:
             return {"type": "http.request", "body": left.pop(), "more_body": False}
         while (message := await receive())["type"] == "http.request":
-            pass  # a part of the body that was not read
+            pass  # skip a part of the body that was not read
         return message
 
     return given

@@ -1,11 +1,10 @@
 """Who the client of a request is: the peer that connects, or the client that a proxy of WEIR_TLS_PROXIES names.
 
-Of the addresses in `X-Forwarded-For`, the last that is not such a proxy is the client's. Text that is not a host's
-address is not believed: the request then counts as the peer's. Nor is an address of this host that a proxy elsewhere
-names.
+The last address in `X-Forwarded-For` that is not such a proxy is the client's. If the text there is not the address of
+a host, the peer counts as the client. The same holds if a proxy on another host names a loopback address.
 
-A socket for both families of addresses (`--workers`, `--fd`) has IPv4-mapped ones: they name the same proxies, and
-clients.
+A socket for IPv4 and IPv6 (`--workers`, `--fd`) shows IPv4 addresses in their IPv4-mapped form. Both forms of an
+address name the same proxy or client.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 
 
 class KnownClients:
-    """An ASGI application that passes requests on to another one, with the client and the scheme that are believed."""
+    """An ASGI application that passes requests on to another one, with the believed client and scheme."""
 
     def __init__(self, other: Application, proxies: Sequence[str]) -> None:
         self._other = other
@@ -40,7 +39,7 @@ class KnownClients:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a network, and its form in the other family."""
+    """Yield a network, and its IPv4-mapped or plain form, if it has one."""
     network = ip_network(text)
     yield text
     if network.version == _MAPPED.version:
@@ -56,6 +55,6 @@ def _is_credible(client: str, peer: str) -> bool:
     except ValueError:
         return False
     said, connects = (getattr(address, "ipv4_mapped", None) or address for address in (said, connects))
-    if said.is_unspecified or said.is_multicast or getattr(said, "scope_id", None):  # only its own host knows a zone
+    if said.is_unspecified or said.is_multicast or getattr(said, "scope_id", None):  # a zone means nothing here
         return False
     return not said.is_loopback or connects.is_loopback

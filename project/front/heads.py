@@ -1,4 +1,4 @@
-"""What no head may have, whatever server has read it; /livez, which needs no more; clients that take no answer."""
+"""Refuses bad heads, whatever server has read them; answers /livez; ends connections whose clients take no answer."""
 
 import asyncio
 import json
@@ -8,15 +8,15 @@ from typing import Final
 from project.front.refusals import Application, Message, NotTaken, Receive, RequestRefused, Scope, Send, path_of, refuse
 
 MOST_BYTES: Final = 32 * 1024  # of all headers and the URL
-MOST_S: Final = 10.0  # how long a client may take nothing of an answer
-PIECE: Final = 64 * 1024  # bytes of an answer that the server is given together: it keeps all that it has
+MOST_S: Final = 10.0  # how long a client may take to read one piece of an answer
+PIECE: Final = 64 * 1024  # bytes of an answer that the server gets at a time; it buffers all that it gets
 LIVEZ: Final = "/livez"
 ALIVE: Final = {"process": "ok"}
-CLOSE: Final = "weir.close"  # the key, in the state that a server passes on, of what closes the connection now
+CLOSE: Final = "weir.close"  # the key in `scope["state"]` of a function that closes the connection immediately
 
 
 class CheckedHeads:
-    """An ASGI application that passes requests with a good head on to another one, and answers /livez."""
+    """An ASGI application that passes requests with a good head on to another application, and answers /livez."""
 
     def __init__(self, other: Application) -> None:
         self._other = other
@@ -43,10 +43,10 @@ class CheckedHeads:
 
 
 async def _close(scope: Scope, receive: Receive) -> None:
-    """Close a connection whose answer is not whole, and will not be.
+    """Close a connection whose answer will stay incomplete.
 
-    Any server does that when the application returns, but only after the client has read what the server holds; and it
-    is an error to uvicorn.
+    Any server closes such a connection when the application returns, but only after the client has read what the server
+    has buffered. uvicorn also logs an error.
     """
     if close := scope.get("state", {}).get(CLOSE):
         close()
@@ -55,7 +55,10 @@ async def _close(scope: Scope, receive: Receive) -> None:
 
 
 def _taken_in_time(send: Send) -> Send:
-    """Return a Send that sends in pieces, and raises NotTaken if one is late: a slow client gets a large answer."""
+    """Return a Send that raises NotTaken if the client does not take a piece of PIECE bytes within MOST_S seconds.
+
+    A slow client still gets a large answer, because the time is for each piece.
+    """
 
     async def taken(message: Message) -> None:
         for piece in _pieces(message):
@@ -82,7 +85,7 @@ def _fault(scope: Scope) -> RequestRefused | None:
     if sentence := _fault_of_framing(scope):
         return RequestRefused(400, sentence)
     if any(name == b"cookie" and rb"\000" in value for name, value in scope["headers"]):
-        return RequestRefused(400, "A cookie has no NUL.")  # a quoted cookie writes it so; no database takes it
+        return RequestRefused(400, "A cookie has no NUL.")  # \000 is NUL in a quoted cookie; no database stores NUL
     if scope["method"] == "CONNECT":
         return RequestRefused(501, "This is not a proxy.")  # what follows a good answer would not be HTTP
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
@@ -92,7 +95,7 @@ def _fault(scope: Scope) -> RequestRefused | None:
 
 
 def _fault_of_framing(scope: Scope) -> str:
-    """Return what may make another server find the end of this request elsewhere; "" for nothing (RFC 9112, 6.1)."""
+    """Return a sentence if another server may see the end of this request elsewhere (RFC 9112, 6.1); "" otherwise."""
     names = [name for name, _ in scope["headers"]]
     if b"transfer-encoding" in names and b"content-length" in names:
         return "A request has Content-Length or Transfer-Encoding, and not both."
@@ -102,7 +105,7 @@ def _fault_of_framing(scope: Scope) -> str:
 
 
 async def _alive(send: Send) -> None:
-    """Answer that this process takes requests: this needs no thread, and works even if none is left."""
+    """Answer that this process takes requests. This needs no thread, so it works even if all threads are busy."""
     body = json.dumps(ALIVE).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -23,17 +23,17 @@ class RequestRefused(Exception):
 
 
 class NotTaken(Exception):
-    """The client does not take what it is sent."""
+    """The client does not read its answer."""
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path as Django's URLs have it: below the prefix of an application that is mounted somewhere."""
+    """Return the path that Django's URLs see: without the prefix below which the application is mounted."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path") or "")
 
 
 async def refuse(refused: RequestRefused, scope: Scope, send: Send) -> None:
-    """Answer, and make the server close the connection: the rest of the body may still be on its way."""
+    """Send the refusal, and make the server close the connection: the rest of the body may still be on its way."""
     headers, body = problem(path_of(scope), refused.status, refused.sentence) or (
         {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},
         f"{refused.sentence}\n".encode(),

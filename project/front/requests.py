@@ -1,11 +1,12 @@
-"""As many requests at the same time as connections to PostgreSQL are set aside for them, each with its body read.
+"""Limits how many requests Django answers at the same time: each may take a connection to PostgreSQL.
 
-1. The body comes first: a client that sends slowly holds neither a thread nor a connection, and has MOST_S.
-2. Then it is the request's turn, within PATIENCE_S. Each has a thread in Django, and takes a connection there.
-3. The answer is sent beside that, so that a client that reads slowly holds neither.
+1. The body is read first, within `bodies.MOST_S`: a client that sends slowly holds neither a thread nor a connection.
+2. Then the request waits for its turn, for PATIENCE_S at most. In its turn it has a thread in Django, and may take a
+   connection.
+3. Another task sends the answer, so that a client that reads slowly holds neither a thread nor a connection.
 
-What all requests hold together has a bound, too: `room`. Requests for this process' health have turns and room of their
-own.
+`room` limits the bytes that all requests hold together. Requests for this process' health have their own turns and
+room.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ HEALTH_ROOM: Final = 8 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Means:
-    """What this process has for requests of one sort."""
+    """The turns and the room that this process has for requests of one sort."""
 
     turns: asyncio.Semaphore
     room: Room
@@ -38,7 +39,7 @@ class _Means:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn. Raises RequestRefused if it does not come soon."""
+        """Wait for a turn. Raises RequestRefused if the turn does not come within `patience_s`."""
         try:
             async with asyncio.timeout(self.patience_s):
                 await self.turns.acquire()
@@ -51,7 +52,7 @@ class _Means:
 
 
 class BoundedRequests:
-    """An ASGI application that passes the requests for which this process has the means on to another one."""
+    """An ASGI application that passes requests on to another one, if this process has a turn and room for them."""
 
     def __init__(self, other: Application, *, at_once: int, most_bytes: int) -> None:
         self._other = other

@@ -1,7 +1,7 @@
-"""Room: the bytes that this process holds for all of its clients together: bodies that come, and answers that go.
+"""Room: the bytes of bodies and answers that this process holds for all of its clients together.
 
-If there is none left, a request that waits for its client gives way: the one that has waited for longest. A quick
-client is waited for only milliseconds.
+If no room is left, the request that has waited for its client for longest gives way. A request of a quick client waits
+only for milliseconds, so it is rarely that one.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Self
 
-EACH: Final = 64 * 1024  # what a server may hold of any request that is not yet read
+EACH: Final = 64 * 1024  # bytes that a server may buffer of any request
 
 
 class NoRoom(Exception):
-    """There is no room, and no request gives way; or this one had to."""
+    """No room is left, and no other request can give way; or this request has had to give way."""
 
 
 class Room:
@@ -22,11 +22,11 @@ class Room:
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
-        self.waiting: dict[RoomShare, asyncio.Timeout] = {}  # those that wait for clients, the longest first
+        self.waiting: dict[RoomShare, asyncio.Timeout] = {}  # shares that wait for clients, the longest first
 
 
 class RoomShare:
-    """What one request holds of the room, while its block lasts."""
+    """The bytes of the room that one request holds. Leaving the block gives them back."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -61,7 +61,7 @@ class RoomShare:
 
     @contextmanager
     def waiting(self, deadline: asyncio.Timeout) -> Iterator[None]:
-        """Wait for the client in this block, until this deadline passes or others need the room."""
+        """Wait for the client in this block. If another request needs the room, the deadline passes immediately."""
         self._room.waiting[self] = deadline
         try:
             yield

@@ -1,8 +1,8 @@
 """For uvicorn: `--http project.front.server:Protocol`. A head has MOST_S, and MOST_WAITING connections may wait.
 
 uvicorn itself waits for a head forever, and h11 reads 16 KiB of it. An answer that a client does not read keeps its
-connection open as well, even one that uvicorn has closed: the close waits until all is read. If too many connections
-have no request, the one that has waited longest is closed.
+connection open as well, even if uvicorn has closed it: the close waits until the client has read everything. If more
+than MOST_WAITING connections have no request, this class aborts the one that has waited for longest.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ descriptors.raise_limit()
 class Protocol(H11Protocol):
     """A connection, with a deadline while no request of it is answered."""
 
-    _waiting: ClassVar[dict["Protocol", asyncio.TimerHandle]] = {}  # the longest first
-    _unread: asyncio.TimerHandle | None = None  # what ends the wait for a client that reads nothing
+    _waiting: ClassVar[dict["Protocol", asyncio.TimerHandle]] = {}  # the longest wait first
+    _unread: asyncio.TimerHandle | None = None  # aborts the connection if the client reads nothing
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  uvicorn's type
         super().connection_made(transport)
@@ -53,12 +53,12 @@ class Protocol(H11Protocol):
         self._is_read()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Leave the connection to another protocol, whose bounds are its own."""
+        """Leave the connection to another protocol, which has its own limits."""
         self._no_more()
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
-        """Close if the answer has begun, or is complete: what came behind the head can no longer be answered."""
+        """Send a 400 if that is still possible. If an answer has begun, or is complete, only close the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -68,7 +68,7 @@ class Protocol(H11Protocol):
         """Log nothing: a request is answered as if it had not asked for an upgrade (RFC 9110, 7.8)."""
 
     def _look(self) -> None:
-        """Begin or end the wait for a head. Bytes that come meanwhile do not begin it anew."""
+        """Begin or end the wait for a head. Bytes that arrive during the wait do not prolong it."""
         if self.transport.get_protocol() is not self:
             return
         if self.cycle is not None and not self.cycle.response_complete:

@@ -1,4 +1,4 @@
-"""The app `project.logins`: how often a password may be tried, whichever page or code asks Django to check one."""
+"""The app `project.logins`: limits how often a password may be tried, whatever page or code asks Django to check it."""
 
 from django.contrib import admin
 from django.contrib.auth.signals import user_logged_in
@@ -8,7 +8,7 @@ from weir.workers.recovery.signals import postgresql_went_back
 
 
 class LoginsConfig(weir_apps.WeirApp):
-    """Gives the admin a form that says how long to wait, and remembers from where users have logged in."""
+    """Gives the admin a form that says how long to wait, and records the addresses from which users have logged in."""
 
     name = "project.logins"
     label = "weir_logins"

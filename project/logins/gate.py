@@ -1,4 +1,4 @@
-"""Where passwords are tried: an authentication backend that stands before all others, and the admin's form."""
+"""The limit on attempts to log in: an authentication backend before all others, and forms that say how long to wait."""
 
 from typing import Any
 
@@ -15,18 +15,18 @@ from project.logins import throttle
 
 log = structlog.get_logger(__name__)
 
-WAIT_S = "weir.login_wait_s"  # the key in `request.META` of how long an attempt would have had to wait
+WAIT_S = "weir.login_wait_s"  # the key in `request.META` of the seconds until the next attempt
 
 
 class Gate:
-    """Signs no user in, and keeps out clients that try too often: then no other backend looks at the password.
+    """Logs no user in, but refuses clients that try too often: then Django asks no other backend about the password.
 
-    It has no `get_user`: `force_login` of Django's test client takes the first backend that has one.
+    This class has no `get_user`, because `force_login` of Django's test client takes the first backend that has one.
     """
 
-    @sensitive_variables()  # error pages show the variables of each function on the way
+    @sensitive_variables()  # error pages show the variables of each function in a traceback
     def authenticate(self, request: HttpRequest | None, username: str | None = None, **credentials: Any) -> None:
-        """Raise PermissionDenied for an attempt that comes too soon. Code that has no request is not held up."""
+        """Raise PermissionDenied for an attempt that comes too soon. An attempt without a request is never refused."""
         name = credentials.get(get_user_model().USERNAME_FIELD) if username is None else username
         if request is None or name is None:
             return
@@ -42,7 +42,7 @@ class Gate:
 
 
 class _SaysHowLongToWait(AuthenticationForm):
-    """A form that says how long to wait if the password was not looked at."""
+    """A form that says how long to wait, if the gate has refused to look at the password."""
 
     def get_invalid_login_error(self) -> ValidationError:
         wait_s = self.request.META.get(WAIT_S) if self.request else None
@@ -52,8 +52,8 @@ class _SaysHowLongToWait(AuthenticationForm):
 
 
 class SignInForm(_SaysHowLongToWait):
-    """The form of the operators' pages."""
+    """The login form of the operators' pages."""
 
 
 class LoginForm(_SaysHowLongToWait, AdminAuthenticationForm):
-    """The admin's form."""
+    """The login form of the admin."""

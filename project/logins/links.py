@@ -1,7 +1,7 @@
-"""Links that sign a person in: once, within a minute, and from this host only.
+"""Links that log a person in: once, within a minute, and from this host only.
 
-They are made in a shell on this host, which can do more than any page. The database has only a hash of each: a link
-cannot be made from what it stores.
+A link is made in a shell on this host, and that shell can do more than any page. The database stores only a hash of
+each link, from which the link cannot be made.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from project.logins.models import Link
 from weir.postgres.statements import Statement
 
 GOOD_FOR: Final = timedelta(minutes=1)
-OPERATOR: Final = "operator"  # the user whom a link signs in, who has no password, and may see the operators' pages
+OPERATOR: Final = "operator"  # the user whom a link logs in: has no password, and may see the operators' pages
 Row = TypeVar("Row", bound=Model)
 
 
 class NotOurs(Exception):
-    """There is a user OPERATOR, and Weir has not made it; the text says what to do."""
+    """A user OPERATOR exists whom Weir has not made; the text says what to do."""
 
 
 MAKE_LINK = Statement("make_link", commits=False)
@@ -33,7 +33,7 @@ USE_LINK = Statement("use_link", returns=int, commits=False)
 
 
 def make(base: str) -> str:
-    """Return a link that signs the user OPERATOR in, who is created if there is none, to the pages at `base`.
+    """Return a link that logs the user OPERATOR in to the pages at `base`; create the user if there is none.
 
     Raises NotOurs.
     """
@@ -44,27 +44,27 @@ def make(base: str) -> str:
 
 
 def use(token: str) -> User | None:
-    """Return the user whom the token signs in, and use it up; None for a token that is used, too old, or unknown.
+    """Use the token up, and return its user; None for a token that is used, too old, or unknown.
 
-    Of two requests with one token at the same time, one gets the user.
+    If two requests use one token at the same time, one of them gets the user, the other None.
     """
     user_ids = USE_LINK(token_hash=_hash(token))
     return _written(get_user_model()).filter(pk=user_ids[0], is_active=True).first() if user_ids else None
 
 
 def forget_all(**_signal: object) -> None:
-    """Make all links void: PostgreSQL has forgotten which were used."""
+    """Delete all links, because PostgreSQL has gone back in time, and may have links again that were used."""
     Link.objects.all().delete()
 
 
 def operator() -> User:
-    """Return the user OPERATOR, who is created with the permission to see the operators' pages if there is none.
+    """Return the user OPERATOR. If there is none, create it with the permission to see the operators' pages.
 
-    A user who exists gains nothing: any visitor may have registered this name first. Raises NotOurs for a user that
-    Weir has not made.
+    A user who exists gains nothing: any visitor may have registered this name first. Raises NotOurs if Weir has not
+    made the user.
     """
     users = get_user_model()
-    with transaction.atomic(using=router.db_for_write(users)):  # no user is left without the permission
+    with transaction.atomic(using=router.db_for_write(users)):  # the user and the permission commit together
         found = {users.USERNAME_FIELD: OPERATOR}
         user, is_new = users.objects.get_or_create({"password": make_password(None)}, **found)
         if is_new:
@@ -78,7 +78,7 @@ def operator() -> User:
 
 
 def _differs(user: User) -> str:
-    """Return how a user differs from the one that Weir makes, "" if not at all."""
+    """Return how a user differs from the one that Weir makes; "" if the user does not differ."""
     if user.has_usable_password():
         return "has a password"
     if user.is_superuser or user.is_staff:
@@ -92,7 +92,7 @@ def _may_view() -> QuerySet[Permission]:
 
 
 def _written(model: type[Row]) -> QuerySet[Row]:
-    """Return rows of a model that is not Weir's, from where they are written: a router may send reads to a replica."""
+    """Return rows of a model of Django or the project from the primary: a router may send reads to a replica."""
     return model._default_manager.using(router.db_for_write(model))  # noqa: SLF001  documented
 
 

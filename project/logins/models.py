@@ -1,11 +1,11 @@
-"""The clocks of attempts to log in, the addresses from which users have logged in, and links that sign in."""
+"""The clocks of attempts to log in, the addresses from which users have logged in, and links that log a user in."""
 
 from django.conf import settings
 from django.db import models
 
 
 class Rate(models.Model):
-    """The clock of an address or an account: how soon it may try a password again."""
+    """The clock of an address or an account: how soon a password may be tried again."""
 
     key = models.TextField(primary_key=True)
     next_attempt = models.DateTimeField(help_text="GCRA's theoretical arrival time")
@@ -18,7 +18,7 @@ class Rate(models.Model):
 
 
 class KnownAddress(models.Model):
-    """An address from which an account has logged in lately: there the account's own clock does not count."""
+    """An address from which an account has logged in lately: the account's own clock does not count at this address."""
 
     key = models.TextField(primary_key=True)
     known_until = models.DateTimeField()
@@ -32,7 +32,7 @@ class KnownAddress(models.Model):
 
 
 class Link(models.Model):
-    """A link that signs a user in once: the row is there until then."""
+    """A link that logs a user in once; its use deletes the row."""
 
     token_hash = models.BinaryField(primary_key=True, max_length=32, help_text="SHA-256 of the token")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, db_index=False, related_name="+")

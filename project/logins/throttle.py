@@ -1,13 +1,13 @@
 """How often a password may be tried: from an address, and for an account.
 
-1. An address has a clock. An attempt that it refuses counts nowhere else: one address alone cannot use up an account's
-   attempts.
+1. An address has a clock. An attempt that this clock refuses is not counted for the account: one address alone cannot
+   use up an account's attempts.
 2. An account has a clock, too, against guesses from many addresses.
-3. At an address from which an account has logged in within a month, the account's clock does not count. So an attacker
-   who uses it up locks the account's owner out at no address that the owner works from.
+3. At an address from which an account has logged in within the last 30 days, the account's clock does not count. So an
+   attacker who uses up the account's attempts does not lock its owner out at the addresses that the owner works from.
 
-An attempt is counted before the password is looked at, so many at the same time are not a way around. Nothing has to be
-unlocked: a clock goes on by itself.
+An attempt is counted before the password is looked at, so many attempts at the same time do not get past the limits.
+Nobody has to unlock an address or an account: the time that passes allows new attempts.
 """
 
 import hashlib
@@ -25,19 +25,20 @@ from weir.postgres.statements import Statement, own_transaction
 
 @dataclass(frozen=True, kw_only=True)
 class LoginAllowance:
-    """`burst` attempts together, then one each `interval` (GCRA)."""
+    """`burst` attempts together, then one attempt each `interval` (GCRA)."""
 
     burst: int
     interval: timedelta
 
 
 ADDRESS: Final = LoginAllowance(burst=10, interval=timedelta(seconds=30))
-# More than an address has, so that one alone does not use it up: 8,640 guesses a day from all addresses together.
+# An account has more attempts than an address, so that one address alone does not use them up. From all addresses
+# together, 8,640 passwords a day can be tried for an account.
 ACCOUNT: Final = LoginAllowance(burst=30, interval=timedelta(seconds=10))
 KNOWN_FOR: Final = timedelta(days=30)
-IPV6_NETWORK: Final = 64  # bits: what one subscriber gets, at least
+IPV6_NETWORK: Final = 64  # bits of the smallest network that a subscriber usually gets
 
-# In transactions of their own, which are not rolled back with the request's.
+# Executed in transactions of their own, which the rollback of the request's transaction does not undo.
 IS_KNOWN = Statement("is_known", commits=False)
 REMEMBER = Statement("remember", commits=False)
 # Counts an attempt; returns by how many seconds it comes too soon.
@@ -45,7 +46,7 @@ TAKE = Statement("take", returns=float, commits=False)
 
 
 def take(address: str, username: str) -> float:
-    """Count an attempt; return 0.0, or, if it comes too soon and was not counted, the seconds until one may come."""
+    """Count an attempt, and return 0.0. If the attempt comes too soon, return the seconds to wait instead."""
     account = _account(username)
     wait_s = _take(f"address {address}", ADDRESS) if address else 0.0
     if wait_s or _is_known(account, address):
@@ -54,7 +55,7 @@ def take(address: str, username: str) -> float:
 
 
 def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: object) -> None:
-    """Record that the account has logged in from this address: a receiver of Django's signal."""
+    """Record that the account has logged in from this address; receives Django's signal `user_logged_in`."""
     if request and (address := network_of(request)):
         key = _pair(_account(user.get_username()), address)
         with own_transaction() as execute:
@@ -62,7 +63,7 @@ def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: obj
 
 
 def network_of(request: HttpRequest) -> str:
-    """Return the client's address, or with IPv6, which gives each subscriber many, its network. Empty if unknown."""
+    """Return the client's IPv4 address, or its IPv6 network: a subscriber has many addresses. "" if unknown."""
     address = client_of(request)
     if address is None:
         return ""
@@ -83,7 +84,7 @@ def _take(key: str, allowance: LoginAllowance) -> float:
 
 
 def _account(username: str) -> str:
-    """Return a hash that stands for an account: people type passwords where names belong, and none must be kept."""
+    """Return a hash that stands for an account. The name is not stored, because people also type passwords there."""
     return hashlib.sha256(username.encode(errors="surrogatepass")).hexdigest()
 
 

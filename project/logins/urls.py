@@ -1,4 +1,4 @@
-"""Signing in and out."""
+"""URLs for logging in and out."""
 
 from django.urls import path
 

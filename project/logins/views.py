@@ -1,4 +1,4 @@
-"""The pages that sign people in and out."""
+"""The pages that log people in and out."""
 
 from collections.abc import Callable
 from typing import cast
@@ -36,7 +36,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @require_GET
 @sensitive_variables("token")
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign the operator in by a link that was made in a shell of this host, and go on to the first page."""
+    """Log the operator in with a link that was made in a shell of this host, and redirect to the first page."""
     if not is_local(request):
         return _refused(request, "Such a link works on the host where it was made, and nowhere else.")
     if (user := links.use(token)) is None:

@@ -1,4 +1,4 @@
-"""How a log line looks, by WEIR_LOG_FORMAT: JSON for machines; text, and text in colours, for people."""
+"""The format of log lines, chosen by WEIR_LOG_FORMAT: JSON for machines; text, with or without colours, for people."""
 
 import os
 import re
@@ -10,14 +10,14 @@ import structlog
 from project.environment import redacting
 from weir.logs import masking
 
-TOLD = "UP_HAS_TOLD"  # the variable in which `manage.py up` names events, with commas, that it reports itself
+TOLD = "UP_HAS_TOLD"  # a variable: the events, separated by commas, that `manage.py up` reports itself
 REQUESTS = "django_structlog.middlewares.request"
 HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
 
-# The part of a path that signs in the client which requests it (project.logins.urls).
+# In a path, a token that logs in any client that requests the path (project.logins.urls).
 _TOKEN = re.compile(r"(/sign-in/with/)[^/\s]+")
 
-_CLIENTS_FAULTS = range(400, 500)  # statuses of answers, as Django's lines have them
+_CLIENTS_FAULTS = range(400, 500)  # the statuses with which Django answers wrong requests
 
 Format = Literal["json", "text", "colour"]
 
@@ -32,7 +32,7 @@ def chosen(wanted: str, *, debug: bool) -> Format:
 
 
 def configure(form: Format, level: str) -> dict[str, Any]:
-    """Configure structlog, and return LOGGING, by which all other loggers write the same lines."""
+    """Configure structlog, and return LOGGING, with which all other loggers write lines of the same format."""
     before = _before(form)
     structlog.configure(
         processors=[
@@ -67,8 +67,8 @@ def configure(form: Format, level: str) -> dict[str, Any]:
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "django_celery_beat.schedulers": {"level": "WARNING"},
-            # With these entries the loggers lose handlers of their own, whose lines would not be masked. Each request
-            # has a line of ours, so uvicorn's would be a second one.
+            # These entries remove the loggers' own handlers, which would not mask passwords. Weir logs each request
+            # itself, so uvicorn's access log would repeat it.
             **{name: {"level": level, "propagate": True} for name in ("uvicorn", "uvicorn.error")},
             "uvicorn.access": {"level": "WARNING", "propagate": True},
         },
@@ -87,9 +87,9 @@ def _before(form: Format) -> list[Any]:
 
 
 def _clients_faults(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Turn what Django says about a wrong request into a warning of one line: any client can send such a request.
+    """Turn Django's log entry about a wrong request into a warning of one line: any client can send such a request.
 
-    For a host that is not allowed, for example, Django would write an error with a traceback.
+    For example, Django logs an error with a traceback for a host that is not allowed.
     """
     record = event.get("_record")
     is_djangos = record is not None and record.name.startswith("django.")
@@ -100,7 +100,7 @@ def _clients_faults(_logger: object, _method: str, event: structlog.typing.Event
 
 
 def _without_tokens(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Mask the tokens of paths, which are valid until they are used."""
+    """Mask tokens in paths: a token is valid until it is used."""
     for name in ("event", "request"):
         if isinstance(text := event.get(name), str):
             event[name] = _TOKEN.sub(r"\1***", text)
@@ -108,14 +108,14 @@ def _without_tokens(_logger: object, _method: str, event: structlog.typing.Event
 
 
 def _times_of_text() -> list[Any]:
-    """Return what adds the time of day; nothing if honcho writes it before each line of this process."""
+    """Return the processor that adds the time of day; none under honcho, which writes the time itself."""
     if "HONCHO_PROCESS_NAME" in os.environ:
         return []
     return [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)]
 
 
 def _leave_out(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Drop what people need not read: a request's first line of two, good health checks, and what `up` reports."""
+    """Drop lines that people need not read: a request's first line of two, good health checks, and events in TOLD."""
     is_told = event["event"] in os.environ.get(TOLD, "").split(",")
     is_routine = event["level"] == "info" and event["logger"] == REQUESTS
     if is_told or (is_routine and (event["event"] == "request_started" or event.get("request") in HEALTH_CHECKS)):
@@ -126,7 +126,7 @@ def _leave_out(_logger: object, _method: str, event: structlog.typing.EventDict)
 def _renderer(form: Format) -> structlog.typing.Processor:
     if form == "json":
         return structlog.processors.JSONRenderer()
-    # Plain tracebacks: those that it makes if rich is installed show local variables, including passwords.
+    # Plain tracebacks: if rich is installed, structlog's own show local variables, including passwords.
     plain = structlog.dev.plain_traceback
     return structlog.dev.ConsoleRenderer(
         colors=form == "colour", pad_event_to=0, pad_level=False, exception_formatter=plain

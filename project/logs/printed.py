@@ -1,6 +1,6 @@
-"""Makes log lines of what a task prints, with the task's name, at the level INFO; on stderr, WARNING.
+"""Logs what a task prints, with the task's name: lines on stdout at the level INFO, lines on stderr at WARNING.
 
-Celery's own redirection logs each piece that `print` writes, all at one level, without the task's name.
+Celery's own redirection logs each piece that `print` writes, always at the same level, without the task's name.
 """
 
 import io
@@ -16,7 +16,7 @@ _LEVELS = {"stdout": logging.INFO, "stderr": logging.WARNING}
 
 
 class LoggedLines(io.TextIOBase):
-    """Logs each line that is written to it. A line without its end waits; each thread has its own."""
+    """A stream that logs each line written to it. It keeps the incomplete last line of each thread."""
 
     def __init__(self, logger: logging.Logger, level: int) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class LoggedLines(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Log the lines that are whole now. What the logging itself prints when it fails is left out."""
+        """Log the lines that are complete now. Output of the logging itself, when that fails, is dropped."""
         if not getattr(self._thread, "is_logging", False):
             *whole, self._thread.rest = (self._rest() + text).split("\n")
             self._log(whole)
         return len(text)
 
     def end_line(self) -> None:
-        """Log what this thread has written since its last whole line."""
+        """Log the text that this thread has written since its last complete line."""
         rest, self._thread.rest = self._rest(), ""
         self._log([rest])
 
@@ -52,7 +52,7 @@ class LoggedLines(io.TextIOBase):
 
 
 def log_what_tasks_print() -> None:
-    """Make workers log what is printed in them; the children of a pool are forked with that, or begin with it."""
+    """Make workers, and the child processes of their pools, log what is printed in them."""
     celeryd_after_setup.connect(_redirect)
     worker_process_init.connect(_redirect)
     task_prerun.connect(_name_the_task)

@@ -1,7 +1,7 @@
-"""The correlation id of a web request: that of `X-Request-ID`, or a new one. The answer has it in the same header.
+"""The correlation id of a web request: the value of its `X-Request-ID`, or a new id. The answer has the same header.
 
-django-structlog's middleware logs the request, with the address of its client. What it calls `request_id` is a new id
-for each request.
+django-structlog's middleware logs the request, with the address of its client. Its `request_id`, a new id for each
+request, is the correlation id if the header is missing or not safe.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ HEADER = "X-Request-ID"
 
 
 def name_requests() -> None:
-    """Give the id of each web request to its log lines, to what it asks for, and to its answer."""
+    """Put the id of each web request into its log lines, into the jobs that it requests, and into its answer."""
     signals.bind_extra_request_metadata.connect(_bind)
     signals.bind_extra_request_finished_metadata.connect(_answer)
     signals.update_failure_response.connect(_answer)
@@ -25,7 +25,7 @@ def name_requests() -> None:
 
 def _bind(request: HttpRequest, **_signal: object) -> None:
     made: dict[str, Any] = structlog.contextvars.get_contextvars()
-    # A header that is not safe is left out, even from the log.
+    # A header whose value is not safe is ignored, and not even logged.
     correlation.bind(correlation.safe(request.headers.get(HEADER)) or made["request_id"])
     structlog.contextvars.unbind_contextvars("request_id")  # one thing has one name
     # By itself, django-structlog believes any header that names an address.

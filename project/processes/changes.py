@@ -1,7 +1,8 @@
 """What has changed in the code of this checkout since the processes that run it were started.
 
-The files' times are looked at, twice a second: some hundred files, which takes about a hundredth of one processor. So
-nothing is missed that changes while processes start or stop, a new folder is seen, and the kernel sets no limit.
+Twice a second this module reads the times of all files: some hundred, which takes about a hundredth of one processor.
+So it misses no change while processes start or stop, sees new folders, and needs none of the kernel's watches, whose
+number is limited.
 """
 
 import os
@@ -15,18 +16,18 @@ from pathlib import Path
 from project.checkout import LOCAL
 
 LOOK_EVERY_S = 0.5
-SETTLED_S = 0.2  # files that are saved together are one change: it is over when no other has changed for this long
-SUFFIXES = (".py", ".sql", ".lua", ".mo")  # .mo: translations, which a process reads once
-TEMPLATES = "templates"  # the folders in which every file counts
+SETTLED_S = 0.2  # files that are saved together are one change, which is over if no file has changed for this long
+SUFFIXES = (".py", ".sql", ".lua", ".mo")  # a process reads translations (.mo) only once
+TEMPLATES = "templates"  # in folders of this name, every file counts as code
 TOP_LEVEL = (".env", "Procfile", "Procfile.split")
-NOT_RUN = ("benchmarks", "docs", "tests")  # folders from which no process runs anything
-TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # of an app: only `manage.py test` imports them
+NOT_RUN = ("benchmarks", "docs", "tests")  # folders whose code no process runs
+TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # an app's tests: only `manage.py test` imports them
 
-Files = dict[str, tuple[int, int]]  # the time at which each was changed (ns), and its size
+Files = dict[str, tuple[int, int]]  # for each path, the time of its last change (ns) and its size
 
 
 class CodeChanged(Exception):
-    """Files are not as they were; `paths` are relative to the checkout."""
+    """Files have changed; `paths` are their absolute paths."""
 
     def __init__(self, paths: list[str]) -> None:
         super().__init__(paths)
@@ -39,14 +40,14 @@ class Code:
     def __init__(self, checkout: Path) -> None:
         self._checkout = checkout
         self._started = self._seen = files(checkout)
-        self._is_held_back = False  # a change was not reported, because no process runs any of it
+        self._is_held_back = False  # a change was not reported, because no process runs the changed code
         self._look_at = 0.0  # of time.monotonic()
 
     def check(self, *, all_ended: bool = False) -> None:
-        """Raise CodeChanged if files have changed since the last look; does nothing within half a second of that.
+        """Raise CodeChanged if files have changed since the last look; do nothing within LOOK_EVERY_S of that look.
 
-        Processes that go on use nothing of a new package, and get it with the change that makes use of it. Processes
-        that have ended may have needed it.
+        A new package alone is not reported: the processes do not use it yet. The next change of other code reports it,
+        too. If `all_ended` is true, a new package is reported: the processes may have ended because they lacked it.
         """
         if time.monotonic() < self._look_at:
             return
@@ -65,7 +66,7 @@ class Code:
         self._started = self._seen
 
     def _has_been_started(self, path: str) -> bool:
-        """Return whether the file is in a folder that had code when the processes were started, or in no folder."""
+        """Return whether the file is at the top level, or in a package that existed when the processes were started."""
         return self._package(path) in {"", *map(self._package, self._started)}
 
     def _package(self, path: str) -> str:
@@ -76,7 +77,7 @@ class Code:
 
 
 def files(checkout: Path) -> Files:
-    """Return the files that processes are made of: those of packages in the checkout, and some of its top level."""
+    """Return the files whose changes matter to processes: those of packages, of `local`, and TOP_LEVEL."""
     found: Files = {}
     for entry in _entries(checkout):
         if entry.name in TOP_LEVEL:
@@ -99,8 +100,8 @@ def _below(folder: str, is_template: bool) -> Iterator["os.DirEntry[str]"]:
 
 
 def _entries(folder: str | Path) -> Iterator["os.DirEntry[str]"]:
-    """Yield the folder's entries except hidden ones, which editors write beside the file that they save."""
-    with suppress(OSError), os.scandir(folder) as entries:  # it may be deleted meanwhile
+    """Yield the folder's entries except hidden files, which editors write while they save another file."""
+    with suppress(OSError), os.scandir(folder) as entries:  # the folder may be deleted meanwhile
         yield from (entry for entry in entries if not entry.name.startswith(".") or entry.name in TOP_LEVEL)
 
 
@@ -119,12 +120,12 @@ def _settled(checkout: Path, found: Files) -> Files:
 
 
 def differing(before: Files, after: Files) -> list[str]:
-    """Return the paths of files that are new, gone or changed."""
+    """Return the paths of files that were added, deleted or changed."""
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
 def mistakes(paths: list[str]) -> str:
-    """Return what Python says about the files that it cannot parse; nothing if it can parse all."""
+    """Return Python's messages about the files that it cannot parse; "" if it can parse all."""
     return "".join(_mistake(Path(path)) for path in paths if path.endswith(".py"))
 
 
@@ -132,7 +133,7 @@ def _mistake(path: Path) -> str:
     try:
         compile(path.read_bytes(), path, "exec")
     except OSError:
-        return ""  # it was deleted
+        return ""  # the file was deleted
     except (SyntaxError, ValueError) as error:
         return "".join(traceback.format_exception_only(error))
     return ""

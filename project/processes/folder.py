@@ -1,8 +1,8 @@
-"""The one `manage.py up` of a folder, WEIR_HOME, and what it decided for all processes that use the folder.
+"""The only `manage.py up` of a folder, WEIR_HOME, and the variables that it decides for processes with that folder.
 
-It holds the lock on `up.lock`, which the kernel releases when it ends, however it ends. Meanwhile the file says its
-process id, its port, and variables: so a command in another terminal sends e-mails where its mailers send them, and
-may fetch what its fetchers may.
+`up` holds the lock on `up.lock`, which the kernel releases when `up` ends, even if it is killed. Meanwhile the file has
+the process id, the port and the variables of `up`. So a command in another terminal sends e-mails to the same place as
+the mailers of `up`, and may fetch what its fetchers may fetch.
 """
 
 import fcntl
@@ -19,14 +19,14 @@ from project import embedded
 from project.embedded import daemon
 
 LOCK = "up.lock"
-TAKE_WITHIN_S = 0.5  # a process that checks whether `up` runs holds the lock for a moment
+TAKE_WITHIN_S = 0.5  # `running` holds the lock for a moment, in any process that checks whether an `up` runs
 WRITTEN_WITHIN_S = 1.0  # the process that has taken the lock writes the file immediately
 LONGEST = 100_000  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Up:
-    """An `up` that runs: its process and port, and the variables that it decided for every process."""
+    """An `up` that runs: its process id and port, and the variables that it decided for every process."""
 
     pid: int
     port: int
@@ -35,7 +35,7 @@ class Up:
 
 
 class AlreadyRuns(Exception):
-    """Another `up` has the folder."""
+    """Another `up` runs from this folder."""
 
     def __init__(self, other: Up | None) -> None:
         named = f"pid {other.pid}, port {other.port}" if other else "it starts just now"
@@ -84,7 +84,7 @@ def _try_lock(path: Path) -> int | None:
 
 
 def running(home: Path) -> Up | None:
-    """Return the `up` that runs from this folder; None if there is none, or another user's."""
+    """Return the `up` that runs from this folder; None if no `up` runs, or if this user may not read its file."""
     try:
         descriptor = os.open(home / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -101,7 +101,7 @@ def running(home: Path) -> Up | None:
 
 
 def decided() -> dict[str, str]:
-    """Return the variables that the `up` of this folder decided; none if this process has another database."""
+    """Return the variables that the `up` of this folder has decided; none if its database is not this process'."""
     up = running(embedded.home())
     return up.variables if up is not None and up.database == _database() else {}
 
@@ -117,7 +117,7 @@ def _is_held(descriptor: int) -> bool:
 def _read(descriptor: int) -> Up | None:
     try:
         return Up(**json.loads(os.pread(descriptor, LONGEST, 0)))
-    except (ValueError, TypeError):  # it is being written
+    except (ValueError, TypeError):  # the other process is still writing
         return None
 
 

@@ -1,4 +1,4 @@
-"""Signals that end a command: they raise an exception once, so that all that the command started stops in order."""
+"""Signals that end a command: the first one raises an exception, so that the command stops what it has started."""
 
 import signal
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the command to end; `exit_code` is what shells expect of it."""
+    """A signal asked the command to end; `exit_code` is the exit status that shells expect then."""
 
     def __init__(self, signum: int) -> None:
         super().__init__()
@@ -18,9 +18,9 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def raised_once() -> Iterator[None]:
-    """Raise Interrupted at the first SIGINT, SIGTERM or SIGHUP; ignore later ones, so that stopping is not cut short.
+    """Raise Interrupted at the first SIGINT, SIGTERM or SIGHUP; ignore later signals, so that none interrupts the stop.
 
-    For the main thread, around everything that has something to stop.
+    Use it in the main thread, around all code that has something to stop.
     """
 
     def end(signum: int, _frame: FrameType | None) -> None:
@@ -36,14 +36,14 @@ def raised_once() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Ignore these signals from here on: the command is stopping already."""
+    """Ignore the signals of `raised_once` from now on, because the command is already stopping."""
     for signum in _ENDING:
         signal.signal(signum, lambda *_: None)  # not SIG_IGN: programs started later would inherit that
 
 
 @contextmanager
 def hidden_from_children() -> Iterator[None]:
-    """Keep Ctrl-C from programs that are started in the block: this process gets it, and stops them in order.
+    """Keep Ctrl-C from programs that are started in the block. This process gets the signal, and stops them in order.
 
     A Ctrl-C during the block takes effect at its end.
     """

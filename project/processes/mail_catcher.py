@@ -1,7 +1,8 @@
-"""A mail server that delivers nothing: each e-mail becomes a file, and a line that names it. For `manage.py up`.
+"""A mail server for `manage.py up` that delivers nothing: it stores each e-mail in a file, and prints the file's name.
 
-`python -P mail_catcher.py PORT FOLDER`, on 127.0.0.1. The files are named after their time, so that the last one is the
-newest; a mail program opens them. The newest `MOST` are kept. An e-mail is accepted when its file is there.
+`python -P mail_catcher.py PORT FOLDER` listens on 127.0.0.1. The name of a file begins with the time, so the last name
+is the newest e-mail; a mail program can open the files. The newest `MOST` files are kept. The server accepts an e-mail
+only after it has stored the file.
 """
 
 import asyncio
@@ -49,25 +50,25 @@ class Folder:
 
 
 class Handler:
-    """What the server does with an e-mail, on all of its connections."""
+    """Handles the e-mails of all of the server's connections."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's name
-        """Store it, and print a line; if the disk is full, the sender has to wait."""
+        """Store the e-mail, and print a line about it. If the disk is full, answer 452: the sender tries again."""
         content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
         try:
             file = self._folder.add(content)
         except OSError as error:
-            print(f"An e-mail could not be stored: {error}", flush=True)  # noqa: T201  the program is for its lines
+            print(f"An e-mail could not be stored: {error}", flush=True)  # noqa: T201  the program's output
             return "452 4.3.1 It could not be stored"
         print(line(envelope.rcpt_tos, content, file), flush=True)  # noqa: T201  as above
         return "250 OK"
 
 
 def line(recipients: list[str], content: bytes, file: Path) -> str:
-    """Return the line about an e-mail: to whom, its subject, and its file."""
+    """Return the line about an e-mail: its recipients, its subject, and its file."""
     here = Path.cwd()
     shown = file.relative_to(here) if file.is_relative_to(here) else file
     return f"to {_printable(', '.join(recipients))}: {_printable(_subject(content))!r}, {shown}"
@@ -90,7 +91,7 @@ async def serve(port: int, folder: Path) -> None:
     handler, loop, ends = Handler(Folder(folder)), asyncio.get_running_loop(), asyncio.Event()
 
     def connected() -> SMTP:
-        # Named, because it would look up the name of this host otherwise, which may take long.
+        # Without `hostname`, aiosmtpd would look up the name of this host, which may take long.
         return SMTP(handler, hostname="localhost", data_size_limit=LARGEST, enable_SMTPUTF8=True, loop=loop)
 
     loop.add_signal_handler(signal.SIGTERM, ends.set)

@@ -1,7 +1,7 @@
-"""Processes of the Procfile, and of Procfile.split, side by side; all stop when the block that runs them is left.
+"""Runs processes of the Procfile and of Procfile.split side by side; all stop when the block that runs them is left.
 
-They also stop when the process that runs them is killed (`supervisor.py`). They have a session of their own, so that
-Ctrl-C reaches only the process that started them, which stops them in order.
+The processes also stop when the process that runs the block is killed (`supervisor.py`). They have a session of their
+own, so that Ctrl-C reaches only the process that started them, which stops them in order.
 """
 
 import http.client
@@ -36,7 +36,7 @@ class ProcessesEnded(Exception):
 
 
 class NotReady(Exception):
-    """A condition did not come true in time; the message names it."""
+    """A condition did not become true in time; the message names the condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,24 +48,24 @@ class Processes:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """The names of the Celery workers among them: the part before the @ of Celery's own names."""
+        """The names of those that are Celery workers: the part before the @ in Celery's own names."""
         known = lines()
         return tuple(name for name in self.names if " worker " in known.get(name.partition(".")[0], ""))
 
     def pids(self) -> list[int]:
-        """Return the ids of all of them, including the processes of Celery's pools. Linux only."""
+        """Return the ids of all processes, including those of Celery's pools. Linux only."""
         return supervisor.descendants(self._supervisor.pid)
 
     def end(self) -> None:
-        """Ask them to end, and do not wait; leaving their block waits."""
+        """Ask the processes to end, without waiting; leaving their block waits."""
         self._supervisor.terminate()
 
     def finish(self) -> None:
-        """Ask them to end, do not wait, and give their tasks `supervisor.FINISH_TIMEOUT_S` for it."""
+        """Ask the processes to end, without waiting; running tasks have `supervisor.FINISH_TIMEOUT_S` to finish."""
         self._supervisor.send_signal(signal.SIGHUP)
 
     def end_within(self, seconds: float) -> bool:
-        """Return True as soon as they have ended, or False after so many seconds."""
+        """Return True as soon as the processes have ended, or False after this many seconds."""
         try:
             self._supervisor.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -73,18 +73,19 @@ class Processes:
         return True
 
     def check(self) -> None:
-        """Raise ProcessesEnded if they have ended."""
+        """Raise ProcessesEnded if the processes have ended."""
         if self._supervisor.poll() is not None:
             raise ProcessesEnded
 
     def wait(self) -> None:
-        """Return when they have ended."""
+        """Wait until the processes have ended."""
         self._supervisor.wait()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
         """Return as soon as `ready()` is true.
 
-        ProcessesEnded if they end before; NotReady, with `what` in its message, after `READY_TIMEOUT_S`.
+        Raises ProcessesEnded if the processes end before, and NotReady, with `what` in its message, after
+        `READY_TIMEOUT_S`.
         """
         give_up_at = time.monotonic() + READY_TIMEOUT_S
         while not ready():
@@ -109,9 +110,9 @@ def lines() -> dict[str, str]:
 def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | None = None) -> Iterator[Processes]:
     """Run this many processes of each kind, such as `{"web": 1, "fetcher": 2}`.
 
-    `env` is their environment. The first kind gets its PORT; honcho adds 100 for each kind after it. Output goes to
-    that of this process, or is appended to `log`. Leaving the block asks the processes to end, and kills those that
-    have not ended after `supervisor.STOP_TIMEOUT_S`.
+    `env` is the environment of the processes. The first kind listens on the PORT in `env`; honcho adds 100 for each
+    further kind. The output goes to the output of this process, or is appended to `log`. Leaving the block asks the
+    processes to end, and kills those that have not ended after `supervisor.STOP_TIMEOUT_S`.
     """
     wanted = _programs(counts, int(env.get("PORT") or DEFAULT_PORT))
     with _supervised(_running(wanted), env, log) as process:
@@ -120,7 +121,7 @@ def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | No
 
 @contextmanager
 def beside(env: Mapping[str, str], name: str, command: list[str]) -> Iterator[Processes]:
-    """Run one more process, whose lines look like those of the others; it stops only when this block is left."""
+    """Run one more process, whose output looks like that of the others; it stops when this block is left."""
     program = programs.Program(name, shlex.join(command), {}, colour=len(lines()))
     with _supervised(_running([program]), env) as process:
         yield Processes(names=(name,), _supervisor=process)
@@ -170,7 +171,7 @@ def _running(wanted: list[programs.Program]) -> list[str]:
 
 
 def web_answers(host: str, port: int) -> bool:
-    """Return whether the web process answers, with whatever status."""
+    """Return whether the web process answers, whatever the status of the answer is."""
     connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
     try:
         connection.request("GET", "/healthz")

@@ -1,11 +1,12 @@
-"""Runs programs beside each other until one ends, with the name of each before its lines, as `honcho start` does.
+"""Runs programs side by side until one ends, with the program's name before each line, as `honcho start` does.
 
-`python -P programs.py JSON WIDTH`: a list with the fields of each `Program`, and the room for their names.
-`procfile.py` starts it, below `supervisor.py`. Honcho does the work. The differences from its own command:
+`python -P programs.py JSON WIDTH`: JSON is a list of the fields of each `Program`, and WIDTH the width of the column of
+names. `procfile.py` starts this program as a child of `supervisor.py`. Honcho does the work. The differences from
+honcho's own command:
 
-- A signal that comes before honcho knows the process ids of all programs is heeded when it does.
-- At SIGHUP each program is asked to end alone, and not with its children: a Celery worker waits for what they do. None
-  is killed then: the supervisor does that, because it knows how long they have.
+- A signal that arrives before honcho knows the process ids of all programs takes effect as soon as it knows them.
+- After SIGHUP, each program is asked to end, but its children are not: a Celery worker waits for its children's tasks.
+  Honcho kills no program then. The supervisor does, which knows how long the programs have.
 - Only one of honcho's own lines is written: which program ended by itself, and with which status.
 """
 
@@ -27,7 +28,7 @@ COLOURS = 12  # as many as honcho has
 
 
 class Program(NamedTuple):
-    """A program: a name, a line for the shell, variables beside those of this process, and the number of its colour."""
+    """A program: its name, its line for the shell, the variables added to its environment, the number of its colour."""
 
     name: str
     command: str
@@ -54,7 +55,7 @@ class _Programs(Manager):  # type: ignore[misc] # as above
         signal.signal(signal.SIGHUP, self._finish)
 
     def terminate(self) -> None:
-        """Ask all programs to end, as soon as honcho knows that they have started."""
+        """Ask all programs to end, as soon as honcho knows that all have started."""
         self._is_to_end = True
         self._all_started()
 
@@ -78,7 +79,7 @@ class _Programs(Manager):  # type: ignore[misc] # as above
 
 
 def run(programs: list[Program], width: int) -> int:
-    """Run the programs until one ends, and all others have; return the exit status of the first that ended."""
+    """Run the programs until one ends, then end the others; return the exit status of the program that ended first."""
     printer = Printer(sys.stdout, colour=not os.environ.get("NO_COLOR"))
     manager = _Programs(printer)
     colours = list(islice(get_colours(), COLOURS))

@@ -1,10 +1,11 @@
 """Runs processes, and starts them again when the code that they run has changed.
 
-1. Start them, and wait until they are ready. Look at the code twice a second from now on.
-2. Code has changed: ask them to end, and go on with 1 meanwhile. Each takes a second or two to end, and Python as long
-   to start; a task that goes on with the old code gets more time. If Python cannot parse the code, or a .env cannot be
-   read, that is reported, and they go on with the code that they have.
-3. They end by themselves: the reloader ends, too; but after a change, which is the likely cause, it waits for the next.
+1. Start the processes, and wait until they are ready. From now on, look at the code twice a second.
+2. If code has changed, ask the processes to end, and go on with step 1 immediately: a process takes a second or two to
+   end, and Python takes as long to start. A task that goes on with the old code gets more time. If Python cannot parse
+   the code, or the .env cannot be read, report that, and let the processes go on with the code that they have.
+3. If the processes end by themselves before any change, the reloader ends, too. After a change, which is the likely
+   cause, the reloader waits for the next change.
 """
 
 import time
@@ -25,21 +26,25 @@ OF_MIGRATIONS = " (`manage.py migrate` applies migrations)"
 
 @dataclass(kw_only=True)
 class Reloader:
-    """Starts processes, waits until they are ready, and says a line about each reload."""
+    """Starts processes, waits until they are ready, and passes `say` a line about each reload."""
 
     start: Callable[[], AbstractContextManager[procfile.Processes]]
-    wait_until_ready: Callable[[procfile.Processes, Callable[[], None]], None]  # it calls the latter meanwhile
-    announce: Callable[[], None]  # called when they are ready for the first time
+    wait_until_ready: Callable[[procfile.Processes, Callable[[], None]], None]  # calls its 2nd argument meanwhile
+    announce: Callable[[], None]  # called when the processes are ready for the first time
     say: Callable[[str], None]
-    refusal_of_env: Callable[[], str]  # what the processes would say about .env; "" if they can read it
+    refusal_of_env: Callable[[], str]  # returns what the processes would say about .env; "" if they can read it
     _code: changes.Code = field(default_factory=lambda: changes.Code(CHECKOUT))
     _is_announced: bool = False
     _began_at: float = 0.0  # of time.monotonic()
-    _ending: list[procfile.Processes] = field(default_factory=list)  # those of earlier code
+    _ending: list[procfile.Processes] = field(default_factory=list)  # processes that still run earlier code
     _of_ending: ExitStack = field(default_factory=ExitStack)
 
     def run(self) -> Never:
-        """Raise ProcessesEnded once they end by themselves, NotReady if they do not get ready, before any change."""
+        """Run until interrupted.
+
+        Before the first change, raise ProcessesEnded if the processes end by themselves, NotReady if they are not ready
+        in time.
+        """
         with self._of_ending:
             self._run_until_changed()
             while True:
@@ -51,7 +56,7 @@ class Reloader:
                     self._wait()
 
     def _run_until_changed(self) -> None:
-        """Run the processes until code has changed, and they have been asked to end."""
+        """Run the processes until code has changed, and ask them to end."""
         self._began_at = time.monotonic()
         self._code.starts()
         with ExitStack() as stack:
@@ -64,7 +69,7 @@ class Reloader:
                 self._of_ending.push(stack.pop_all())
             except KeyboardInterrupt:
                 for earlier in self._ending:
-                    earlier.end()  # at the same time as those that run
+                    earlier.end()  # together with the processes that run the newest code
                 raise
 
     def _go_on(self, running: procfile.Processes) -> Never:
@@ -87,7 +92,7 @@ class Reloader:
         return OF_TASKS if self._ending else ""
 
     def _check(self, *, all_ended: bool = False) -> None:
-        """Raise CodeChanged if code has changed, and processes can start with it."""
+        """Raise CodeChanged if code has changed, and processes can start with the new code."""
         try:
             self._code.check(all_ended=all_ended)
         except changes.CodeChanged as changed:

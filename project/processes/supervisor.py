@@ -1,15 +1,15 @@
 """Runs one command, and ends all of its processes: after SIGTERM, and after the death of the process that started it.
 
-`python -P supervisor.py STARTER_PID COMMAND...`; `procfile.py` starts it, in a session of its own. On Linux, orphans
-become children of the nearest *subreaper* above them (prctl(2)), which this process is. So all that the command's
-processes start, in any session, stays below this process and is found there. On other systems the supervisor only
-passes SIGTERM on to the command.
+`procfile.py` starts `python -P supervisor.py STARTER_PID COMMAND...`, in a session of its own. On Linux, orphans become
+children of the nearest *subreaper* above them (prctl(2)), and this process is one. So every process that the command's
+processes start, in any session, stays a descendant of this process, which finds it there. On other systems the
+supervisor only passes SIGTERM on to the command.
 
 1. Start the command. Wait until it ends, or SIGTERM arrives, which the kernel also sends when the starter dies.
-2. Ask the command to end, which should stop what it started; then ask the processes that it left behind.
-3. Kill those that have not ended within `STOP_TIMEOUT_S`.
+2. Ask the command to end, which should stop the processes that it started. Then ask the processes that are left.
+3. Kill the processes that have not ended within `STOP_TIMEOUT_S`.
 
-SIGHUP is passed on as SIGHUP, and gives more time: `FINISH_TIMEOUT_S`. A SIGTERM then cuts that short.
+SIGHUP is passed on as SIGHUP, and gives the processes more time: `FINISH_TIMEOUT_S`. A later SIGTERM shortens the time.
 """
 
 import ctypes
@@ -28,27 +28,27 @@ from types import FrameType
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
 PR_SET_CHILD_SUBREAPER = 36
 STOP_TIMEOUT_S = 4.0  # a fetcher that stops waits 3 s for the answers in flight
-FINISH_TIMEOUT_S = 30.0  # for a user's task that goes on; one that hangs must not hold up a new version forever
+FINISH_TIMEOUT_S = 30.0  # for a user's task to finish; a task that hangs must end at some time
 KILL_TIMEOUT_S = 0.5  # SIGKILL takes effect within this, unless the process hangs in the kernel
 POLL_S = 0.04
 ASKING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class _Deadline:
-    """When all processes that are left are killed. A later signal may bring it forward, and never puts it off."""
+    """When all remaining processes are killed. A later signal may make this time earlier, never later."""
 
     def __init__(self) -> None:
         self.at = math.inf  # of time.monotonic()
         self.order = signal.SIGTERM  # the signal that asks the command to end
 
     def note(self, signum: int, _frame: FrameType | None = None) -> None:
-        """Record that this signal came."""
+        """Record that this signal arrived."""
         patience_s = FINISH_TIMEOUT_S if signum == signal.SIGHUP else STOP_TIMEOUT_S
         self.at = min(self.at, time.monotonic() + patience_s)
         self.order = signal.Signals(signum)
 
     def leave(self, signum: int, _frame: FrameType | None = None) -> None:
-        """Record the first signal, and raise SystemExit; a second exception, before the stopping, would skip that."""
+        """Record the first signal, and raise SystemExit. Later signals raise nothing: that could skip the stopping."""
         self.only_note()
         self.note(signum)
         sys.exit(0)
@@ -118,8 +118,8 @@ def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
 def descendants(of_pid: int) -> list[int]:
     """Return the ids of all processes below this one in the tree of processes. Linux only."""
     children = defaultdict(list)
-    for entry in os.scandir("/proc"):  # not by glob(), which may raise if a process ends meanwhile
-        with suppress(OSError):  # it ended meanwhile
+    for entry in os.scandir("/proc"):  # glob() may raise if a process ends meanwhile
+        with suppress(OSError):  # the process ended meanwhile
             # "pid (name) state parent ...": the name may contain anything, including parentheses
             stat = Path(entry, "stat").read_bytes() if entry.name.isdecimal() else b""
             if stat:

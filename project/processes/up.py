@@ -1,8 +1,8 @@
 """Weir on one machine, from its servers to its web page: what `manage.py up` runs.
 
 1. Hold the folder: only one `up` runs from it. Check that the web process can listen, before anything is started.
-2. Start the embedded servers, unless the environment names others, and the mail catcher, unless it names a mail server.
-   Check that PostgreSQL and the broker let us in.
+2. Start the embedded servers, unless the environment names others, and the mail catcher, unless the environment names a
+   mail server. Check that PostgreSQL and the broker accept our connections.
 3. Run the Procfile's `release` line, then all of its processes.
 4. Announce once the web process and all workers answer. Start the processes anew when code has changed (`reloader.py`);
    stop everything when one process ends by itself.
@@ -31,19 +31,19 @@ from project.processes import folder, procfile, reloader
 from weir.conf import settings as weir_settings
 
 BROKER_TIMEOUT_S = 3
-PORT_LEFT_WITHIN_S = 5.0  # a web process that is asked to end leaves its port immediately
+PORT_LEFT_WITHIN_S = 5.0  # a web process that is asked to end closes its port immediately
 _CATCHER = Path(__file__).with_name("mail_catcher.py")  # not imported: it needs the extra `embedded`
 _LOCAL = "127.0.0.1"
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Variables that `up` itself uses, so that a new value in .env takes effect with the next `up`.
 _WAYS_OUT = ("EMAIL_HOST", "EMAIL_BACKEND", "WEIR_MAIL_RELAYS")
 _HELD = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "WEIR_HOME", *_WAYS_OUT)
-# Celery warns root of that in eight lines a worker: they stay in production, and are left out for a developer.
+# Celery warns of a worker that root runs, in eight lines. `up` hides them from a developer; production keeps them.
 _NOT_TOLD = "ignore:You're running the worker with superuser privileges"
 
 
 class CannotStart(Exception):
-    """Something that a process needs is not there; the message says what."""
+    """Something that a process needs is missing; the message says what."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """What is announced: where the web page is, what `up` was asked for, and the folder of caught e-mails, if any."""
+    """What `up` announces: the host of the web page, the options, and the folder of caught e-mails, if there is one."""
 
     host: str
     options: Options
@@ -66,15 +66,16 @@ class Running:
 
 
 def run(options: Options, announce: Callable[[Running], None], say: Callable[[str], None]) -> None:
-    """Run Weir until one of its processes ends, which raises ProcessesEnded; `say` gets a line about each reload.
+    """Run Weir until one of its processes ends by itself, and raise ProcessesEnded then.
 
-    Leaving, however it happens, stops everything. Also raises AlreadyRuns, CannotStart, NotReady, EmbeddedError, and
-    the drivers' errors, which `project.errors` puts into sentences.
+    `say` gets a line about each reload. When the function is left, with any exception, it stops everything. Also raises
+    AlreadyRuns, CannotStart, NotReady, EmbeddedError, and the drivers' errors, which `project.errors` puts into
+    sentences.
     """
     home = settings.EMBEDDED_HOME
     host = os.environ.get("HOST", "") or "127.0.0.1"
     folder.refuse_second(home)
-    if environment.was_decided():  # by an `up` that still ran when this one read its settings
+    if environment.was_decided():  # another `up` still ran when this one read its settings
         raise CannotStart("Another `up` of this folder has just ended: start this one again.")
     _check_port(host, options.port)
     mail = home / "mail" if _catches() else None
@@ -104,13 +105,13 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
 
 
 def _catches() -> bool:
-    """Return whether e-mails go to the catcher: no variable names another way, and it is installed."""
+    """Return whether e-mails go to the catcher: no variable names a mail server, and aiosmtpd is installed."""
     is_told = any(os.environ.get(name) for name in _WAYS_OUT)
     return not is_told and find_spec("aiosmtpd") is not None
 
 
 def _environment(host: str, port: int) -> dict[str, str]:
-    """Return the processes' environment: without the variables of .env, which they read themselves at each start."""
+    """Return the processes' environment. Most variables of .env are left out: processes read them at each start."""
     made = {"HOST": host, "PORT": str(port), "UVICORN_TIMEOUT_GRACEFUL_SHUTDOWN": "3", **_logs()}
     if "DJANGO_SECRET_KEY" not in os.environ:
         made["DJANGO_SECRET_KEY"] = secret_key.of_checkout(settings.EMBEDDED_HOME)
@@ -119,17 +120,17 @@ def _environment(host: str, port: int) -> dict[str, str]:
 
 
 def _logs() -> dict[str, str]:
-    """Return the variables for logs that are read at a terminal; a variable of the environment wins."""
+    """Return the variables that make logs readable at a terminal; a variable of the environment wins."""
     is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     quiet = {"CELERY_QUIET": "1", "UVICORN_LOG_LEVEL": "warning"}
     readable = {"WEIR_LOG_FORMAT": "colour" if is_coloured else "text", **quiet}
-    warnings = ",".join(filter(None, (_NOT_TOLD, os.environ.get("PYTHONWARNINGS"))))  # the last one wins
+    warnings = ",".join(filter(None, (_NOT_TOLD, os.environ.get("PYTHONWARNINGS"))))  # the last entry wins
     chosen = {name: value for name, value in readable.items() if not os.environ.get(name)}
     return {**chosen, "PYTHONWARNINGS": warnings, formats.TOLD: "user_agent_without_contact"}
 
 
 def _to_catcher() -> dict[str, str]:
-    """Return the variables by which mailers find the catcher, at a port that is free."""
+    """Return the variables that make mailers connect to the catcher, at a free port."""
     with socket.create_server((_LOCAL, 0)) as found:
         port = found.getsockname()[1]
     plain = dict.fromkeys(("EMAIL_HOST_USER", "EMAIL_HOST_PASSWORD", "EMAIL_USE_TLS", "EMAIL_USE_SSL"), "")
@@ -150,7 +151,7 @@ def _catcher(port: int, path: Path) -> Iterator[procfile.Processes]:
 
 @contextmanager
 def _started(host: str, env: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[procfile.Processes]:
-    """Run the processes, as soon as an earlier web process, which may be about to end, has left the port."""
+    """Run the processes, as soon as the port is free: an earlier web process may still be ending."""
     give_up_at = time.monotonic() + PORT_LEFT_WITHIN_S
     while not _is_free(host, int(env["PORT"])) and time.monotonic() < give_up_at:
         time.sleep(procfile.POLL_S)
@@ -196,7 +197,7 @@ def _check_port(host: str, port: int) -> None:
 
 @contextmanager
 def _servers() -> Iterator[None]:
-    """Run the embedded servers for which the environment names no other."""
+    """Run an embedded server for each of DATABASE_URL and REDIS_URL that the environment does not set."""
     postgres, valkey = not os.environ.get("DATABASE_URL"), not os.environ.get("REDIS_URL")
     with ExitStack() as stack:
         if postgres or valkey:
@@ -205,7 +206,7 @@ def _servers() -> Iterator[None]:
 
 
 def _check_servers() -> None:
-    """Raise a driver's error unless PostgreSQL and the broker let us in."""
+    """Raise a driver's error unless PostgreSQL and the broker accept our connections."""
     connection.ensure_connection()
     connection.close()
     with app.connection_for_write() as broker:

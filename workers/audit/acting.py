@@ -1,14 +1,14 @@
-"""How an operator changes something: by an Action, as an Actor, with an entry in the audit trail.
+"""How an operator changes something: an Actor does an AuditedAction, which writes an entry in the audit trail.
 
-    PAUSE = Action("sites.pause", permission="weir_ratelimit.change_site")
+    PAUSE = AuditedAction("sites.pause", permission="weir_ratelimit.change_site")
 
     PAUSE.allow(actor)
     with transaction.atomic(), PAUSE.recorded(actor, host, why, state=settings_of_site):
         ...  # the change
 
-The page, the admin, the command and the API call the same function, which is in the `actions` of the room that owns the
-data. It checks first, then changes and records in one transaction: nothing is changed without its entry, and there is
-no entry of a change that was rolled back.
+The operators' pages, the admin, the commands and the API call the same function, in the `actions` of the room that owns
+the data. The function first checks the permission. Then it changes the data and writes the entry in one transaction:
+no change is without an entry, and no entry is about a change that was rolled back.
 """
 
 import getpass
@@ -33,7 +33,7 @@ LONGEST_ACTOR: Final = Entry._meta.get_field("actor").max_length or 0  # noqa: S
 
 
 class ActRefused(Exception):
-    """An operator may not do this; the text says why, and what to do next. Nothing was changed."""
+    """An operator may not do this action; the text says why, and what to do next. Nothing was changed."""
 
 
 class NotPermitted(ActRefused):
@@ -41,15 +41,15 @@ class NotPermitted(ActRefused):
 
 
 class ReadOnly(ActRefused):
-    """No operator may change anything now: WEIR_OPS_READ_ONLY."""
+    """No operator may change anything now, because WEIR_OPS_READ_ONLY is set."""
 
 
 class NoReason(ActRefused, ValueError):
-    """The action wants a reason."""
+    """The action wants a reason, and the actor has given none."""
 
 
 class Changed(ActRefused):
-    """The target of the change is not what the actor has seen."""
+    """The target was changed after the actor has seen it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,33 +58,36 @@ class Actor:
 
     name: str
     door: Door
-    may: Callable[[str], bool]  # whether it has a permission, such as weir_ratelimit.change_site
+    may: Callable[[str], bool]  # whether the actor has a permission, such as weir_ratelimit.change_site
 
 
 def of_request(request: HttpRequest, door: Door) -> Actor:
-    """Return the user of a request."""
+    """Return the user of a request as an actor."""
     return Actor(name=request.user.get_username(), door=door, may=request.user.has_perm)
 
 
 def of_shell(name: str | None = None) -> Actor:
-    """Return the actor at the shell, who may do all: Weir's secrets are there. Raises ActRefused without a name."""
+    """Return the actor at the shell, who may do everything, because a shell also has Weir's secrets.
+
+    The default name is that of the user in the operating system. Raises ActRefused if that user has no name.
+    """
     try:
         name = name or getpass.getuser()
-    except (KeyError, OSError) as error:  # a container whose user has a number only
+    except (KeyError, OSError) as error:  # in a container, the user may have only a number
         raise ActRefused("The operating system does not know your name: say it with --who.") from error
     return Actor(name=name, door=Door.COMMAND, may=lambda _permission: True)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedAction:
-    """What operators may do: its name in the audit trail, and the permission that it takes."""
+    """An action of operators: its name in the audit trail, the permission for it, and whether it needs a reason."""
 
     name: str
     permission: str
     wants_reason: bool = False
 
     def allow(self, actor: Actor, why: str = "") -> None:
-        """Raise NotPermitted, ReadOnly or NoReason if the actor may not do this. Executes no statement of its own."""
+        """Raise NotPermitted, ReadOnly or NoReason if the actor may not do it. Executes no statement of its own."""
         if not actor.may(self.permission):
             raise NotPermitted(f"{actor.name} lacks the permission {self.permission}, which {self.name} takes.")
         if settings.WEIR_OPS_READ_ONLY:
@@ -96,11 +99,11 @@ class AuditedAction:
     def recorded(
         self, actor: Actor, target: str, why: str = "", *, state: Callable[[], State], seen: str | None = None
     ) -> Iterator[None]:
-        """Record what the block changes, in the transaction that is open; if it changes nothing, there is no entry.
+        """Write an entry of what the block changes, in the open transaction; if it changes nothing, write none.
 
-        `state` returns the target as it is, and is called before and after the block; before, it must lock the target
-        until the transaction ends. `seen` is the version that the actor wants to change: Changed is raised if the
-        target has another one.
+        `state` returns the state of the target. It is called before and after the block; the first call must lock the
+        target until the transaction ends. `seen` is the version that the actor has seen: if the target has another
+        version, this raises Changed before the block.
         """
         before = state()
         if seen is not None and version(before) != seen:
@@ -110,7 +113,7 @@ class AuditedAction:
             self.record(actor, target, why, before=before, after=after)
 
     def record(self, actor: Actor, target: str, why: str = "", *, before: State, after: State) -> None:
-        """Write an entry, in the transaction that is open: that of the change."""
+        """Write an entry, in the open transaction, which must also be the transaction of the change."""
         Entry.objects.create(
             actor=actor.name[:LONGEST_ACTOR],
             door=actor.door,
@@ -124,6 +127,6 @@ class AuditedAction:
 
 
 def version(state: State) -> str:
-    """Return a text that differs if two states differ, as an ETag does."""
+    """Return a text that is the same for equal states and differs for different ones, as an ETag does."""
     text = json.dumps(state, cls=DjangoJSONEncoder, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -8,7 +8,7 @@ from weir.workers.audit.models import Entry
 
 @admin.register(Entry)
 class EntryAdmin(ReadOnlyAdmin[Entry]):
-    """Lists who changed what, from which door, and why; the newest first."""
+    """Lists the entries, the newest first: who changed what, through which door, and why."""
 
     list_display = ("at", "actor", "door", "action", "target", "why")
     list_filter = ("door",)

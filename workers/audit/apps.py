@@ -1,4 +1,4 @@
-"""The app `audit`: who changed what, from which door, and why."""
+"""The app `audit`: who changed what, through which door, and why."""
 
 from weir.postgres import weir_apps
 

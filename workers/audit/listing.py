@@ -17,7 +17,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryFilters:
-    """Which entries: by an actor, of an action, about a target; "" stands for all."""
+    """Selects entries by their actor, action and target; "" stands for all."""
 
     actor: str = ""
     action: str = ""
@@ -25,7 +25,7 @@ class EntryFilters:
 
 
 class EntriesPage(NamedTuple):
-    """A page, and the cursor of the next one; "" after the last."""
+    """A page of entries, and the cursor of the next page; "" if this is the last page."""
 
     entries: list[Entry]
     next: str
@@ -39,7 +39,7 @@ def page(wanted: EntryFilters, cursor: str = "") -> EntriesPage:
 
 
 def lines(wanted: EntryFilters, since: datetime | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the entries as an export has them, the oldest first; reads them in batches, by their numbers."""
+    """Yield the selected entries as data, the oldest first. Reads them in batches, in the order of their ids."""
     entries = _listed(wanted)
     if since is not None:
         entries = entries.filter(at__gte=since)
@@ -50,7 +50,7 @@ def lines(wanted: EntryFilters, since: datetime | None = None) -> Iterator[dict[
 
 
 def as_data(entry: Entry) -> dict[str, Any]:
-    """Return an entry for machines."""
+    """Return an entry as data that JSON can express."""
     fields = ("actor", "door", "action", "target", "why", "before", "after", "correlation_id")
     return {"id": entry.pk, "at": entry.at.isoformat(), **{name: getattr(entry, name) for name in fields}}
 

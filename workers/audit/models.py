@@ -10,7 +10,7 @@ from weir.workers.tracing import correlation
 
 
 class Door(models.TextChoices):
-    """Where an operator came in."""
+    """The interface through which an operator made a change."""
 
     PAGE = "page"
     ADMIN = "admin"
@@ -19,9 +19,9 @@ class Door(models.TextChoices):
 
 
 class Entry(models.Model):
-    """What an operator has changed, written in the transaction of the change: there is none without the other.
+    """What an operator has changed. The entry commits together with the change, so neither exists without the other.
 
-    PostgreSQL refuses to change an entry, and to delete one younger than 30 days: the trigger weir_audit_entry_kept.
+    The trigger weir_audit_entry_kept refuses to change an entry, and to delete an entry younger than 30 days.
     """
 
     at = models.DateTimeField(db_default=Now())
@@ -44,11 +44,11 @@ class Entry(models.Model):
         verbose_name_plural = "entries"
         default_permissions = ("view",)
         indexes: ClassVar = [
-            # The page and the export, by target and action: the newest first.
+            # The page and the export select by target, action or actor, and sort by id.
             models.Index(fields=["target", "-id"], name="weir_entry_by_target"),
             models.Index(fields=["action", "-id"], name="weir_entry_by_action"),
             models.Index(fields=["actor", "-id"], name="weir_entry_by_actor"),
-            # The purge: the oldest.
+            # The purge finds the oldest entries.
             models.Index(fields=["at"], name="weir_entry_by_time"),
         ]
 
@@ -57,12 +57,12 @@ class Entry(models.Model):
 
     @property
     def was(self) -> list[tuple[str, str]]:
-        """Return what the target was, as texts."""
+        """Return the state of the target before the change, as pairs of a name and a text."""
         return _texts(self.before)
 
     @property
     def became(self) -> list[tuple[str, str]]:
-        """Return what the target became, as texts."""
+        """Return the state of the target after the change, as pairs of a name and a text."""
         return _texts(self.after)
 
 

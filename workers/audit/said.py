@@ -1,4 +1,4 @@
-"""Who types a command that changes something, and why: the audit trail keeps both."""
+"""The options --who and --why of commands that change something; the audit trail keeps both."""
 
 import argparse
 

@@ -1,8 +1,9 @@
-"""A project's `beat_schedule`, of which Weir's scheduler makes rows: it runs as under Celery's own scheduler.
+"""A project's `beat_schedule`. Weir's scheduler makes rows of it, and runs it as Celery's own scheduler would.
 
-A row says less than the settings, and stays when they no longer have its entry. So the options with which a task is
-sent are read from the settings, and if Celery's own scheduler would run the schedule, a row is deleted with its entry.
-A schedule that no row can express is refused.
+A row has less information than the entry in the settings. So the options with which a task is sent are read from the
+settings. django-celery-beat also keeps a row whose entry is no longer in the settings; this module marks rows, so that
+they are deleted with their entries. Both hold for the apps in `of_celerys`. A schedule that no row can express is
+refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,21 +15,21 @@ from kombu.utils.json import dumps
 from weir.workers import broker_link
 
 MARK: Final = "An entry of beat_schedule, in the settings: it goes when it is no longer there."
-LONGEST_US: Final = 2**31 - 1  # the longest that a row has room for
+LONGEST_US: Final = 2**31 - 1  # the largest number that fits into a row
 _FIELDS: Final = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 
 of_celerys: list[Any] = []  # the apps whose schedule Celery's own scheduler would run, if Weir's did not
 
 
 def options_of(name: str) -> Mapping[str, Any]:
-    """Return the options with which the settings send the task of the entry, such as when it expires."""
+    """Return the entry's options in the settings, with which its task is sent, such as when the message expires."""
     app = broker_link.app()
     entry = app.conf.beat_schedule.get(name) if app in of_celerys else None
     return (entry or {}).get("options") or {}
 
 
 def microseconds(told: Any) -> int | None:  # noqa: ANN401  all that Celery makes a schedule of
-    """Return an interval that is not of whole seconds, as long as a row has room for it; None for all others."""
+    """Return an interval in microseconds if it has a fraction of a second, and fits into a row; None otherwise."""
     made: Any = maybe_schedule(told)
     every: Any = getattr(made, "run_every", None)
     if every is None or every.microseconds == 0:
@@ -38,7 +39,7 @@ def microseconds(told: Any) -> int | None:  # noqa: ANN401  all that Celery make
 
 
 def in_texts(told: Any) -> Any:  # noqa: ANN401  as above
-    """Return a crontab whose lists of numbers are texts, as rows have them; any other schedule as it is."""
+    """Return a crontab with its lists of numbers as texts, as rows have them; any other schedule unchanged."""
     if not isinstance(told, crontab):
         return told
     fields = {field: getattr(told, f"_orig_{field}") for field in _FIELDS}
@@ -47,7 +48,7 @@ def in_texts(told: Any) -> Any:  # noqa: ANN401  as above
 
 
 def faults(app: Any) -> Iterator[str]:  # noqa: ANN401  Celery's own have no types
-    """Yield a sentence for each entry that Celery's own scheduler would run, and Weir's cannot."""
+    """Yield a sentence for each entry that Celery's own scheduler would run, but Weir's scheduler cannot."""
     for name, entry in app.conf.beat_schedule.items() if app in of_celerys else ():
         made = maybe_schedule(entry["schedule"])
         kind = type(made)

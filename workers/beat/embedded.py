@@ -1,14 +1,15 @@
-"""Beat in a worker, by `celery worker --beat`: a thread, for which Celery would fork a process.
+"""Beat in a worker (`celery worker --beat`): a thread, instead of the process that Celery would fork.
 
-A process would have copies of the worker's connections, and take a third of a worker's memory. Beat waits nearly all
-the time. If it ends with an error, as without PostgreSQL when it begins, it begins anew; the worker goes on meanwhile.
+A process would have copies of the worker's connections, and take a third of a worker's memory, although beat waits
+nearly all the time. If beat ends with an error, for example because PostgreSQL is away when it begins, it begins anew,
+and the worker goes on meanwhile.
 
-If it hangs, as behind a proxy that has lost PostgreSQL and says nothing, all other sessions of the process hang, too,
-and nothing would report that. So the process ends then, as it does if a part of its fetcher hangs; its supervisor
-starts another.
+If beat hangs, for example behind a proxy that has lost PostgreSQL and does not say so, all other sessions of the
+process hang, too, and nothing would report that. So the process ends, as it does if a part of its fetcher hangs, and
+its supervisor starts another.
 
-It has a row of its own in the table of processes, `beat-in-` and the worker's name, and a file of that name in
-WEIR_LIVENESS_DIR: each of the two loops reports only itself.
+Beat has a row of its own in the table of processes, named `beat-in-` and the worker's name, and a file of that name in
+WEIR_LIVENESS_DIR: the loops of the worker and of beat each report only themselves.
 """
 
 import threading
@@ -28,27 +29,27 @@ from weir.workers.processes.kinds import BEAT
 
 BEGINS_AGAIN_S: Final = 2.0
 ENDS: Final = "beat_ends"
-STOPS_WITHIN_S: Final = 5.0  # after that a worker that stops no longer waits: the lease ends by itself
+STOPS_WITHIN_S: Final = 5.0  # how long a worker that stops waits for beat; after that the lease ends by itself
 
 log = get_logger(__name__)
 
 
 def patience_s() -> float:
-    """Return how long beat may go without a turn: PostgreSQL ends each of its statements, and the next, before that."""
+    """Return the seconds that beat may take between two turns: longer than two of its statements can take."""
     return 2 * settings.WEIR_STATEMENT_TIMEOUT + ending.SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
 
 
 def have_beat_in_a_thread(worker_name: str) -> None:
-    """Make Celery start such a thread in this process, the worker of that name, if its command asks for beat."""
+    """Make Celery start the thread `Beat` in this process, the worker of that name, if its command has `--beat`."""
     celerys: Any = beat
     celerys.EmbeddedService = partial(Beat, worker_name)
 
 
 class Beat(threading.Thread):
-    """The thread that Celery starts, and stops, with the worker, both from the worker's main thread."""
+    """The thread of beat. Celery starts and stops it with the worker, from the worker's main thread."""
 
     def __init__(self, worker_name: str, app: Any, **options: Any) -> None:  # noqa: ANN401  Celery's own have no types
-        """Take what Celery passes to its own thread or process of beat; the scheduler is Weir's."""
+        """Take the arguments that Celery passes to its own thread or process of beat; the scheduler is Weir's."""
         super().__init__(name="beat", daemon=True)
         self._app, self._options = app, options
         self._row_name = f"{BEAT}-in-{worker_name}"
@@ -65,24 +66,24 @@ class Beat(threading.Thread):
         while not self._is_to_stop.is_set():
             try:
                 self._service = self._new()
-                if not self._is_to_stop.is_set():  # `stop` may have come before there was this service
+                if not self._is_to_stop.is_set():  # `stop` may have been called before this service existed
                     self._service.start()
             except Exception:
                 log.exception("beat_begins_again")
                 self._is_to_stop.wait(BEGINS_AGAIN_S)
-            except SystemExit as refusal:  # by a receiver of a signal; a thread would end silently
+            except SystemExit as refusal:  # a signal's receiver raised it; a thread would end silently
                 ending.end_process(ENDS, reason=str(refusal))
             finally:
                 connection.close()
 
     def stop(self) -> None:
-        """Make beat give up its lease, and end; returns when it has ended, or after STOPS_WITHIN_S."""
+        """Make beat give up its lease and end; return when it has ended, or after STOPS_WITHIN_S."""
         self._is_to_stop.set()
         if self._service is not None:
             self._service.stop()
         self.join(STOPS_WITHIN_S)
 
-    terminate = stop  # called if a worker is to end immediately
+    terminate = stop  # Celery calls it if a worker must end immediately
 
     def _turn(self) -> None:
         self._turned_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The entries of beat's schedule: PostgreSQL's clock says what is due, and steps of this host's clock do not matter."""
+"""The entries of beat's schedule. PostgreSQL's clock decides what is due; steps of this host's clock do not matter."""
 
 import time
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from weir.workers.beat import declared
 
 log = get_logger(__name__)
 
-LOOKED_AT_AGAIN_S: Final = 300.0  # a row that cannot be used; it is read again whenever the schedule is
+LOOKED_AT_AGAIN_S: Final = 300.0  # when an unusable entry is looked at again, unless the schedule is read before
 
 
 @dataclass(kw_only=True, slots=True)
 class DatabaseClock:
-    """The time that PostgreSQL has told last, and the time that has passed since then."""
+    """PostgreSQL's time: the last time that it has told, plus the time that has passed since then."""
 
     _told: datetime | None = None
     _told_at: float = 0.0  # of time.monotonic()
@@ -31,7 +31,7 @@ class DatabaseClock:
         self._told, self._told_at = told, time.monotonic()
 
     def now(self) -> datetime:
-        """Return the time; that of this host, as long as PostgreSQL has told none."""
+        """Return PostgreSQL's time, or the time of this host as long as PostgreSQL has told none."""
         if self._told is None:
             return datetime.now(UTC)
         return self._told + timedelta(seconds=time.monotonic() - self._told_at)
@@ -41,14 +41,14 @@ clock = DatabaseClock()  # this process' clock; beat sets it
 
 
 class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships no types
-    """A task of the schedule. Beat saves after each message when it was sent, and does nothing else meanwhile.
+    """A task of the schedule. After each message, beat saves when it was sent, before it does anything else.
 
-    Staff, and programs, can write rows from which no time can be computed: an interval beyond the year 9999, the 31st
-    of February. Such a row holds up no other one.
+    Staff and programs can write rows from which no time can be computed: an interval beyond the year 9999, the 31st of
+    February. Such a row does not delay the others.
     """
 
     def __init__(self, model: PeriodicTask, app: Any = None) -> None:  # noqa: ANN401  as above
-        """Read a row. Raises ValueError if it cannot be used: the scheduler then leaves it out."""
+        """Read a row. Raises ValueError if the row cannot be used; the scheduler then skips it."""
         try:
             super().__init__(model, app=app)
         except Error:
@@ -58,24 +58,24 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
             raise ValueError(str(error)) from error
         for option, value in declared.options_of(model.name).items():
             self.options.setdefault(option, value)
-        self.options["retry"] = False  # the scheduler sends again itself, and gives up its lease until then
-        if due := getattr(self, "schedule", None):  # without one, it is disabled
+        self.options["retry"] = False  # Weir's scheduler retries, and gives up its lease until then
+        if due := getattr(self, "schedule", None):  # an entry without a schedule is disabled
             due.nowfun = lambda: clock.now().astimezone(due.tz)
 
     def is_due(self) -> schedstate:
-        """Return whether it is due, and when to ask again."""
+        """Return whether the entry is due, and after how many seconds to ask again."""
         try:
             told: schedstate = super().is_due()
         except Error:
             raise
-        except Exception as error:  # noqa: BLE001  as celery.beat does, but once for each reading of the schedule
+        except Exception as error:  # noqa: BLE001  celery.beat catches it, too, but logs it each time
             _say_unusable(self.name, error)
             return schedstate(is_due=False, next=LOOKED_AT_AGAIN_S)
         return told
 
     @classmethod
     def to_model_schedule(cls, schedule: Any) -> tuple[Any, str]:  # noqa: ANN401  as above
-        """Return the row of a schedule, after saving it, and the field that refers to it."""
+        """Save a schedule as a row; return the row, and the name of the field that refers to it."""
         if every := declared.microseconds(schedule):
             interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=IntervalSchedule.MICROSECONDS)
             return interval, "interval"
@@ -86,24 +86,24 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
         return clock.now()
 
     def save(self) -> None:
-        """Save when it was sent, in one round trip: far from PostgreSQL, several for each message take too long.
+        """Save when the entry was sent, in one round trip: far from PostgreSQL, several for each message take too long.
 
-        A later time, written by another beat, stays, unless it is in the future: the clock has been set back since.
+        A later time, which another beat has written, stays. A time in the future is replaced: the clock was set back.
         """
         sent = {"last_run_at": self.model.last_run_at, "total_run_count": self.model.total_run_count}
         later = {"last_run_at__gt": self.model.last_run_at, "last_run_at__lte": Now()}
         PeriodicTask.objects.filter(pk=self.model.pk).exclude(**later).update(**sent)
 
     def begins_later(self) -> bool:
-        """Return whether the time from which it is sent is still to come."""
+        """Return whether the entry's `start_time` is in the future."""
         return self.model.start_time is not None and self.model.start_time > clock.now()
 
     def ran_at(self, moment: datetime) -> None:
-        """Record this moment as the time of its last run."""
+        """Record this moment as the time of the entry's last run."""
         self.last_run_at = self.model.last_run_at = moment
 
     def to_send(self) -> Self:
-        """Return the entry as it is sent: Celery would compute when it expires by this host's clock."""
+        """Return the entry with its expiry as a time of PostgreSQL's clock; Celery would use this host's clock."""
         if not isinstance(seconds := self.options.get("expires"), int | float):
             return self
         made = type(self)(self.model)

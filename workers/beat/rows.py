@@ -1,4 +1,4 @@
-"""The schedule's rows in PostgreSQL, from which beat reads it: `migrate` and `sync_schedule` write them."""
+"""The rows of the schedule in PostgreSQL, which beat reads; `migrate` and `sync_schedule` write Weir's rows."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from weir.workers.models import Heartbeat
 from weir.workers.schedule import ScheduleEntry, entries
 
 OWNED: Final = "weir: "  # how the names of Weir's entries begin
-_LOCK: Final = 0x53636865  # "Sche" in ASCII: held by the process that synchronises, because entries have no unique key
+_LOCK: Final = 0x53636865  # "Sche" in ASCII: serialises `synchronise`, because the intervals have no unique key
 
 
 class Synchronised(NamedTuple):
-    """How many entries there are, and what was done for that."""
+    """The number of wanted entries, and the numbers of created and of removed rows."""
 
     entries: int
     created: int
@@ -26,10 +26,10 @@ class Synchronised(NamedTuple):
 
 
 def synchronise(wanted: Sequence[ScheduleEntry]) -> Synchronised:
-    """Create those of the wanted entries that are missing, and remove all others of Weir's.
+    """Create the wanted entries that are missing, and remove all other entries of Weir's.
 
-    Operators' changes stay: the interval, the queue, and whether an entry is enabled. An entry whose task was renamed
-    is made anew.
+    Operators' changes to wanted entries stay: the interval, the queue, and whether an entry is enabled. An entry whose
+    task was renamed is created anew.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -45,7 +45,7 @@ def synchronise(wanted: Sequence[ScheduleEntry]) -> Synchronised:
 
 @contextmanager
 def as_declared(app: Any) -> Iterator[None]:  # noqa: ANN401  Celery's own have no types
-    """Delete the rows of entries that `beat_schedule` no longer has; the block writes those that it has."""
+    """Delete the rows of entries that `beat_schedule` no longer has, and mark the rows that the block writes."""
     if app not in declared.of_celerys:
         yield
         return
@@ -57,9 +57,10 @@ def as_declared(app: Any) -> Iterator[None]:  # noqa: ANN401  Celery's own have 
 
 
 def after_migrate(*, using: str, plan: object = None, **_signal: Any) -> None:
-    """Write the schedule of the installed apps, or an empty one if `migrate` has taken Weir's tables away.
+    """Write the schedule of the installed apps, or remove Weir's entries if `migrate` has removed Weir's tables.
 
-    This happens only if beat's tables are there, and not after `flush`, which has no plan.
+    Does nothing without beat's tables, after `flush` (which has no plan), for another database than Weir's, and if an
+    app has a `release` line of its own.
     """
     tables = {model._meta.db_table for model in (PeriodicTask, IntervalSchedule)}  # noqa: SLF001  documented
     if plan is None or using != DEFAULT_DB_ALIAS or any(app.has_own_release for app in weir_apps.installed()):

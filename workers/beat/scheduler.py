@@ -1,6 +1,7 @@
-"""A scheduler for beat that may run several times: one holds a lease and ticks, the others stand by.
+"""A scheduler for several beats: one of them holds a lease and sends tasks, the others stand by.
 
-PostgreSQL's clock, read with each renewal of the lease, says what is due: steps of this host's clock do not matter.
+PostgreSQL's clock decides what is due. It is read with each renewal of the lease, so steps of this host's clock do not
+matter.
 """
 
 import math
@@ -32,23 +33,23 @@ log = get_logger(__name__)
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # how far another host's clock may be ahead of PostgreSQL's
 LEASE_S: Final = 6.0
-RENEWED_EVERY_S: Final = 0.9  # by the first turn after that: once a second, because turns come at least as often
-SURE_FOR_S: Final = 5.0  # for this long after asking, a beat that is held up can be sure that it holds the lease
-TURN_S: Final = 1.0  # how long a beat sends what is due before it checks the lease again
-SHORTEST_WAIT_S: Final = 0.1  # between two turns of a beat that has sent all: tasks due meanwhile go together
-READ_EVERY_S: Final = 300.0  # the schedule is read anew this often at least
-SENDS_WITHIN_S: Final = 5.0  # how late a task may be sent: after that, a beat leaves the lease to another
+RENEWED_EVERY_S: Final = 0.9  # the first turn after this time renews it: once a second, because turns come that often
+SURE_FOR_S: Final = 5.0  # how long after its request for the lease a beat can be sure to hold it
+TURN_S: Final = 1.0  # how long a beat sends due tasks before it checks the lease again
+SHORTEST_WAIT_S: Final = 0.1  # between two turns of a beat that has sent all due tasks; later ones are sent together
+READ_EVERY_S: Final = 300.0  # the schedule is read at least this often
+SENDS_WITHIN_S: Final = 5.0  # how late a task may be sent; then a beat leaves the lease to another
 
 
 class _MayBeLost(Exception):
-    """The lease may be another beat's by now."""
+    """Another beat may hold the lease by now."""
 
 
 class _Taken(NamedTuple):
-    """When the lease was taken or renewed, by PostgreSQL's clock, and when the schedule was changed last."""
+    """When the lease was taken or renewed, on PostgreSQL's clock, and when the schedule was last changed."""
 
     now: datetime
-    changed_at: datetime | None  # by a web process' clock
+    changed_at: datetime | None  # on the clock of the process that changed it
 
 
 GIVE_BEAT = Statement("give_beat", commits=True)
@@ -56,43 +57,44 @@ TAKE_BEAT = Statement("take_beat", row=_Taken, commits=True, prepare=True)
 
 
 class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
-    """django-celery-beat's scheduler behind a lease, one row in PostgreSQL.
+    """django-celery-beat's scheduler behind a lease, which is one row in PostgreSQL.
 
-    When the process or its host dies, is frozen or cut off from PostgreSQL, a standby gets the lease within ten
-    seconds. A beat that ends, or cannot reach the broker, gives it up immediately, and takes it again when it can.
+    If the holder's process or host dies, is frozen or cut off from PostgreSQL, a standby gets the lease within ten
+    seconds. A beat that ends, or cannot reach the broker, gives up the lease immediately. After an outage of the
+    broker, any beat that can reach it again may take the lease.
     """
 
     Entry = entries.BeatEntry
-    producer = None  # Celery's would wait for the broker forever, and hold the lease: `_send` brings its own
+    producer = None  # Celery's would wait for the broker forever and keep the lease; `_send` has its own
     _has_lease = False
     _is_cut_off = False
-    _is_stuck = False  # it had the lease, and sent nothing; nor has it since
-    # Of time.monotonic():
-    _renewed_at = 0.0  # the last renewal of the lease, or attempt at it
+    _is_stuck = False  # it sent nothing while it had the lease, and has sent nothing since
+    # Times of time.monotonic():
+    _renewed_at = 0.0  # the last attempt to take or renew the lease
     _sure_until = 0.0
     _read_at = -math.inf  # the last reading of the schedule
-    _got_on_at = 0.0  # when it last sent a task, or found that it need not, or took the lease
+    _got_on_at = 0.0  # when it last sent a task, skipped one as needless, or took the lease
     _shortest_s = math.inf  # the shortest interval of the schedule
 
     def __init__(self, *args: Any, name: str = "", each_tick: Callable[[], None] = lambda: None, **kwargs: Any) -> None:
-        """Begin as a standby. `name` is its row's in the table of processes; the default is that of a beat process."""
+        """Begin as a standby. `name` is for the table of processes; the default is the name of a process of beat."""
         self._each_tick = each_tick
         beat_begins.send(type(self), app=args[0] if args else kwargs["app"])
         self._holder = uuid4()
-        self._full: set[str] = set()  # queues whose ticks wait for their workers
+        self._full: set[str] = set()  # queues in which too many ticks wait for a worker
         self._sent_ticks = work.SentTicks()
-        self._changed_at: datetime | None = None  # the last change of the schedule, when the lease was renewed last
-        self._changed_when_read: datetime | None = None  # the last change of the schedule, when it was read
+        self._changed_at: datetime | None = None  # the last change of the schedule, as the last renewal told it
+        self._changed_when_read: datetime | None = None  # `_changed_at` when the schedule was last read
         name = name or f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}"
         self._presence = presence.Presence(kind=BEAT, name=name)
         super().__init__(*args, **kwargs)
         self.max_interval, self.sync_every_tasks = STANDBY, 1
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send all tasks that are due, if this beat holds the lease; returns the seconds until the next tick.
+        """Send all tasks that are due, if this beat holds the lease; return the seconds until the next tick.
 
-        Celery's tick sends one task. Each would need a check of the lease and of the schedule, for which a beat that is
-        far from PostgreSQL has no time.
+        Celery's tick sends only one task. A check of the lease and of the schedule before each task would take a beat
+        that is far from PostgreSQL too long.
         """
         self._each_tick()
         if not self._is_stuck:
@@ -106,7 +108,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             while not interval and time.monotonic() < ends_at:
                 interval = super().tick(*args, **kwargs)
             if not self._has_sent_lately():
-                return 2 * STANDBY  # another beat that stands by goes first
+                return 2 * STANDBY  # so that a standby gets the lease first
         except broker_link.BrokerUnreachable as error:
             self._give_way(error)
             return STANDBY
@@ -120,11 +122,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         return interval and max(interval, SHORTEST_WAIT_S)
 
     def schedule_changed(self) -> bool:
-        """Return whether the schedule was changed, as each renewal of the lease tells, or was read long ago."""
+        """Return whether a renewal of the lease has told a change of the schedule, or the last reading is too old."""
         return self._changed_at != self._changed_when_read or time.monotonic() > self._read_at + READ_EVERY_S
 
     def setup_schedule(self) -> None:
-        """Make rows of the project's `beat_schedule`, and delete those of entries that it no longer has."""
+        """Make rows of the project's `beat_schedule`, and delete the rows of entries that it no longer has."""
         with rows.as_declared(self.app):
             super().setup_schedule()
 
@@ -141,26 +143,26 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         return found
 
     def install_default_entries(self, data: Mapping[str, entries.BeatEntry]) -> None:
-        """Install the daily deletion of old results if there is a store of results that does not do so by itself."""
+        """Install the daily deletion of old results, if a result backend is set that does not delete them itself."""
         if self.app.conf.result_backend and not self.app.backend.supports_autoexpire:
             super().install_default_entries(data)
 
     def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
-        """Return all enabled tasks, even if they are due at hours of the day far from this host's time."""
+        """Return all enabled tasks; django-celery-beat leaves out crontabs whose hour is far from this host's time."""
         return PeriodicTask.objects.enabled()  # type: ignore[no-any-return]  # as above
 
     def reserve(self, entry: entries.BeatEntry) -> entries.BeatEntry:
-        """Record that a task is sent. The schedule gets the new entry, too: the heap may have to be made anew from it.
+        """Record that a task is sent, and put the new entry into the schedule, from which the heap may be built anew.
 
-        So does the copy that Celery compares with it: a different entry there would make Celery build the heap anew for
-        each message.
+        The copy with which Celery compares the schedule gets the entry, too: otherwise Celery would build the heap anew
+        for each message.
         """
         reserved: entries.BeatEntry = super().reserve(entry)
         self._schedule[reserved.name] = self.old_schedulers[reserved.name] = reserved
         return reserved
 
     def sync(self) -> None:
-        """Save when tasks were sent; times that PostgreSQL does not take are saved later."""
+        """Save when tasks were sent. If PostgreSQL is away, the times are saved later."""
         try:
             for name in list(self._dirty):
                 if entry := self._schedule.get(name):
@@ -171,14 +173,14 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             sessions.leave(connection)
 
     def apply_entry(self, entry: entries.BeatEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
-        """Send a task that is due, unless it is a tick, and enough of these wait, or there is nothing to do.
+        """Send a task that is due. Skip a tick if enough ticks already wait, or if it would find nothing to do.
 
-        Raises BrokerUnreachable, _MayBeLost if another beat may send it, and database errors.
+        Raises BrokerUnreachable, _MayBeLost if another beat may send the task, and database errors.
         """
         try:
             self._send(entry)
         except (broker_link.BrokerUnreachable, _MayBeLost, Error):
-            # It is still due, even if the schedule is saved and read again before the broker is back.
+            # The task is still due, even if the schedule is saved and read again before the broker is back.
             entry.model.last_run_at = entry.last_run_at
             entry.model.total_run_count = entry.total_run_count
             raise
@@ -202,7 +204,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def close(self) -> None:
         """Close the scheduler, and give up the lease."""
-        connection.close()  # a signal may have interrupted its statement: the result is not known
+        connection.close()  # a signal may have interrupted a statement, so its session is not usable
         super().close()
         self._give()
         self._presence.end()
@@ -212,7 +214,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if not ticks.is_superfluous(str(entry.task), queue, ticks.MOST_WAITING):
             self._full.discard(queue)
             return False
-        if queue not in self._full:  # once for each time that it fills up
+        if queue not in self._full:  # log once each time that the queue fills up
             log.warning("ticks_are_behind", queue=queue)
         self._full.add(queue)
         return True
@@ -224,7 +226,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._give_up()
 
     def _forget_the_future(self) -> None:
-        """Set last runs in the future to now: a clock was set back, and their tasks would wait for that time."""
+        """Set last runs in the future to now: a clock was set back, and the tasks would wait until that time."""
         now = entries.clock.now()
         if ahead := [entry for entry in self.schedule.values() if entry.last_run_at > now + CLOCK_TOLERANCE]:
             log.warning("beat_clock_set_back", tasks=len(ahead))
@@ -234,7 +236,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             self._heap = None
 
     def _has_sent_lately(self) -> bool:
-        """Return True if so; else give up the lease: a task should have been sent, and this beat does not find it."""
+        """Return whether this beat sends tasks in time. If not, give up the lease: it misses a task that is due."""
         if time.monotonic() <= self._got_on_at + self._shortest_s + SENDS_WITHIN_S:
             return True
         log.error("beat_sends_nothing")
@@ -244,10 +246,10 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def _stand_by(self) -> None:
         self._has_lease = False
-        self._heap = None  # tasks that were not sent are missing in it
+        self._heap = None  # the heap lacks tasks that were not sent
 
     def _lose(self, error: Error) -> None:
-        """Let the lease run out: PostgreSQL does not answer now."""
+        """Stand by, and let the lease run out, because PostgreSQL does not answer now."""
         log.warning("beat_lost_lease", error=str(error))
         sessions.leave(connection)
         self._stand_by()
@@ -265,12 +267,12 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             sessions.leave(connection)
 
     def _holds_lease(self) -> bool:
-        """Renew the lease when it is time, or take it if no other beat has it; return whether this beat has it."""
+        """Renew the lease when it is time, or take it if no beat has it; return whether this beat has the lease."""
         if self._has_lease and time.monotonic() < self._renewed_at + RENEWED_EVERY_S:
             return True
         try:
             if not self._has_lease:
-                broker_link.waiting(task_names.DISPATCH)  # raises BrokerUnreachable: a beat that cannot send stands by
+                broker_link.waiting(task_names.DISPATCH)  # raises BrokerUnreachable: then this beat stands by
             self._renewed_at = time.monotonic()
             self._sure_until = self._renewed_at + SURE_FOR_S
             if taken := TAKE_BEAT(holder=self._holder, lease=LEASE_S):
@@ -283,7 +285,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if has_it and not self._has_lease:
             log.info("beat_holds_lease")
             self._has_lease, self._is_cut_off = True, False
-            self._got_on_at, self._read_at = time.monotonic(), -math.inf  # another beat has sent, unknown here
+            self._got_on_at, self._read_at = time.monotonic(), -math.inf  # another beat may have sent tasks
             self._sent_ticks.forget()
         elif self._has_lease and not has_it:
             log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")

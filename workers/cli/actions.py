@@ -2,10 +2,10 @@
 
     manage.py COMMAND [ACTION] [ARGUMENTS] [--json]
 
-1. A command names its actions. Without one it runs `list`, with the defaults of that.
-2. A word or an option that is misspelt ends the command with exit status 2.
+1. A command declares its actions. Without an action on the command line it runs `list`, with the defaults of `list`.
+2. A misspelt word or option ends the command with exit status 2.
 3. The action returns a `Result`, which is printed as text, or with `--json` as one JSON object.
-4. Refusals are written at the end, to stderr, with exit status 1.
+4. Refusals are written to stderr at the end; the exit status is then 1.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Types for argparse: what may stand on the command line. An error names what is expected, and what was given."""
+"""Types for argparse, which check the values on the command line. An error names the expected and the given value."""
 
 import argparse
 import re
@@ -9,10 +9,10 @@ from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit.changing.statuses import parse_statuses
 
-LARGEST = 2**31 - 1  # of PostgreSQL's integer
-LARGEST_ID = 2**63 - 1  # of its bigint
+LARGEST = 2**31 - 1  # the largest integer in PostgreSQL
+LARGEST_ID = 2**63 - 1  # the largest bigint
 LAST_PORT = 65_535
-_DIGITS = re.compile(r"-?[0-9]+", re.ASCII)  # Python reads 1_0, +5, blanks and the digits of other scripts, too
+_DIGITS = re.compile(r"-?[0-9]+", re.ASCII)  # Python's int() also reads 1_0, +5, blanks and the digits of other scripts
 
 
 def whole_number(text: str) -> int:
@@ -36,7 +36,7 @@ def row_id(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Return the port of TCP."""
+    """Return the TCP port."""
     return _between(text, 1, LAST_PORT, "a whole number above 0")
 
 
@@ -49,12 +49,12 @@ def duration(text: str) -> timedelta:
 
 
 def seconds(text: str) -> float:
-    """Return the length of time in seconds: what `duration` reads."""
+    """Return the length of time in seconds, from the forms that `duration` reads."""
     return duration(text).total_seconds()
 
 
 def statuses(text: str) -> list[int]:
-    """Return the statuses of HTTP: 403,999."""
+    """Return the HTTP statuses in a list such as 403,999."""
     try:
         return parse_statuses(text)
     except ValueError as error:
@@ -62,7 +62,7 @@ def statuses(text: str) -> list[int]:
 
 
 def utf8(text: str) -> str:
-    """Return the text if PostgreSQL can take it: bytes of a command line that are not UTF-8 are lone surrogates."""
+    """Return the text if PostgreSQL can store it. Python turns bytes that are not UTF-8 into lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -73,7 +73,7 @@ def utf8(text: str) -> str:
 
 
 def one_of(words: Iterable[str], what: str) -> Callable[[str], str]:
-    """Return a type that takes one of these words, and refuses any other with what may have been meant."""
+    """Return a type that accepts one of these words, and refuses any other word with a suggestion."""
     known = [str(word) for word in words]
 
     def read(text: str) -> str:
@@ -87,7 +87,7 @@ def one_of(words: Iterable[str], what: str) -> Callable[[str], str]:
 def _between(text: str, least: int, most: int, what: str) -> int:
     try:
         number = int(text if _DIGITS.fullmatch(text) else "")
-    except ValueError:  # also for more digits than Python reads
+    except ValueError:  # Python raises it also for too many digits
         raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}") from None
     if number > most:
         raise argparse.ArgumentTypeError(f"must be at most {most}, not {text!r}")

@@ -1,4 +1,4 @@
-"""What the commands print: tables, durations, and text from sites and servers."""
+"""Formats what commands print: tables, durations, and text from sites and servers."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
@@ -11,14 +11,14 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
 def printable(text: str) -> str:
-    """Return the text without control characters, which could control the terminal: sites write parts of it."""
+    """Return the text without control characters. Sites write parts of it, and could control the terminal."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def span(seconds: float) -> str:
     """Return a duration in its two largest units: 0.4s, 12s, 3m 20s, 2h 05m, 4d 01h."""
     whole = round(seconds)
-    if seconds < 10:  # noqa: PLR2004  below, tenths matter
+    if seconds < 10:  # noqa: PLR2004  below 10 s, tenths matter
         return f"{seconds:.1f}s" if seconds else "0s"
     if whole < MINUTE:
         return f"{whole}s"
@@ -30,7 +30,7 @@ def span(seconds: float) -> str:
 
 
 def table(*columns: str, numbers: Collection[str] = ()) -> Table:
-    """Return an empty table, whose first column folds if it is too long; the columns `numbers` align right."""
+    """Return an empty table. Its first column may fold; the columns that `numbers` names are aligned right."""
     empty = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for position, name in enumerate(columns):
         justify: Literal["left", "right"] = "right" if name in numbers else "left"
@@ -39,13 +39,13 @@ def table(*columns: str, numbers: Collection[str] = ()) -> Table:
 
 
 def fields(lines: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each field, with its name before it; the values stand below each other."""
+    """Yield a line for each field: its name, and its value in a second column."""
     width = max(map(len, lines), default=0)
     yield from (f"  {name:<{width}}  {value}" for name, value in lines.items())
 
 
 def rendered(filled: Table) -> str:
-    """Return the table as text, as wide as the terminal."""
+    """Return the table as text, as wide as the terminal, or WIDTH_IN_FILES if stdout is no terminal."""
     printer = console()
     with printer.capture() as capture:
         printer.print(filled)

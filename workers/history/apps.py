@@ -1,4 +1,4 @@
-"""The app `weir.workers.history`: what was, minute by minute, and totals that only grow."""
+"""The app `weir.workers.history`: what happened in each minute, and totals that only grow."""
 
 from weir.postgres import weir_apps
 
@@ -11,4 +11,4 @@ class HistoryConfig(weir_apps.WeirApp):
     verbose_name = "Weir: history"
 
     def ready(self) -> None:
-        from weir.workers.history import checks  # noqa: F401, PLC0415  it registers the checks; needs loaded apps
+        from weir.workers.history import checks  # noqa: F401, PLC0415  its import registers the checks, and needs loaded apps

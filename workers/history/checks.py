@@ -18,7 +18,10 @@ RETENTIONS = {
 
 @register()
 def what_counts_is_kept_until_it_is_counted(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W005: rows deleted before their minute is rolled up are in no total, and the minute has no row."""
+    """weir.W005: a retention is so short that rows may be deleted before their minute is rolled up.
+
+    Such rows are missing in the totals, and their minute has no row.
+    """
     needed = needed_s()
     hint = f"Write {math.ceil(needed)} or more, or lower WEIR_FETCH_TIMEOUT."
     return [

@@ -1,4 +1,4 @@
-"""Total: a number that only grows. Minute and SiteMinute: what happened in one minute. Watermark: how far they go."""
+"""Total, a number that only grows; Minute and SiteMinute, what happened in a minute; Watermark, how far they go."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from django.db.models import Q
 
 
 class Total(models.Model):
-    """How much there was of something since the history began. Only the rollup changes it, and it only grows."""
+    """How often something has happened since the history began. Only the rollup changes the value, which only grows."""
 
     series = models.CharField(max_length=40, help_text="what is counted, such as fetches_ended")
     label = models.CharField(max_length=40, blank=True, help_text="which of it, such as done; empty where there is one")
@@ -16,7 +16,7 @@ class Total(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            # The rollup adds to it.
+            # The rollup finds the total through this index, and adds to it.
             models.UniqueConstraint(fields=["series", "label"], name="weir_total_series_label_unique"),
             models.CheckConstraint(condition=Q(value__gte=0), name="weir_total_not_negative"),
         ]
@@ -26,7 +26,7 @@ class Total(models.Model):
 
 
 class Counted(models.Model):
-    """What is counted of fetches and slots: fetches by the minute of their end, slots by that of their start."""
+    """Numbers of fetches, each in the minute of its end, and of slots, each in the minute of its start."""
 
     fetches_done = models.IntegerField(default=0)
     fetches_failed = models.IntegerField(default=0)
@@ -50,7 +50,7 @@ class Counted(models.Model):
 
 
 class Minute(Counted):
-    """What happened in one minute. A minute without a row is a gap: nothing is known of it."""
+    """What happened in one minute. A minute without a row is a gap: nothing is known about it."""
 
     minute = models.DateTimeField(primary_key=True, help_text="when it began")
     emails_sent = models.IntegerField(default=0)
@@ -70,10 +70,10 @@ class SiteMinute(Counted):
 
     class Meta:
         constraints: ClassVar = [
-            # Reports: the minutes of a site.
+            # Reports find the minutes of a site.
             models.UniqueConstraint(fields=["site_id", "minute"], name="weir_siteminute_unique"),
         ]
-        # Purge: the oldest minutes. Rows are written in the order of their minutes.
+        # The purge finds the oldest minutes. Rows are written in the order of their minutes.
         indexes: ClassVar = [BrinIndex(fields=["minute"], name="weir_siteminute_by_minute", autosummarize=True)]
 
     def __str__(self) -> str:

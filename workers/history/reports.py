@@ -1,10 +1,10 @@
-"""The history, for charts and metrics: totals that only grow, and sums over the steps of a period.
+"""The history for charts and metrics: totals that only grow, and sums over the steps of a period.
 
     from weir.workers.history.reports import minutes, totals
     totals()["fetches_ended", "done"]
     minutes(24, 96)[-1].slots_used
 
-A step of which no minute is known has None in place of its sums: a gap is not a zero.
+A step without any known minute has None instead of its sums: a gap is not a zero.
 """
 
 from datetime import datetime, timedelta
@@ -21,13 +21,14 @@ MOST_HOURS: Final = 366 * 24
 
 
 class SitePoint(NamedTuple):
-    """What happened at one site in one step; sums, except the lateness, which is that of the worst minute.
+    """What happened at one site in one step: sums, except the lateness, which is that of the worst minute.
 
-    All are None if no minute of the step is known: the site was not among the busiest, or the minute is a gap.
+    The numbers after `missing` are None if no minute of the step is known. A minute is not known if the site was not
+    among the busiest sites in it, or if it is a gap.
     """
 
     since: datetime
-    missing: int  # minutes of the step that are not known
+    missing: int  # how many minutes of the step are not known
     fetches_done: int | None
     fetches_failed: int | None
     fetches_cancelled: int | None
@@ -43,7 +44,7 @@ class SitePoint(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What happened in one step; sums, except the lateness. All are None if no minute of the step is known."""
+    """What happened at all sites in one step, as in SitePoint; and numbers of e-mails and of unread numbers."""
 
     since: datetime
     missing: int
@@ -70,19 +71,19 @@ SITE_MINUTES = Statement("site_minutes", row=SitePoint, commits=False)
 
 
 def totals() -> dict[tuple[str, str], int]:
-    """Return all totals by series and label. What has not happened yet has no entry. Each only grows.
+    """Return all totals by series and label; each only grows. Something that has never happened has no entry.
 
-    `fetch_lateness` has the number of fetches in each bucket by its upper bound in milliseconds (`rollup.LATENESS_MS`,
-    or "inf"); a bucket does not include those below it.
+    The labels of `fetch_lateness` are the upper bounds of buckets in milliseconds (`rollup.LATENESS_MS`, or "inf"). The
+    total of a bucket does not include the fetches of the buckets below it.
     """
     return {(series, label): value for series, label, value in Total.objects.values_list("series", "label", "value")}
 
 
 def minutes(hours: int, points: int) -> list[Point]:
-    """Return the last hours in evenly spaced points, the oldest first; at most one row a minute is read.
+    """Return the last hours in evenly spaced points, the oldest first. Reads at most one row a minute.
 
-    The last one ends at the time that the rollup should have reached by now (`trail_s`). Raises ValueError for numbers
-    out of range.
+    The last point ends at the time up to which the rollup should have come by now (`trail_s`). Raises ValueError for
+    numbers out of range.
     """
     return MINUTES(**_steps(hours, points))
 
@@ -96,5 +97,5 @@ def _steps(hours: int, points: int) -> dict[str, object]:
     if not 1 <= hours <= MOST_HOURS or not 1 <= points <= MOST_POINTS:
         raise ValueError(f"hours must be from 1 to {MOST_HOURS:,} and points from 1 to {MOST_POINTS:,}.")
     step = timedelta(minutes=-(-hours * 60 // points))
-    # A minute is rolled up by the first rollup after it is due.
+    # The first rollup after a minute is due rolls it up.
     return {"step": step, "points": points, "trail": trail_s() + tick_of(task_names.ROLL_UP) + MARGIN_S}

@@ -25,7 +25,7 @@ MOST_SHIPPED = 1_000
 
 @admin.register(Order)
 class OrderAdmin(TableAdmin[Order]):
-    """Orders may be added, changed until they are shipped, and shipped; their addresses may be put right later."""
+    """Staff may add and ship orders, and change them until they are shipped. Addresses may be corrected later."""
 
     list_display = ("id", "number", "customer_email", "placed_at", "shipped_at")
     list_display_links = ("id", "number")
@@ -37,7 +37,7 @@ class OrderAdmin(TableAdmin[Order]):
     actions = ("ship",)
 
     def get_fields(self, request: HttpRequest, obj: Order | None = None) -> tuple[str, ...]:  # noqa: ARG002  Django's signature
-        """Show the times of an order that exists; a new one gets them from the database and from `ship`."""
+        """Show the times of an existing order. The form of a new one lacks them: the database and `ship` set them."""
         return ("number", "customer_email", "placed_at", "shipped_at") if obj else ("number", "customer_email")
 
     def has_change_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:
@@ -45,7 +45,7 @@ class OrderAdmin(TableAdmin[Order]):
         return (obj is None or obj.is_correctable) and super().has_change_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Order | None = None) -> tuple[str, ...]:  # noqa: ARG002  Django's signature
-        """Keep the number of a shipped order; its address may have to be put right, to send a failed e-mail again."""
+        """Make the number of a shipped order read-only, but not its address: a failed e-mail may need another one."""
         return ("placed_at", "shipped_at", *(["number"] if obj and obj.shipped_at else []))
 
     def has_delete_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:  # noqa: ARG002  Django's signature
@@ -53,7 +53,10 @@ class OrderAdmin(TableAdmin[Order]):
         return False
 
     def save_model(self, request: HttpRequest, obj: Order, form: "forms.ModelForm[Order]", change: bool) -> None:
-        """Write only what was changed, unless the order was shipped, or its e-mail sent, since the form was read."""
+        """Write only the changed fields. Raises PermissionDenied if the order is no longer correctable.
+
+        A changed address of a shipped order also corrects its e-mail.
+        """
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -66,11 +69,11 @@ class OrderAdmin(TableAdmin[Order]):
             emails.resolve(self.actor(request), obj.shipped_email.pk, Act.CORRECT, why=why, to=to)
 
     def actor(self, request: HttpRequest) -> acting.Actor:
-        """Return the user, who by changing an order's address may also have its e-mail rendered anew and sent there."""
+        """Return the user as an actor who may correct the order's e-mail, and redirect it to another address."""
         return replace(acting.of_request(request, Door.ADMIN), may={emails.MAY_ACT, emails.MAY_REDIRECT}.__contains__)
 
     def changeform_view(self, request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        """Save what the user has written, and show the form again if it is refused."""
+        """Save the form; if an action is refused, show the refusal and the form again."""
         try:
             return super().changeform_view(request, *arguments, **named)
         except acting.ActRefused as refusal:

@@ -7,5 +7,5 @@ from weir.workers.orders.models import SHIPPED, Order
 
 @kinds.register(SHIPPED)
 def order_shipped(*, order_id: int) -> Content:
-    """Tell the customer that the order is on its way: the templates `weir/orders/shipped*`."""
+    """Tell the customer that the order was shipped, with the templates `weir/orders/shipped*`."""
     return Content.from_templates("weir/orders/shipped", order=Order.objects.get(pk=order_id))

@@ -1,4 +1,4 @@
-"""What web code calls to ship an order.
+"""The function with which web code ships an order.
 
 from weir.workers.orders import shipping
 shipping.ship(order.pk)
@@ -12,11 +12,10 @@ from weir.workers.orders.models import SHIPPED, Order
 
 
 def ship(order_id: int) -> bool:
-    """Record that the order is shipped, and queue the e-mail that says so; False if it was shipped before.
+    """Record that the order is shipped, and queue the e-mail that says so. Return False if it was shipped before.
 
-    Both are part of the caller's transaction: after a roll-back the order was never shipped, and no e-mail is sent.
-    Two calls, even at the same time, have the effect of one. Workers hear of the e-mail when the transaction commits.
-
+    Both are part of the caller's transaction: after a rollback the order is not shipped, and no e-mail is sent. Two
+    calls, even at the same time, have the effect of one. Workers learn of the e-mail when the transaction commits.
     Raises Order.DoesNotExist.
     """
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""The app `weir.workers.overview`: one look at what all rooms do."""
+"""The app `weir.workers.overview`: the state of all jobs and processes at one look."""
 
 from weir.postgres import weir_apps
 

@@ -1,7 +1,7 @@
-"""The overview: what an operator looks at first. How much there is of everything, and how old the oldest is.
+"""The overview, which operators look at first: how much there is of everything, and how old the oldest is.
 
-One query counts, by indexes and never beyond MOST (sql/overview.sql). Another one reads the processes. The broker is
-asked how many messages wait, and may be away.
+One query counts, through indexes and up to MOST (sql/overview.sql). Other queries read the processes, and sessions for
+whose locks others wait. The broker is asked how many messages wait, and may be away.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ from weir.workers import broker_link, schedule
 from weir.workers.overview import locks
 from weir.workers.processes.status import ProcessStatus, processes
 
-MOST: Final = 10_000  # no number goes beyond: there may be more
-HEADS: Final = 1_000  # sites whose queues are looked into
+MOST: Final = 10_000  # no number is counted beyond this
+HEADS: Final = 1_000  # how many sites have their queues read
 RECOVERED_WITHIN_S: Final = 86_400.0
-FAILING_LEAST: Final = 20  # e-mails that fail in an hour; a few do because their addresses do not exist
-FAILING_SHARE: Final = 10  # one in this many of those that ended
+FAILING_LEAST: Final = 20  # e-mails that failed in an hour; a few always fail, because their addresses do not exist
+FAILING_SHARE: Final = 10  # at least one in this many e-mails that ended has failed
 MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
-MISSED_LEAST: Final = 100  # slots: a killed fetcher misses a few
-MISSED_SHARE: Final = 10  # one in this many
-STALLED_AFTER_S: Final = 15.0  # more than a lease of a lost message lasts
+MISSED_LEAST: Final = 100  # slots; a killed fetcher misses a few
+MISSED_SHARE: Final = 10  # at least one in this many slots was missed
+STALLED_AFTER_S: Final = 15.0  # longer than the lease of a lost message
 
 
 class Numbers(NamedTuple):
@@ -37,12 +37,12 @@ class Numbers(NamedTuple):
     queued: int
     reserved: int
     running: int
-    done: int  # within the last hour, as are the next two; of the newest MOST
+    done: int  # this and the next two: fetches that ended within the last hour, of the newest MOST
     failed: int
     cancelled: int
     oldest_due_s: float | None
-    sites: int  # that have fetches to come
-    paused: int  # of these
+    sites: int  # sites with fetches to come
+    paused: int  # this and the next three: how many of these sites
     backed_off: int
     resting: int  # because a quota is used up
     unreachable: int
@@ -50,26 +50,26 @@ class Numbers(NamedTuple):
     stalled_fetch: int | None
     halted: int  # sites with due fetches that are paused until an operator resumes them
     halted_site: str | None
-    missed: int | None  # slots of the last minutes that passed before a fetcher took them, if they are too many
+    missed: int | None  # slots of the last minutes that passed before a fetcher took them; None if that is not many
     missed_of: int | None
     doubts: int
     trusted: bool | None  # None: reconcile has never run
     flushed_s: float | None  # since the last flush
     pending: int
-    sending: int  # with those that a mailer has claimed
+    sending: int  # including those that a mailer has claimed
     unknown: int
-    oldest_pending_s: float | None  # since it was due; below 0 if it is not
+    oldest_pending_s: float | None  # since it was due; below 0 if it is not due yet
     oldest_unknown_s: float | None
-    sent: int  # of the newest MOST e-mails, as is the next
+    sent: int  # this and the next: of the newest MOST e-mails
     not_sent: int  # failed
-    failing: int | None  # e-mails that failed in the last hour, if they are too many for an accident
-    failing_of: int | None  # of this many that ended in it
-    failing_kind: str | None  # of most of them; None if these have gone
+    failing: int | None  # e-mails that failed in the last hour; None if that is not many
+    failing_of: int | None  # e-mails that ended in the last hour
+    failing_kind: str | None  # the kind that failed most often; None if these e-mails are deleted
     failing_reply: str | None
     closed_because: str | None  # why nothing is granted now; "" if all is well
-    recovered_at: datetime | None  # from that, within the last day
+    recovered_at: datetime | None  # when Weir recovered from a loss, within the last day
     recovered_because: str | None
-    recovered_emails: int | None  # that became unknown
+    recovered_emails: int | None  # e-mails that became unknown
 
 
 OVERVIEW = Statement("overview", row=Numbers, commits=False)
@@ -81,14 +81,14 @@ class Overview:
 
     numbers: Numbers
     processes: list[ProcessStatus]
-    messages: Mapping[str, int]  # that wait, by queue; empty if the broker is away
+    messages: Mapping[str, int]  # waiting messages by queue; empty if the broker is away
     broker_error: str  # "" if the broker answers
-    broker_remedy: str = ""  # if it answers, and refuses
-    holders: Sequence[locks.LockHolder] = ()  # of locks for which others wait
+    broker_remedy: str = ""  # what to do if the broker answers, and refuses
+    holders: Sequence[locks.LockHolder] = ()  # holders of locks for which others wait
 
 
 def count() -> Numbers:
-    """Count, at a cost that does not grow with the tables."""
+    """Count everything, at a cost that does not grow with the tables."""
     with transaction.atomic():
         planner.in_index_order()
         bounds = {
@@ -110,7 +110,7 @@ def count() -> Numbers:
 def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
     """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away.
 
-    PostgreSQL is asked within `asking`, after the broker: no transaction in it waits for the broker.
+    Asks PostgreSQL within the context `asking`, after the broker, so that no transaction in it waits for the broker.
     """
     messages: dict[str, int] = {}
     broker_error = broker_remedy = ""
@@ -123,7 +123,7 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
         return Overview(
             processes=processes(),
             holders=locks.holders(after_s=locks.LONG_S),
-            numbers=count(),  # the last, because it changes how the rest of a transaction is planned
+            numbers=count(),  # comes last, because it changes how the rest of a transaction is planned
             messages=messages,
             broker_error=broker_error,
             broker_remedy=broker_remedy,

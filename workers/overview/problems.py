@@ -1,4 +1,4 @@
-"""What is wrong, in one sentence each, with what to do next: pure."""
+"""Everything that is wrong: a sentence for each problem, and what to do next. These functions are pure."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from weir.workers.overview.overview import MOST, Overview
 from weir.workers.processes import kinds
 from weir.workers.processes.status import by_kind
 
-NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
+NEEDED: Final = {  # for each kind of process: its name, and what does not happen without it
     "beat": ("beat", "nothing is called on schedule"),
     "ticks": ("worker of the queue weir.ticks", "no fetch gets a slot, and no unread number is flushed"),
     "maintenance": (
@@ -27,8 +27,8 @@ NEEDED: Final = {  # kinds of processes: what they are called, and what there is
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
 LONGEST_REPLY: Final = 200  # characters of a mail server's reply
-MOST_NAMED: Final = 5  # silent processes that have a sentence each
-LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
+MOST_NAMED: Final = 5  # how many silent processes have a sentence of their own
+LATE_S: Final = 600.0  # an e-mail that is due for longer needs a person
 
 
 class PersonNeeded(NamedTuple):
@@ -39,7 +39,7 @@ class PersonNeeded(NamedTuple):
 
 
 def problems(seen: Overview) -> Iterator[PersonNeeded]:
-    """Yield what needs a person, what stops most first."""
+    """Yield what needs a person; a problem that stops more comes first."""
     if seen.broker_remedy:
         text = f"The broker answers, and refuses what it is told ({seen.broker_error}): workers hear of nothing."
         yield PersonNeeded(text, seen.broker_remedy)
@@ -61,12 +61,12 @@ def needed() -> dict[str, tuple[str, str]]:
 
 
 def shown(number: int) -> str:
-    """Return a number that was counted up to MOST."""
+    """Return the text of a number that was counted up to MOST; `10,000+` stands for more."""
     return f"{number:,}" if number <= MOST else f"{MOST:,}+"
 
 
 def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:
-    """Yield who holds locks for which others wait."""
+    """Yield a sentence for each session that holds a lock for which others wait."""
     for holder in holders:
         if not holder.pid:
             text = "A transaction that is prepared holds a lock for which others wait."

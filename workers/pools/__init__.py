@@ -1,1 +1,1 @@
-"""Rules of a worker's pool: which thread runs what, and which sessions stay."""
+"""Rules of a worker's pool: which thread runs which task, and which sessions stay open."""

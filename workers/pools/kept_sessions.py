@@ -1,14 +1,15 @@
-"""Which sessions with PostgreSQL outlive a task: those of Weir's ticks, in the workers of its queues.
+"""Keeps the sessions with PostgreSQL of Weir's ticks from task to task, in the workers of Weir's queues.
 
-Celery closes a session before and after each task. To open another takes PostgreSQL as long as many a tick; plans, and
-what it knows of tables, are lost with the old one. So a process keeps the sessions of ticks that have ended, MOST_KEPT
-of them, and a tick takes the one that was used last, whichever thread it runs in: a pool of threads hands tasks to all
-of its threads in turn. All other sessions are closed as ever: those of a project's own tasks, which may have set
-anything in them, those of `fetch_batch`, of which a fetcher runs as many as it has threads, and those with other
-databases.
+Celery closes sessions before and after each task. To open a new session takes PostgreSQL as long as many a tick takes,
+and the old session's plans and caches are lost. So a process keeps up to MOST_KEPT sessions of ticks that have ended. A
+tick takes the session that was used last, whatever thread it runs in, because a pool of threads hands tasks to all of
+its threads in turn.
 
-A session that has not been used for a while is asked whether it still works. It is closed if a tick has met an error,
-or if a transaction was left open in it: a project's own code runs there, too, as receivers of Celery's signals.
+All other sessions are closed as before: sessions of a project's own tasks, which may have set anything in them;
+sessions of `fetch_batch`, of which a fetcher runs as many as it has threads; and sessions with other databases.
+
+A session that has not been used for a while is tested before it is used again. A session is closed if a tick had an
+error in it or left a transaction open: receivers of Celery's signals, which are a project's own code, run there, too.
 """
 
 import threading
@@ -28,16 +29,16 @@ from weir.workers import task_names
 from weir.workers.schedule import QUEUES
 
 ASKED_AFTER_S: Final = 1.0
-MOST_KEPT: Final = 4  # by a process: each costs PostgreSQL some megabytes
+MOST_KEPT: Final = 4  # in each process; a session costs PostgreSQL some megabytes
 
 
 class _Kept(NamedTuple):
-    session: Any  # psycopg's, of any kind of rows
+    session: Any  # a psycopg connection, with any type of rows
     used_at: float  # of time.monotonic()
 
 
-_kept: list[_Kept] = []  # no tick has them now; the one that was used last is the last. A list's methods are atomic
-_thread = threading.local()  # tick: the id of the tick that runs in this thread
+_kept: list[_Kept] = []  # sessions that no tick uses now, the last used at the end. A list's methods are atomic
+_thread = threading.local()  # its `tick` is the id of the tick that runs in this thread
 
 
 def keep_sessions_of_ticks() -> None:
@@ -48,14 +49,14 @@ def keep_sessions_of_ticks() -> None:
 def _replace_celerys_closing(instance: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's worker, before it forks
     if set(QUEUES).isdisjoint(instance.app.amqp.queues.consume_from):
         return
-    for fixup in instance.app._fixups:  # noqa: SLF001  nothing else leads to them
+    for fixup in instance.app._fixups:  # noqa: SLF001  Celery has no public way to them
         if isinstance(fixup, DjangoFixup):
             of_worker: Any = fixup.worker_fixup
             of_worker.close_database = partial(_close, of_worker.close_database)
 
 
 def _close(close_all: Callable[[], None], **_signal: object) -> None:
-    """Close what Celery would, before and after a task; a tick has a kept session between the two."""
+    """Close sessions before and after a task, as Celery does, but give a tick a kept session in between."""
     is_tick = current_task and current_task.name in task_names.TICKS
     if not is_tick:
         close_all()
@@ -70,7 +71,7 @@ def _close(close_all: Callable[[], None], **_signal: object) -> None:
 
 
 def _lend() -> None:
-    """Give this thread the session that was used last, if it still works; else Django opens one."""
+    """Give this thread the session that was used last, if it still works; otherwise Django opens one."""
     database: Any = connections[DEFAULT_DB_ALIAS]
     if database.connection is not None:  # a project may make Celery reuse sessions: CELERY_DB_REUSE_MAX
         return
@@ -81,7 +82,7 @@ def _lend() -> None:
     if not _works(kept):
         kept.session.close()
         return
-    # This does all that Django does with a new session, except opening it.
+    # `connect` does everything that Django does with a new session; only the opening is replaced.
     database.get_new_connection = lambda _parameters: kept.session
     try:
         database.connect()
@@ -99,13 +100,13 @@ def _works(kept: _Kept) -> bool:
 
 
 def _take_back() -> None:
-    """Keep the session that this thread has, if another tick may go on with it and there are not too many."""
+    """Keep this thread's session, if another tick can use it, and fewer than MOST_KEPT sessions are kept."""
     database: Any = connections[DEFAULT_DB_ALIAS]
     session = database.connection
-    is_of_pool = database.settings_dict["OPTIONS"].get("pool")  # Django's pool keeps them itself
+    is_of_pool = database.settings_dict["OPTIONS"].get("pool")  # Django's pool keeps sessions itself
     if session is None or database.errors_occurred or is_of_pool:
         return
     is_between_transactions = session.autocommit and session.pgconn.transaction_status == TransactionStatus.IDLE
-    if is_between_transactions and len(_kept) < MOST_KEPT:  # threads that ask at the same time may keep a few more
+    if is_between_transactions and len(_kept) < MOST_KEPT:  # threads at the same time may keep a few more
         database.connection = None
         _kept.append(_Kept(session, time.monotonic()))

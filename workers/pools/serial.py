@@ -1,13 +1,14 @@
-"""Serial queues: in a pool of threads, mail and maintenance take a thread each, and so does each tick.
+"""Serial queues: in a pool of threads, the ticks of mail occupy one thread at most, and so do those of maintenance.
 
-A task of `weir.maintenance` may take half a minute, and a mail server may keep an e-mail waiting for ten. Ticks of
-both come meanwhile. In processes of their own they have children of their own (`Procfile.split`); if a few threads
-serve several queues, they would soon hold all of them. So a tick that finds its serial queue busy leaves its function
-there, once, and ends. The thread that is busy runs it next, within its own task: logs, spans and an error belong to
-that task. One run serves all ticks of the same function that came before it, because each run does all that is due.
+A task of `weir.maintenance` may take half a minute, and a mail server may keep an e-mail waiting for ten minutes.
+Further ticks of both queues arrive meanwhile. If both queues have processes of their own (`Procfile.split`), only the
+children of these processes wait. But if a few threads serve several queues, such ticks would soon occupy all threads.
+So a tick that finds its serial queue busy leaves its function in the queue, once, and ends. The thread that is busy
+runs the function next, within its own task: its log lines, spans and errors belong to that task. One run serves all
+earlier ticks of the same function, because each run does all that is due.
 
-A tick that keeps Weir going has a queue of its own, and waits for no other. If it waits for a lock, because a
-transaction holds a row for long, later ticks of its name would wait beside it, each in a thread, with a session.
+Sweep, publishing and flush each have a serial queue of their own, and wait for no other tick. Without a serial queue,
+if a transaction locked a row for long, their later ticks would wait, too, each in a thread, with a session.
 
 A process of a pool runs one task at a time, and never finds its serial queue busy.
 """
@@ -19,7 +20,7 @@ from typing import Final
 
 
 class SerialQueue:
-    """Runs one function after the other, in the thread that finds it free. Thread-safe; of one process."""
+    """Runs one function after the other, in the thread that finds the queue free. Thread-safe; for one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,10 +28,10 @@ class SerialQueue:
         self._waiting: dict[Callable[[], None], None] = {}  # in the order in which they came
 
     def run(self, work: Callable[[], None]) -> None:
-        """Run it, and what comes meanwhile; or return immediately, and leave it to the thread that runs another.
+        """Run `work`, and functions that arrive meanwhile; if the queue is busy, leave `work` to the busy thread.
 
-        It begins once after this call, however many calls come before it begins. Raises the error of a function that
-        it runs: functions that wait then are left to the next call, by another tick.
+        After this call, `work` begins once, however many calls with the same function come before it begins. Raises the
+        error of a function that this call runs; functions that wait then are run by the next call.
         """
         with self._lock:
             self._waiting[work] = None
@@ -45,7 +46,7 @@ class SerialQueue:
                 raise
 
     def _next(self) -> Callable[[], None] | None:
-        """Return the next function; or be free, in the same step, so that none is left to a thread that has gone."""
+        """Return the next function; if there is none, mark the queue as free, under the same lock: none is missed."""
         with self._lock:
             first = next(iter(self._waiting), None)
             if first is None:
@@ -63,7 +64,7 @@ FLUSH: Final = SerialQueue()
 
 
 def run_in(queue: SerialQueue) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Make a task, which takes no arguments, run in this serial queue of its process."""
+    """Make a task without arguments run in this serial queue of its process."""
 
     def decorate(work: Callable[[], None]) -> Callable[[], None]:
         @wraps(work)

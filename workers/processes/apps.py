@@ -1,4 +1,4 @@
-"""The app `weir.workers.processes`: which processes run, and which of them go on."""
+"""The app `weir.workers.processes`: which processes run, and whether each of them goes on."""
 
 from weir.postgres import weir_apps
 
@@ -11,7 +11,7 @@ class ProcessesConfig(weir_apps.WeirApp):
     verbose_name = "Weir: processes"
 
     def ready(self) -> None:
-        """Register the system checks, and what puts heartbeats right when PostgreSQL's clock was stepped."""
+        """Register the system checks, and the receiver that corrects heartbeats after a step of PostgreSQL's clock."""
         from weir.workers.processes import checks, stepping  # noqa: F401, PLC0415  needs loaded apps, as the next
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
 

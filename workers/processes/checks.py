@@ -1,4 +1,4 @@
-"""System checks of the Celery app that is to run Weir."""
+"""The system check of the Celery app that must run Weir."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,13 +8,13 @@ from django.core.checks import CheckMessage, Warning  # noqa: A004  Django's own
 from weir.conf.checks import register
 from weir.workers import broker_link
 
-# What `weir.celery.integrate` adds to an app's workers: by its name, because it needs loaded apps.
+# The step that `weir.celery.integrate` adds to an app's workers. It is compared by name: its import needs loaded apps.
 STEP: Final = "weir.workers.processes.worker_heartbeat:WorkerHeartbeat"
 
 
 @register()
 def runs_weir(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.W030: an app that was not told of Weir does no task that Weir sends."""
+    """weir.W030: a Celery app on which `integrate` was not called runs none of Weir's tasks."""
     app = broker_link.app()
     if STEP in app.steps["worker"]:
         return []

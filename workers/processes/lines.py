@@ -1,9 +1,12 @@
-"""The command lines of Weir's workers and its beat, for the apps that are installed: pure, except for modules' names.
+"""The command lines of Weir's workers and beat, for the installed apps. Only `app_option` is not pure.
 
-The kinds of work have needs of their own. What keeps Weir going is in `weir.ticks`, and takes milliseconds. Tasks of
-`weir.maintenance` may take long. A mail server that hangs holds up mailers only. A fetcher is one event loop, so it
-wants threads. One process of threads can do it all, because none of it keeps the interpreter for long, and work that
-may take long has one thread a kind (`weir.workers.pools.serial`): the price is that what ends it ends all of it.
+Each queue has a worker of its own, because the kinds of work differ. The tasks of `weir.ticks`, which keep Weir going,
+take milliseconds. Tasks of `weir.maintenance` may take long. A mail server that hangs delays mailers only. A fetcher is
+one event loop, so it needs a pool of threads.
+
+One process with threads (`small`) can do all work: no task keeps the interpreter for long, and the tasks that may take
+long have one thread for each kind (`weir.workers.pools.serial`). The price is that an error that ends this process ends
+all work.
 """
 
 import sys
@@ -23,14 +26,15 @@ _POOLS: Final[Mapping[str, str]] = {
     _FETCH: _THREADS,
     _MAIL: "--pool prefork --concurrency 2",
 }
-# Time to finish a task; and for a mail server that hangs: an e-mail whose answer is not awaited is `unknown`.
+# Seconds to finish a task. A mailer has more time, for a mail server that hangs: if a mailer does not wait for the
+# server's reply, the e-mail becomes `unknown`.
 STOPS_WITHIN_S: Final = 90
 MAILER_STOPS_WITHIN_S: Final = 660
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessLine:
-    """A process: its name, which none of a project's own has, its command, and how long it may take to stop."""
+    """A process: its name, which no process of a project's own has, its command, and how long it may take to stop."""
 
     name: str
     command: str
@@ -43,9 +47,9 @@ class ProcessLine:
 
 
 def lines(app: str, queues: Collection[str], *, small: bool = False) -> Iterator[ProcessLine]:
-    """Yield the processes of these queues of Weir's, and beat; with `small`, one that is all of them.
+    """Yield a process for each of these queues of Weir's, and beat. If `small`, yield one process for everything.
 
-    `app` is what Celery's option -A names.
+    `app` is the value of Celery's option -A.
     """
     if small:
         yield _worker(app, "weir", queues, _THREADS, beat="--beat ")  # as in Weir's own Procfile
@@ -64,7 +68,7 @@ def _worker(app: str, name: str, queues: Collection[str], pool: str, *, beat: st
 
 
 def app_option(app: Any) -> str | None:  # noqa: ANN401  Celery's own have no types
-    """Return what -A names for this Celery app: its module, or that and its name there. None if no module has it."""
+    """Return the value of -A for this Celery app: a module, or `module:name`. None if no module has the app."""
     found = [
         (name, variable)
         for name, module in sorted(sys.modules.items())

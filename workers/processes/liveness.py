@@ -1,8 +1,9 @@
-"""A file that shows that this process' loop turns: for a supervisor that restarts processes, and asks no server.
+"""A file that shows that this process' loop turns, for a supervisor that restarts processes without asking a server.
 
-Its time is that of the last heartbeat, and its name is the process'. It is touched whether or not PostgreSQL and the
-broker are there, because a restart helps neither. A process that ends in order removes it; the file of a killed one
-grows old, until the next process of its name touches it.
+The file's time is the time of the last heartbeat, and its name is the name of the process. The process touches the file
+whether or not PostgreSQL and the broker are there, because a restart of the process would not bring them back. A
+process that ends in order removes its file. The file of a killed process grows old, until the next process of that
+name touches it.
 """
 
 import time
@@ -20,7 +21,7 @@ EVERY_S: Final = 2.0
 
 @dataclass(kw_only=True)
 class LivenessFile:
-    """The file of one process, in WEIR_LIVENESS_DIR; without such a folder it does nothing. Raises nothing."""
+    """The file of a process, in WEIR_LIVENESS_DIR; without that setting, methods do nothing. No method raises."""
 
     name: str
     _touched_at: float = float("-inf")  # of time.monotonic()
@@ -28,7 +29,7 @@ class LivenessFile:
     _has_failed: bool = False
 
     def touch(self) -> None:
-        """Record a heartbeat, once in two seconds."""
+        """Record a heartbeat, at most once in two seconds."""
         now = time.monotonic()
         if self._has_ended or now < self._touched_at + EVERY_S or not settings.WEIR_LIVENESS_DIR:
             return
@@ -37,12 +38,12 @@ class LivenessFile:
             self._path().parent.mkdir(parents=True, exist_ok=True)
             self._path().touch()
         except OSError as error:
-            if not self._has_failed:  # every two seconds it would not be read
+            if not self._has_failed:  # one warning is enough
                 log.warning("liveness_not_shown", error=str(error))
             self._has_failed = True
 
     def remove(self) -> None:
-        """Remove the file: this process ends in order."""
+        """Remove the file, because this process ends in order."""
         self._has_ended = True
         if settings.WEIR_LIVENESS_DIR:
             try:

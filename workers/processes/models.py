@@ -5,9 +5,9 @@ from django.db.models.functions import Now
 
 
 class Process(models.Model):
-    """A process that works, or a beat in one. The loop that does the work writes its heartbeat here every two seconds.
+    """A process that works, or the beat in a worker. The loop that does the work writes a heartbeat every 2 seconds.
 
-    A row is deleted when its process ends in order, and an hour after its last heartbeat. Ids are never used again.
+    A row is deleted when its process ends in order, or an hour after its last heartbeat. Ids are never used again.
     """
 
     kind = models.CharField(

@@ -1,8 +1,8 @@
 """This process' row in the table of processes, and the heartbeat that it writes there.
 
-The loop that does the work writes it, or a thread on its behalf that knows when the loop last turned: a process that is
-frozen, or whose loop hangs, writes none, and `status` says so after SILENT_AFTER_S. A process that cannot
-reach PostgreSQL looks the same, and does no work either.
+The loop that does the work writes the heartbeat, or a thread on its behalf that knows when the loop last turned. So a
+process that is frozen, or whose loop hangs, writes no heartbeat, and its state is `silent` after SILENT_AFTER_S. A
+process that cannot reach PostgreSQL looks the same, and does no work either.
 """
 
 import importlib.metadata
@@ -26,9 +26,9 @@ from weir.workers.recovery import watch
 log = get_logger(__name__)
 
 HEARTBEAT_EVERY_S: Final = 2.0
-GAP_S: Final = 5.0  # between two heartbeats: if longer, the process, its way to PostgreSQL, or PostgreSQL was held up
+GAP_S: Final = 5.0  # between two heartbeats: if it is longer, the process, the network or PostgreSQL stood still
 
-# Each returns the id of the row that was written, or deleted.
+# Each statement returns the id of the row that it has written or deleted.
 BEGIN = Statement("begin", returns=int, commits=True, prepare=True)
 END = Statement("end", returns=int, commits=True, prepare=True)
 HEARTBEAT = Statement("heartbeat", returns=int, commits=True, prepare=True)
@@ -36,15 +36,15 @@ HEARTBEAT = Statement("heartbeat", returns=int, commits=True, prepare=True)
 
 @dataclass(kw_only=True)
 class Presence:
-    """The row of one loop: a worker's or a fetcher's, or that of beat, which may be in the process of a worker.
+    """The row of one loop: of a worker, of a fetcher, or of beat, which may run in the process of a worker.
 
-    Thread-safe. No method raises: if PostgreSQL is away, the next heartbeat is recorded.
+    Thread-safe. No method raises an error: if PostgreSQL is away, a heartbeat is skipped, and the next one is tried.
     """
 
     kind: str
     name: str
     id: int | None = None
-    is_handed_over: bool = False  # to a loop that a worker started for its work: it sends the heartbeats from now on
+    is_handed_over: bool = False  # True: a loop that the worker has started writes the heartbeats now
     _noted_at: float = float("-inf")  # of time.monotonic()
     _has_ended: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -54,11 +54,11 @@ class Presence:
         self._file = LivenessFile(name=self.name)
 
     def show_life(self) -> None:
-        """Touch the process' file; for the loop that does the work, which waits for no server meanwhile."""
+        """Touch the process' liveness file. The loop that does the work calls this; it waits for no server."""
         self._file.touch()
 
     def heartbeat(self, *, holds: int, ago_s: float = 0.0) -> None:
-        """Record that the loop turned `ago_s` ago; does nothing if it last did so less than two seconds ago."""
+        """Record that the loop turned `ago_s` ago; do nothing if the last heartbeat was less than two seconds ago."""
         with self._lock:
             if self._has_ended or time.monotonic() < self._noted_at + HEARTBEAT_EVERY_S:
                 return
@@ -67,12 +67,12 @@ class Presence:
             self._look_at_history()
 
     def stop(self, *, holds: int) -> None:
-        """Record that this process was asked to end; its heartbeat goes on while it ends what it holds."""
+        """Record that this process was asked to end. Its heartbeats go on while it finishes the work that it holds."""
         with self._lock:
             self._note(holds, 0.0, stops=True)
 
     def end(self) -> None:
-        """Forget this process, which ends in order."""
+        """Delete the row and the liveness file, because this process ends in order."""
         self._file.remove()
         with self._lock:
             self._has_ended = True
@@ -95,7 +95,7 @@ class Presence:
             sessions.leave(connection)
 
     def _try(self, statement: Statement[int], **parameters: object) -> int | None:
-        """Return the id of the row that was written, None if none was, and the old id if PostgreSQL is away."""
+        """Return the id of the written row, None if there is no such row, and the old id if PostgreSQL is away."""
         try:
             ids = statement(**parameters)
         except Error as error:
@@ -109,19 +109,19 @@ _presence: Presence | None = None
 
 
 def begin(kind: str, name: str) -> Presence:
-    """Make the presence of this process, a worker; its row is written by its first heartbeat."""
+    """Make the presence of this process, a worker. Its first heartbeat writes the row."""
     global _presence  # noqa: PLW0603  one for each process is what this function is for
     _presence = Presence(kind=kind, name=name)
     return _presence
 
 
 def of_this_process() -> Presence | None:
-    """Return the presence of this process, if it is a worker; None in others, which hold nothing."""
+    """Return the presence of this process if it is a worker; None in other processes, which hold nothing."""
     return _presence
 
 
 def current_id() -> int | None:
-    """Return the id of this process' row, by which others know what it holds."""
+    """Return the id of this process' row, which marks in other tables what this process holds; None without a row."""
     return _presence.id if _presence else None
 
 

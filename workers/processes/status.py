@@ -1,6 +1,6 @@
-"""The state of the processes: alive, silent, or lost, so that what they hold may be taken back.
+"""The state of the processes: alive, stopping, silent or gone; and whether one is lost, so that its work is taken back.
 
-Also how far they are from PostgreSQL, which affects what is reserved for them (ratelimit/round_trips.py).
+Also the longest round trip to PostgreSQL, which affects the slots that are reserved (ratelimit/round_trips.py).
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from weir.postgres.statements import Statement
 from weir.workers.processes import kinds
 from weir.workers.processes.presence import GAP_S
 
-SILENT_AFTER_S: Final = 8.0  # without a heartbeat: four are missing. So a frozen process is known within ten seconds
-# Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
-# back: an attempt to connect that hangs (5 s), or a connection that was cut silently (5 s), and a new one.
+SILENT_AFTER_S: Final = 8.0  # without a heartbeat: four are missing. A frozen process is found within ten seconds
+# Seconds of heartbeats without a gap that make a process a witness. This is longer than a process needs to reach
+# PostgreSQL after an outage: an attempt to connect that hangs (5 s), or a silently cut connection (5 s), and a new one.
 WITNESS_AFTER_S: Final = 20.0
 FORGOTTEN_AFTER_S: Final = 3_600.0
-FAR_FOR_S: Final = 30.0  # how long after its last heartbeat the round trips of a process count
+FAR_FOR_S: Final = 30.0  # how long after its last heartbeat a process' round trips count
 BATCH: Final = 1_000
 
 
 class ProcessStatus(NamedTuple):
-    """A process that is known, and how it does, at the moment at which the database was asked."""
+    """A known process, and its state at the time of the query."""
 
     id: int
     kind: str
@@ -36,17 +36,17 @@ class ProcessStatus(NamedTuple):
     turned_at: datetime
     age_s: float
     silent_s: float  # since its last heartbeat
-    is_lost: bool  # it is silent, although it could have had a heartbeat
+    is_lost: bool  # it is silent, although it could have written a heartbeat
     state: str  # alive | stopping | silent | gone
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Each kind that it is: a worker may consume several queues."""
+        """Each kind of the process; a worker has several if it consumes several queues."""
         return kinds.split(self.kind)
 
     @property
     def runs(self) -> bool:
-        """Whether it goes on, even if only to end what it has begun."""
+        """Whether the process goes on, even if only to finish the work that it has begun."""
         return self.state in {"alive", "stopping"}
 
 
@@ -62,12 +62,12 @@ def processes() -> list[ProcessStatus]:
 
 
 def by_kind(known: Iterable[ProcessStatus]) -> Counter[str]:
-    """Return how many there are of each kind. A process that is of several kinds counts for each."""
+    """Return the number of processes of each kind. A process with several kinds counts for each."""
     return Counter(kind for process in known for kind in process.kinds)
 
 
 def lost() -> dict[int, str]:
-    """Return the ids and names of the processes that are frozen, cut off or dead, although PostgreSQL was there."""
+    """Return the ids and names of lost processes: they are frozen, cut off or dead, although PostgreSQL was there."""
     return {process.id: process.name for process in processes() if process.is_lost}
 
 
@@ -78,5 +78,5 @@ def longest_round_trip_s() -> float:
 
 
 def purge() -> int:
-    """Delete the rows of processes that have had no heartbeat for an hour; returns how many."""
+    """Delete the rows of processes that have had no heartbeat for an hour; return how many were deleted."""
     return batches.delete(PURGE, batch=BATCH, older_than=FORGOTTEN_AFTER_S)

@@ -1,4 +1,4 @@
-"""What happens to the heartbeats of processes when PostgreSQL's clock was stepped."""
+"""Corrects the heartbeats of processes after PostgreSQL's clock was stepped."""
 
 from datetime import timedelta
 
@@ -8,5 +8,5 @@ STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
-    """Put the times of the last heartbeats right; in the caller's transaction."""
+    """Correct the times of the last heartbeats, in the caller's transaction."""
     STEP(step=step)

@@ -1,10 +1,11 @@
 """The heartbeat of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
 
-While a worker stops and waits for its pool, or waits for a broker that is away, its loop stands still. It is not stuck,
-and a restart would not help. So a thread writes the heartbeat meanwhile.
+While a worker stops and waits for its pool, or waits for a broker that is away, its loop stands still. Such a worker is
+not stuck, and a restart would not help. So a thread writes the heartbeat meanwhile.
 
-With a pool of greenlets, each call of the timer would run in a new greenlet, and leave a session with PostgreSQL
-behind. The thread is a greenlet there, too, so whatever blocks their loop stops its heartbeat: it writes all of them.
+In a pool of greenlets, each call of the timer would run in a new greenlet, and leave an open session with PostgreSQL.
+There the thread writes all heartbeats. It is a greenlet, too, so that code that blocks the greenlets' loop also stops
+the heartbeat.
 """
 
 import threading
@@ -20,8 +21,9 @@ from weir.workers import broker_link, schedule, task_names
 from weir.workers.processes import kinds, presence
 
 # A worker that has lost its broker waits for it, however long, even if Redis refuses meanwhile (READONLY after a
-# fail-over, OOM). The last one: to raise a lowered prefetch count again, Celery would ask the broker from the thread
-# whose task has ended, beside the main loop. With AMQP one of the two reads the other's answer.
+# fail-over, OOM). The last option has another reason: to raise a lowered prefetch count again, Celery would ask the
+# broker from the thread whose task has ended, at the same time as the main loop. With AMQP, one of the two would read
+# the other's answer.
 WAITS: Final[dict[str, Any]] = {
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
@@ -31,7 +33,7 @@ WAITS: Final[dict[str, Any]] = {
 
 
 class WorkerHeartbeat(bootsteps.StartStopStep):
-    """Writes the heartbeat of a worker's loop, until a fetcher in this process writes that of its own."""
+    """Writes the heartbeat of a worker's loop, until a fetcher in this process writes the heartbeat of its own loop."""
 
     requires = ("celery.worker.components:Timer", "celery.worker.components:Pool")
 
@@ -41,22 +43,22 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
     _is_green = False
 
     def create(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
-        """Make a worker of Weir's queues wait for a broker that is away. Others follow the project's settings."""
+        """Make a worker of Weir's queues wait for a broker that is away; others follow the project's settings."""
         if set(schedule.QUEUES) & set(worker.app.amqp.queues.consume_from):
             worker.app.conf.update(WAITS)
 
     def start(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
-        """Make the worker known. Its pool has forked its children: they do not have this connection."""
+        """Write the worker's row. The pool has already forked its children, so they do not inherit this connection."""
         known = presence.begin(kinds.of_queues(worker.app.amqp.queues.consume_from), worker.hostname)
         known.heartbeat(holds=0)
-        _ends.clear()  # set by an earlier worker, which a test has started in this process
+        _ends.clear()  # an earlier worker in this process, which a test has started, has set it
         self._is_green = worker.pool.is_green
         if not self._is_green:
             self._timer = worker.timer.call_repeatedly(presence.HEARTBEAT_EVERY_S, self._beat, (known,))
         threading.Thread(target=self._beat_instead, args=(worker, known), name="heartbeat", daemon=True).start()
 
     def close(self, _worker: Any) -> None:  # noqa: ANN401  as above
-        """Record that the worker stops. Called before any step stops: they wait for the broker and for the pool."""
+        """Record that the worker stops. Celery calls it before any step stops, and so waits for broker or pool."""
         if self._timer is not None:
             self._timer.cancel()
         self._stops = True
@@ -64,7 +66,7 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
             known.stop(holds=len(state.active_requests))
 
     def terminate(self, _worker: Any) -> None:  # noqa: ANN401  as above
-        """Forget the worker, which ends immediately: Celery sends no signal then. Tests end a worker so, and go on."""
+        """Delete the worker's row: Celery sends no signal if a worker ends immediately, as workers in tests do."""
         _end()
 
     def _beat(self, known: presence.Presence) -> None:
@@ -81,7 +83,7 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
             ):
                 _note(known)
             else:
-                connection.close()  # this thread's, which no longer needs it
+                connection.close()  # this thread no longer needs its connection
         connection.close()
 
 
@@ -109,4 +111,4 @@ def _end(**_signal: object) -> None:
     _ends.set()
     if known := presence.of_this_process():
         known.end()
-    connection.close()  # this thread's: a test may have started the worker in a thread, and its process goes on
+    connection.close()  # this thread's connection: a test may have started the worker in a thread of its process

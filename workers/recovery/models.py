@@ -1,4 +1,4 @@
-"""Recovery, what was done when PostgreSQL had forgotten something."""
+"""Recovery, a record of what Weir did after PostgreSQL had forgotten commits."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 
 class Recovery(models.Model):
-    """PostgreSQL had forgotten what was committed `since`, and Weir went on from there."""
+    """PostgreSQL had forgotten what was committed after `since`, and Weir recovered from that."""
 
     ended_at = models.DateTimeField(db_default=Now())
     since = models.DateTimeField(help_text="the last moment of which PostgreSQL is known to have known everything")
@@ -19,7 +19,7 @@ class Recovery(models.Model):
 
     class Meta:
         verbose_name_plural = "recoveries"
-        # The overview: the last one.
+        # The overview finds the last recovery.
         indexes: ClassVar = [models.Index(fields=["ended_at"], name="weir_recovery_ended_at")]
 
     def __str__(self) -> str:

@@ -1,13 +1,14 @@
-"""The recovery from a PostgreSQL that has forgotten what it granted. Nothing is granted until it has ended.
+"""The recovery after PostgreSQL has forgotten what it granted. Nothing is granted until the recovery has ended.
 
-1. Ids that were given and forgotten are not given again: all sequences go far ahead.
-2. Slots that processes hold are void, and each site rests: weir.ratelimit.sites.rest_all.
-3. Apps do their part (signals.py): e-mails that may have gone become unknown, links that sign in once are void, unread
-   numbers are counted until reconciled. In a copy in another cluster ids of transactions mean nothing: read marks go
-   by the ids of rows.
-4. What was done is recorded, and the gate opens, in one transaction.
+1. Move all sequences far ahead, so that forgotten ids are not given again.
+2. Make the slots that processes hold void, and let each site rest: weir.ratelimit.sites.rest_all.
+3. Send the signals of signals.py, after which e-mails that may have been sent become unknown, sign-in links are
+   deleted, and unread numbers are counted until they are reconciled. In a copy in another cluster, transaction ids have
+   no meaning, so read marks use the ids of rows instead.
+4. Record what was done, and open the gate, in one transaction.
 
-Each step may be done twice. A process that is killed meanwhile leaves the gate closed; the next one begins anew.
+Each step may be done twice. A process that is killed meanwhile leaves the gate closed, and the next process begins
+anew.
 """
 
 from typing import Final, NamedTuple
@@ -25,12 +26,12 @@ from weir.workers.recovery.signals import cluster_changed, postgresql_went_back
 
 log = get_logger(__name__)
 
-OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # processes may hold ids of their tables
-AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
+OURS: Final = ("weir.notifications.", "weir.ratelimit.", "weir.workers.")  # processes may hold ids of these apps
+AHEAD: Final = 10**10  # more ids than can have been given in the lost time: three days at 38,000 a second
 
 
 class SkippedTo(NamedTuple):
-    """The next id of a table."""
+    """A table, and the first id that it gives after the move."""
 
     name: str
     id: int
@@ -40,7 +41,7 @@ SKIP_IDS = Statement("skip_ids", row=SkippedTo, commits=True)
 
 
 def recover(why: str, seen: Seen, who: str) -> Recovery:
-    """Recover, and open the gate. The caller has closed it, and has the lease. Raises database errors."""
+    """Recover, and open the gate. The caller has closed the gate, and holds its lease. Raises database errors."""
     first_ids = _skip_ids(AHEAD)
     rested = sites.rest_all()
     emails = 0
@@ -59,7 +60,7 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
 
 
 def accept(why: str, seen: Seen, who: str) -> None:
-    """Accept PostgreSQL's history: the operator says that nothing is missing. Raises database errors."""
+    """Accept PostgreSQL's history, because the operator says that nothing is missing. Raises database errors."""
     if seen.is_copy:
         cluster_changed.send(sender=None, first_ids=_skip_ids(0))
     with transaction.atomic(durable=True):
@@ -68,11 +69,11 @@ def accept(why: str, seen: Seen, who: str) -> None:
 
 
 def _skip_ids(ahead: int) -> dict[str, int]:
-    """Have the ids of our tables go on so much further; returns the first of the new ones, by table."""
+    """Move the sequences of our tables ahead by `ahead` ids; return the first new id of each table."""
     return dict(SKIP_IDS(tables=_numbered(), ahead=ahead))
 
 
 def _numbered() -> list[str]:
-    """Return the tables whose ids may be held by processes."""
+    """Return the tables whose ids processes may hold."""
     of_models = (model._meta for model in apps.get_models() if model.__module__.startswith(OURS))  # noqa: SLF001  documented
     return [options.db_table for options in of_models if isinstance(options.pk, models.BigAutoField)]

@@ -1,8 +1,8 @@
-"""PostgreSQL's clock was stepped: all times that count from before are put right. Nothing is granted meanwhile.
+"""Corrects all stored times after PostgreSQL's clock was stepped. Nothing is granted meanwhile.
 
-1. Half a second after the gate was closed, no holder has a confirmation any more, and nothing starts.
-2. In one transaction: slots are recalled, the clocks of the sites and all other times are moved (sites.step_all,
-   signals.py), and the gate opens. A process that is killed before leaves the gate closed, and another one begins anew.
+1. Wait for half a second after the gate was closed: then no holder has a confirmation any more, and nothing starts.
+2. In one transaction, recall slots, move the clocks of the sites and all other times (sites.step_all, signals.py), and
+   open the gate. A process that is killed before leaves the gate closed, and another process begins anew.
 """
 
 import time
@@ -20,7 +20,7 @@ log = get_logger(__name__)
 
 
 def settle() -> None:
-    """Put all times right, and open the gate. The caller has closed it, and has the lease. Raises database errors."""
+    """Correct all times, and open the gate. The caller has closed it, and holds its lease. Raises database errors."""
     time.sleep(CONFIRMED_FOR_S)
     with transaction.atomic(durable=True):
         if (step_s := gate.settle_step()) is None:

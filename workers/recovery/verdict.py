@@ -1,13 +1,13 @@
-"""Whether PostgreSQL has forgotten something: pure."""
+"""Decides whether PostgreSQL has forgotten commits. The function is pure."""
 
 from weir.postgres.timeline.seen import Seen
 
 
 def verdict(seen: Seen) -> str:
-    """Return in one sentence why PostgreSQL may have forgotten what it granted; empty if it certainly has not.
+    """Return in one sentence why PostgreSQL may have forgotten what it granted; "" if it certainly has not.
 
-    Without a witness (`seen.known` is 0) nothing is certain. With one, a standby for which commits waited has all of
-    them when it is promoted.
+    After a promotion, nothing is certain without a witness (`seen.known` is 0). With a witness, a standby for which
+    commits waited has all commits when it is promoted.
     """
     at = f"{seen.numbered_at:%Y-%m-%d %H:%M:%S} UTC"
     if seen.is_copy:

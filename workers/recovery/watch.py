@@ -1,4 +1,4 @@
-"""Each process checks, with its heartbeats, whether PostgreSQL still has the history that is known."""
+"""Each process checks, with its heartbeats, whether PostgreSQL still has the history that Weir knows."""
 
 import os
 import threading
@@ -20,11 +20,11 @@ def _begin_anew() -> None:
     _settling = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_begin_anew)  # the thread that settles is the parent's
+os.register_at_fork(after_in_child=_begin_anew)  # a thread that settles exists only in the parent
 
 
 def look(who: str) -> None:
-    """Check whether PostgreSQL has the history that is known; if it has another one, settle that in a thread.
+    """Check whether PostgreSQL has the known history, and its clock was not stepped; if not, settle that in a thread.
 
     `who` is the name of this process. Raises database errors.
     """
@@ -34,7 +34,7 @@ def look(who: str) -> None:
 
 
 def settle_in_thread(who: str = "a process that was refused") -> None:
-    """Settle in a thread, unless this process does so already."""
+    """Run `settle` in a thread, unless a thread of this process already does."""
     if _settling.acquire(blocking=False):
         try:
             threading.Thread(target=_settle_and_release, args=(who,), name="recovery", daemon=True).start()
@@ -44,11 +44,11 @@ def settle_in_thread(who: str = "a process that was refused") -> None:
 
 
 def settle(who: str) -> None:
-    """Find out whether PostgreSQL has forgotten something, or its clock was stepped, and settle that.
+    """Find out whether PostgreSQL has forgotten commits, or its clock was stepped, and recover from that.
 
-    Does nothing if another process does so.
+    Does nothing if another process already does.
     """
-    gate.exchange()  # before the look: others make the generation grow, and what they have seen later proves nothing
+    gate.exchange()  # before `look`: a generation that another process has made since then proves no loss
     seen = gate.look()
     step_s = gate.step_s()
     if seen.is_known and not step_s:
@@ -77,7 +77,7 @@ def _settle_and_release(who: str) -> None:
     except Error as error:
         log.warning("recovery_waits_for_database", error=str(error))
     except Exception:
-        log.exception("recovery_failed")  # a heartbeat begins again when the lease is over
+        log.exception("recovery_failed")  # when the lease is over, a heartbeat tries again
     finally:
         connection.close()
         _settling.release()

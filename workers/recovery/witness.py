@@ -1,4 +1,4 @@
-"""Redis as the witness of how far PostgreSQL's history had come."""
+"""Redis as the witness of PostgreSQL's history: it stores the highest generation that a process has seen."""
 
 from contextlib import suppress
 from typing import Final
@@ -15,9 +15,9 @@ UNKNOWN: Final = 0
 
 
 def exchange(generation: int) -> int:
-    """Tell Redis the generation, and return the highest that any process has told it.
+    """Tell Redis the generation, and return the highest that any process has told Redis.
 
-    UNKNOWN if Redis is away, or does not answer in time.
+    Returns UNKNOWN if Redis is away, or does not answer in time.
     """
     was_open = connection.connection is not None
     try:
@@ -25,12 +25,12 @@ def exchange(generation: int) -> int:
             return remember(generation)
         return UNKNOWN
     finally:
-        if not was_open:  # the names of the keys were asked for, by a thread that ends
+        if not was_open:  # `keys` has opened it, in a thread that ends
             connection.close()
 
 
 def remember(generation: int) -> int:
-    """Remember the generation, if it is the highest; return the highest that Redis knows, 0 if it knows none.
+    """Store the generation in Redis if it is the highest; return the highest that Redis knows, 0 if it knows none.
 
     Raises calls.RedisUnreachable if Redis refuses, or does not answer in time.
     """

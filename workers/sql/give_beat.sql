@@ -1,2 +1,2 @@
--- Give up the lease of the beat that ticks, if `holder` has it. Returns a row, if so.
+-- Delete the lease of beat if `holder` has it. Returns a row if it had the lease.
 DELETE FROM weir_workers_beatlease WHERE holder = %(holder)s RETURNING id

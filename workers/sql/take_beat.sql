@@ -1,6 +1,6 @@
--- Take the lease of the beat that ticks, for `lease` seconds, or renew it. Returns the time, and when the schedule was
--- changed last, if `holder` has it now, and no row if another beat has it. A lease that ends later than any that is
--- taken now was taken before the clock was set back: it has ended.
+-- Take or renew the lease of beat, for `lease` seconds. If `holder` has the lease now, returns the time, and when the
+-- schedule was last changed. If another beat has the lease, returns no row. A lease that ends later than a lease taken
+-- now was taken before the clock was set back, and counts as ended.
 INSERT INTO weir_workers_beatlease AS taken (id, holder, lease_until)
 VALUES (1, %(holder)s, clock_timestamp() + make_interval(secs => %(lease)s::float8))
 ON CONFLICT (id) DO UPDATE

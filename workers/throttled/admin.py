@@ -1,4 +1,4 @@
-"""The admin page of postponed tasks: what waits, for which site, and what is published in vain."""
+"""The admin page of postponed tasks: which tasks wait, for which sites, and how often they were published in vain."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -10,7 +10,7 @@ from weir.workers.throttled.models import PostponedTask
 
 @admin.register(PostponedTask)
 class PostponedTaskAdmin(TableAdmin[PostponedTask]):
-    """Lists the tasks that wait for their site, the oldest first. Deleting one cancels it; nothing else is edited."""
+    """Lists the postponed tasks, the oldest first. Deleting a row cancels its task; rows cannot be edited."""
 
     list_display = ("id", "task", "site", "created_at", "published_at", "publications", "not_before", "lease_until")
     search_fields = ("site__startswith", "task__startswith")
@@ -19,12 +19,12 @@ class PostponedTaskAdmin(TableAdmin[PostponedTask]):
     sortable_by = ("publications",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PostponedTask]:
-        """Leave out the signature, which may be long: the page of one task reads it."""
+        """Leave out the signature, which may be long. The page of one task reads it later."""
         return super().get_queryset(request).defer("signature")
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: PostponedTask | None = None) -> bool:  # noqa: ARG002  as above
-        """Allow no form: an edited signature would be a task that no code has sent."""
+        """Allow no change: an edited signature would be a task that no code has sent."""
         return False

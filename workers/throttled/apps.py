@@ -7,14 +7,14 @@ PUBLISH_HAS_WORK = Statement("publish_has_work", returns=bool, commits=False, pr
 
 
 class ThrottledConfig(weir_apps.WeirApp):
-    """Owns the postponed tasks."""
+    """Owns the table of postponed tasks."""
 
     name = "weir.workers.throttled"
     label = "weir_throttled"
     verbose_name = "Weir: throttled tasks"
 
     def ready(self) -> None:
-        """Make beat ask whether tasks are postponed, and put their times right when PostgreSQL's clock was stepped."""
+        """Make beat ask whether tasks are postponed, and correct their times after a step of PostgreSQL's clock."""
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415

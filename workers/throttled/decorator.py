@@ -1,10 +1,10 @@
-"""throttled_task: a Celery task that starts only in a slot of its site, in all workers together.
+"""throttled_task: a Celery task that starts only in a slot of its site, counted over all workers.
 
     @throttled_task(site="api.example.com", max_wait=30)
     @shared_task
     def update_stock(sku): ...
 
-Celery's own `rate_limit` holds for each worker separately.
+Celery's own `rate_limit` applies to each worker separately.
 """
 
 from collections.abc import Callable
@@ -23,17 +23,18 @@ THROTTLED = "_is_throttled"  # an attribute of the task
 
 
 def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) -> Callable[[AnyTask], AnyTask]:
-    """Start a Celery task only in its site's slots; written above `@shared_task` or `@app.task`.
+    """Start a Celery task only in its site's slots. Write this decorator above `@shared_task` or `@app.task`.
 
-    `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
+    `site` is a host, or a function that gets the task's arguments (without a bound `self`) and returns a host.
     The task waits for its slot in the worker, at most `max_wait` seconds. If the slot is farther away, the worker
-    writes the task into PostgreSQL, and it is published again when its turn comes
-    (`weir.workers.throttled.publishing`). Called directly, or with `apply`, the task waits too, but raises
-    slots.SlotTooFar, because there is no message to publish again.
+    writes the task into PostgreSQL, and a publisher sends its message again when its turn comes
+    (`weir.workers.throttled.publishing`). If code calls the task directly, or with `apply`, the task waits, too, but
+    raises slots.SlotTooFar if the slot is farther away, because there is no message to publish again.
 
     Raises TypeError for an object that is not a Celery task, for a task that is throttled already, and for a `site`
-    that is neither a text nor callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the
-    task's time limits, which include the wait; InvalidSiteName (a ValueError) for a text that is not a site's name.
+    that is neither a text nor callable. Raises ValueError for a `max_wait` outside 0 to 100 years, or not shorter than
+    the task's time limits, which include the wait. Raises InvalidSiteName (a ValueError) for a `site` that is not the
+    name of a site.
     """
     check_max_wait(max_wait)
     site_of = _site_of(site)
@@ -65,7 +66,7 @@ def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
 
 
 def _checked(task: object, max_wait: float) -> "Task[Any, Any]":
-    """Return the task behind the proxy that Celery's decorators return; raises as `throttled_task` does."""
+    """Return the task behind the proxy that Celery's decorators return; raise the errors of `throttled_task`."""
     if not isinstance(task, Task):
         raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is not a Celery task.")
     itself: Task[Any, Any] = task.app.tasks[task.name]
@@ -81,9 +82,10 @@ def _checked(task: object, max_wait: float) -> "Task[Any, Any]":
 
 
 def _throttle(task: "Task[Any, Any]", site_of: Callable[..., str], max_wait: float) -> None:
-    """Make the task wait for the slot before it runs its function: for workers, `apply` and direct calls alike.
+    """Make the task wait for the slot before it runs its function, in workers, in `apply` and in direct calls.
 
-    The wait is within Celery's `autoretry_for`, which thus covers errors of the wait, such as those of the database.
+    The wait is inside Celery's `autoretry_for`, which therefore also covers errors of the wait, such as database
+    errors.
     """
     name = "_orig_run" if hasattr(task, "_orig_run") else "run"
     run = getattr(task, name)

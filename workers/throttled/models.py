@@ -11,15 +11,16 @@ class PostponedTaskQuerySet(models.QuerySet["PostponedTask"]):
     """Names the states of postponed tasks."""
 
     def waiting(self) -> Self:
-        """Return those without a message on its way to a worker, and without a worker that holds them."""
+        """Return the tasks that have neither a message on its way to a worker nor a worker that holds them."""
         return self.filter(published_at=None)
 
 
 class PostponedTask(models.Model):
-    """A throttled task that could not start immediately. Its row is deleted when it starts; deleting that cancels it.
+    """A throttled task that could not start immediately. The row is deleted when the task starts.
 
-    The task waits (no `published_at`), is published (its message is on its way to a worker), or is held (`held_by`: a
-    worker waits for its slot). If a message or a worker is lost, it loses the task when `lease_until` has passed.
+    Deleting the row before cancels the task. The task waits (no `published_at`), is published (its message is on its
+    way to a worker), or is held (`held_by`: a worker waits for the task's slot). If the message or the worker is lost,
+    the task waits again after `lease_until`.
     """
 
     site = models.CharField(max_length=300, help_text="the name of the site at which it waits")
@@ -55,19 +56,19 @@ class PostponedTask(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Publish: the sites at which tasks wait, and their next tasks.
+            # Publishing finds the sites at which tasks wait, and their next tasks.
             models.Index(
                 fields=["site", "not_before", "id"],
                 condition=Q(published_at__isnull=True),
                 name="weir_postponedtask_waiting",
             ),
-            # Publish: how many tasks of a site are on their way to a worker.
+            # Publishing counts the tasks of a site that are on their way to a worker.
             models.Index(
                 fields=["site"],
                 condition=Q(published_at__isnull=False, held_by__isnull=True),
                 name="weir_postponedtask_on_its_way",
             ),
-            # Take back: the tasks whose lease is over.
+            # Taking back finds the tasks whose lease is over.
             models.Index(
                 fields=["lease_until"], condition=Q(lease_until__isnull=False), name="weir_postponedtask_leased"
             ),

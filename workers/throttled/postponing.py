@@ -1,7 +1,8 @@
-"""What workers do with the rows of postponed tasks: write, take, hold, give back, and delete them at the start.
+"""What workers do with the rows of postponed tasks: write, take, hold and give back rows, and delete them at the start.
 
 Each function commits by itself. A message that was published from a row names the row in a header, together with the
-number of the task's retries. A later retry inherits the header, but has another number: it is a new message.
+number of the task's retries. A later retry inherits the header, but has another number of retries, so it counts as a
+new message.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from celery import Task
 
 HEADER = "weir_postponed"
-# Seconds after `max_wait` until a worker that holds a task counts as lost, and the task is published again.
+# Seconds after `max_wait` after which a worker that holds a task counts as lost, and the task is published again.
 SILENCE = 30.0
 
 
@@ -60,9 +61,9 @@ def named_row(headers: Mapping[str, Any] | None, retries: object) -> int | None:
 
 
 def take(row: int, max_wait: float, *, redelivered: bool = False) -> HeldRow | None:
-    """Hold the row for as long as a worker may wait; None if it is gone, or another worker holds it.
+    """Hold the row for as long as this worker may wait; return None if it is gone, or another worker holds it.
 
-    A message that the broker delivers again (`redelivered`) takes the row from the worker that got the message before.
+    If the broker delivers a message again (`redelivered`), this takes the row from the worker that got it before.
     """
     token = uuid4()
     parameters = {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered}
@@ -71,7 +72,7 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> HeldRow | N
 
 
 def hold(task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None) -> HeldRow:
-    """Write the row of a task, held by this worker, which waits for its slot at the site of the host."""
+    """Write the row of a task that this worker holds, while it waits for the task's slot at the site of the host."""
     token = uuid4()
     row = PostponedTask.objects.create(
         **_fields(task, host, site, max_wait, not_before),
@@ -94,9 +95,9 @@ def others_wait(site: str) -> bool:
 
 
 def start(place: HeldRow, slot: int) -> bool:
-    """Delete the row, because its task starts in this slot; False if that took so long that the slot is over.
+    """Delete the row, because its task starts in this slot. Return False if that took so long that the slot is over.
 
-    Raises Ignore if this worker no longer holds the row: the task was cancelled, or the lease is over.
+    Raises Ignore if this worker no longer holds the row: the task was cancelled, or taken back after its lease.
     """
     asked_at = clock.now()
     started = START(row=place.row, token=place.token, slot=slot)
@@ -107,7 +108,7 @@ def start(place: HeldRow, slot: int) -> bool:
 
 
 def give_back(place: HeldRow, site: str) -> None:
-    """Let the task wait in PostgreSQL again, at its old place in the queue of the site that its host has now."""
+    """Let the task wait in PostgreSQL again, at its old place in the queue of `site`, its host's present site."""
     PostponedTask.objects.filter(pk=place.row, held_by=place.token).update(
         site=site, published_at=None, held_by=None, lease_until=None
     )
@@ -125,14 +126,14 @@ def forget(row: int) -> None:
 
 
 def lose(row: int) -> None:
-    """Let the row be published again: the worker that got its message has no code for the task."""
+    """Let the task be published again, because the worker that got its message has no code for it."""
     with _own_connection():
         PostponedTask.objects.filter(pk=row, published_at__isnull=False, held_by=None).update(lease_until=Now())
 
 
 @contextmanager
 def _own_connection() -> Iterator[None]:
-    """Close the connection afterwards: in a worker's parent process, no code replaces one that broke."""
+    """Close the connection after the block: in a worker's parent process, nothing would replace a broken one."""
     try:
         yield
     finally:
@@ -143,8 +144,8 @@ def _fields(
     task: "Task[Any, Any]", host: str, site: str, max_wait: float, not_before: datetime | None
 ) -> dict[str, Any]:
     request = task.request
-    kept = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
-    if "ignore_result" in vars(request):  # from 5.7 on, Celery itself keeps it
+    kept = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # these may hide secrets
+    if "ignore_result" in vars(request):  # from 5.7 on, Celery keeps it in the request
         kept["ignore_result"] = request.ignore_result
     return {
         "host": host,
@@ -158,7 +159,7 @@ def _fields(
 
 
 def _storable(expires: datetime) -> datetime | None:
-    """Return Celery's `expires` in UTC; None beyond the year 9999, which is as good as never (moments.py)."""
+    """Return Celery's `expires` in UTC; None for a time after the year 9999, which is never reached (moments.py)."""
     try:
         return maybe_make_aware(expires, UTC).astimezone(UTC)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""What happens to postponed tasks when PostgreSQL's clock was stepped."""
+"""Corrects the times of postponed tasks after PostgreSQL's clock was stepped."""
 
 from datetime import timedelta
 
@@ -8,5 +8,5 @@ STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
-    """Put leases and places in the queues right; in the caller's transaction."""
+    """Correct leases and places in the queues, in the caller's transaction."""
     STEP(step=step)

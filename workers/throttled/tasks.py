@@ -1,4 +1,4 @@
-"""The Celery task that publishes postponed tasks, and what happens to a row when a worker discards its message."""
+"""The Celery task that publishes postponed tasks, and what a worker that discards a message does with its row."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ def publish_postponed() -> None:
 
 @task_revoked.connect
 def _forget_postponed(request: Context, **_kwargs: Any) -> None:
-    """Delete the row of a throttled task that was revoked or has expired: it is not published again."""
+    """Delete the row of a throttled task that was revoked or has expired, so that the task is not published again."""
     if row := postponing.named_row(request.headers, request.retries):
         postponing.forget(row)
 
 
 @task_unknown.connect
 def _lose_postponed(message: Message, **_kwargs: Any) -> None:
-    """Let a throttled task that is unknown here be published again: another worker, or newer code, may know it."""
+    """Let a throttled task be published again that this worker does not know: another worker may know it."""
     if row := postponing.named_row(message.headers, message.headers.get("retries")):
         postponing.lose(row)

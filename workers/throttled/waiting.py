@@ -1,16 +1,16 @@
 """What a worker does with the message of a throttled task: it waits for the slot, or postpones the task.
 
 1. If the message was published from a row, the worker takes the row. If the row is gone, or another worker holds it,
-   the message is a second one, and is ignored.
+   the message is a duplicate, and is ignored.
 2. For a new message, the worker asks for a slot within AT_ONCE seconds. Most tasks start this way, without a row.
 3. If the slot is farther away, but within `max_wait`, the worker writes a row that it holds, and waits on. If it is
    killed, the row's lease runs out, and the task is published again.
-4. If the slot is farther away than that, or other tasks of the site wait in PostgreSQL already, the worker writes a
-   row that waits, and drops the message (celery.exceptions.Ignore).
-5. In the slot, the worker deletes the row that it holds. If that took so long that the slot is over, it waits for
-   another slot.
+4. If the slot is farther away than `max_wait`, or other tasks of the site already wait in PostgreSQL, the worker writes
+   a row that waits, and drops the message (celery.exceptions.Ignore).
+5. In the slot, the worker deletes the row that it holds. If that takes so long that the slot is over, the worker waits
+   for another slot.
 
-No lock and no transaction is held during a wait.
+A worker holds no lock and no transaction during a wait.
 """
 
 import time
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-AT_ONCE = 1.0  # seconds: no row is written for a shorter wait
+AT_ONCE = 1.0  # seconds; for a shorter wait, no row is written
 STARTED = "_throttled_start"  # an attribute of a request whose task has begun
 
 
 def is_for_a_message(request: Context) -> bool:
-    """Return whether a worker runs the task for its message; otherwise code has called it, and gets its errors."""
+    """Return whether a worker runs the task because of a message; otherwise code has called it, and gets its errors."""
     return not (request.called_directly or request.is_eager or request.get(STARTED))
 
 
 @contextmanager
 def slot_for_message(task: "Task[Any, Any]", site_of: Callable[[], str], max_wait: float) -> Iterator[None]:
-    """Wait for a slot for the message that the task is run for; the body runs in it.
+    """Wait for a slot for the message of the task; the block runs in the slot.
 
-    Raises Ignore if the task was postponed, or its message is a second one.
+    Raises Ignore if the task was postponed, or its message is a duplicate.
     """
     give_up_at = time.monotonic() + max_wait
     place = _taken(task, max_wait)
@@ -70,7 +70,7 @@ def slot_for_message(task: "Task[Any, Any]", site_of: Callable[[], str], max_wai
 
 
 def _taken(task: "Task[Any, Any]", max_wait: float) -> HeldRow | None:
-    """Take the row from which the task's message was published, if any; raises Ignore if it cannot be taken."""
+    """Take the row from which the message was published, if there is one; raise Ignore if it cannot be taken."""
     row = postponing.named_row(task.request.headers, task.request.retries)
     if row is None:
         return None
@@ -82,17 +82,17 @@ def _taken(task: "Task[Any, Any]", max_wait: float) -> HeldRow | None:
         raise Ignore from error
     if place is None and not (task.acks_late and redelivered):
         raise Ignore
-    return place  # None: a worker that had started the task was killed, and with acks_late the task is run again
+    return place  # None with acks_late: a worker was killed after the start, and the task runs again
 
 
 def _enter(slot: ExitStack, host: str, max_wait: float, place: HeldRow | None) -> int:
     """Wait for a slot, and return its id.
 
-    An error fails the task, and deletes its row. After a database error, the row cannot be deleted: the message is
-    dropped (Ignore), and the task is published again when the row's lease is over.
+    After an error, the task fails, and its row is deleted. After a database error the row cannot be deleted, so the
+    message is dropped (Ignore), and the task is published again when the row's lease is over.
     """
     try:
-        # The row of a task is deleted before the task begins, which takes a round trip.
+        # Not with a row: its deletion before the task begins takes a round trip.
         return slot.enter_context(throttle(host, max_wait, shares_runs=place is None))
     except SlotTooFar:
         raise
@@ -116,12 +116,12 @@ def _wait_or_postpone(
     *,
     waits_here: bool,
 ) -> HeldRow:
-    """Return the place with which this worker waits on; raises Ignore if the task is postponed instead.
+    """Return the row that this worker holds while it goes on waiting; raise Ignore if the task is postponed instead.
 
-    `names` are those of the host, and of the site at which its slot is.
+    `names` has the names of the host and of the site whose slot is too far away.
     """
     host, site = names
-    if place:  # other processes have reserved at the site since the message was published
+    if place:  # since the message was published, other processes have reserved at the site
         postponing.give_back(place, site)
         raise Ignore
     if waits_here and not postponing.others_wait(site):

@@ -12,7 +12,7 @@ from weir.workers.tracing import spans
 
 @register()
 def spans_can_be_exported(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.W006: OTEL_EXPORTER_OTLP_ENDPOINT needs an extra, without which no span is recorded."""
+    """weir.W006: OTEL_EXPORTER_OTLP_ENDPOINT is set, but the extra `otel` is missing, so no span is recorded."""
     if not settings.OTEL_EXPORTER_OTLP_ENDPOINT or not (lacks := spans.lacks()):
         return []
     message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: {lacks}."

@@ -1,8 +1,8 @@
-"""The correlation id: it names the web request, or the task of a user, that asked for a piece of work.
+"""The correlation id, which names the web request, or the task of a user, that asked for a piece of work.
 
-It is in log lines (the key `correlation_id`), in the rows of the fetches and e-mails that were asked for, and in
-messages of tasks. Work that serves many together, such as a batch of fetches, has none; what is done in it for a
-single row has that row's.
+The id is in log lines (the key `correlation_id`), in the rows of the requested fetches and e-mails, and in messages of
+tasks. Work that serves many rows together, such as a batch of fetches, has no id; a step of it for a single row has the
+id of that row.
 """
 
 import re
@@ -17,7 +17,7 @@ _SAFE = re.compile(rf"[A-Za-z0-9._~:+/=-]{{1,{LONGEST}}}")
 
 
 def safe(given: object) -> str:
-    """Return what is given if it may be an id, else "". Strangers choose it, and it goes into rows and log lines."""
+    """Return `given` if it may be an id, else "". Strangers choose it, and it is written into rows and log lines."""
     return given if isinstance(given, str) and _SAFE.fullmatch(given) else ""
 
 
@@ -27,7 +27,7 @@ def current() -> str:
 
 
 def bind(correlation_id: str) -> None:
-    """Give this id to the log lines that follow, and to what is asked for; if it is empty, they have none."""
+    """Give this id to all later log lines, rows and messages of this thread or asyncio task; "" gives them none."""
     if correlation_id:
         contextvars.bind_contextvars(**{KEY: correlation_id})
     else:
@@ -36,7 +36,7 @@ def bind(correlation_id: str) -> None:
 
 @contextmanager
 def bound(correlation_id: str) -> Iterator[None]:
-    """Give this id to the log lines of the block, and to what it asks for; if it is empty, they have none."""
+    """Give this id to the log lines of the block, and to what it asks for; if the id is empty, they have none."""
     before = current()
     bind(correlation_id)
     try:

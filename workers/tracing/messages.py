@@ -1,7 +1,7 @@
-"""The correlation id in the messages of tasks: the sender writes its id into a header, and the task goes on with it.
+"""The correlation id in the messages of tasks: the sender writes its id into a header, and the task uses the same id.
 
-Weir's own tasks have none, and neither have their messages: each run does all that is due, whoever asked for it. A task
-of a user whose message has none, such as one that beat sends, is named by its own id.
+Weir's own tasks and their messages have no correlation id: each run does all that is due, whoever asked for it. If the
+message of a user's task has none, for example because beat has sent it, the task's own id is the correlation id.
 """
 
 from typing import Any
@@ -15,21 +15,21 @@ HEADER = "weir_correlation_id"  # the name `correlation_id` is taken: Celery has
 
 
 def carry_correlation_ids() -> None:
-    """Write the id into all messages that this process sends, and give it to all tasks that it runs."""
+    """Write the id into messages of users' tasks that this process sends, and bind it in users' tasks that it runs."""
     before_task_publish.connect(_name_sender)
     task_prerun.connect(_bind)
     task_postrun.connect(_unbind)
 
 
 def _name_sender(sender: str, headers: dict[str, Any], **_signal: object) -> None:
-    # A message that is sent again, such as that of a postponed task, keeps the id that it had.
+    # A message that is sent again, such as the message of a postponed task, keeps its id.
     if sender not in task_names.OF_WEIR and HEADER not in headers and (name := correlation.current()):
         headers[HEADER] = name
 
 
 def _bind(task_id: str, task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's own have no types
     if task.request.is_eager:
-        return  # it runs within its caller
+        return  # the task runs within its caller
     if task.name in task_names.OF_WEIR:
         correlation.bind("")
     else:

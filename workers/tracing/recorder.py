@@ -1,6 +1,7 @@
-"""The recorder: OpenTelemetry's, one a process. It exports in a thread of its own, and drops what it cannot send.
+"""The recorder of spans: OpenTelemetry's SDK, one recorder for each process.
 
-The standard variables of OpenTelemetry hold: OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER, ...
+It exports spans in a thread of its own, and drops spans that it cannot send. The standard variables of OpenTelemetry
+apply: OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER, ...
 """
 
 import atexit
@@ -27,7 +28,7 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class Recorder:
-    """Starts with the first span of a process, after any fork; `at_exit` is called when the process ends."""
+    """The recorder of this process; made at its first span, after any fork. `at_exit` is called when it ends."""
 
     def __init__(self, at_exit: Callable[[], None]) -> None:
         service = os.environ.get("OTEL_SERVICE_NAME") or "weir"
@@ -36,14 +37,14 @@ class Recorder:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=_endpoint())))
         self._tracer = self._provider.get_tracer("weir")
         self._is_over = Event()
-        # It waits from now on: when the interpreter ends, no thread can be started any more.
+        # The thread is started now, and waits, because no thread can be started when the interpreter ends.
         self._stopper = Thread(target=self._shut_down, name="otel-stopper", daemon=True)
         self._stopper.start()
         atexit.register(at_exit)
 
     @contextmanager
     def span(self, name: str, attributes: Attributes, parent: str, link: str) -> Iterator[trace.Span]:
-        """Record the block; an exception by its type alone, because its text may name people, or hold secrets."""
+        """Record the block. Of an exception, record only the type: its text may name people, or have secrets."""
         with self._tracer.start_as_current_span(
             name,
             context=_propagator.extract({"traceparent": parent}) if parent else None,
@@ -82,7 +83,7 @@ class Recorder:
         return f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
 
     def stop(self) -> None:
-        """Export what is left; return after a second, whether a collector answers or not."""
+        """Export the spans that are left; return after STOP_S at the latest, even if no collector answers."""
         self._is_over.set()
         self._stopper.join(STOP_S)
 
@@ -92,7 +93,7 @@ class Recorder:
 
 
 def _endpoint() -> str:
-    """Return where spans go: below the collector of the settings, unless a variable names the whole path."""
+    """Return the URL for spans: below the collector of the settings, unless a variable has the whole URL."""
     collector = settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip("/")
     return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{collector}/v1/traces"
 

@@ -1,4 +1,4 @@
-"""What a row keeps about the request or task that asked for it, so that later work can be linked to that."""
+"""The columns of a row about the request or task that asked for it, to which later work is linked."""
 
 from django.db import models
 

@@ -1,10 +1,11 @@
-"""Spans: what Weir does, and when, for a collector of OpenTelemetry.
+"""Spans, for a collector of OpenTelemetry: what Weir does, and when.
 
-Spans are on if OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra `otel` is installed. Otherwise nothing of OpenTelemetry
-is imported, and each function returns immediately.
+Spans are on if OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra `otel` is installed. Otherwise no package of
+OpenTelemetry is imported, and each function returns immediately.
 
-A batch serves many requests, so the span of the work for one row is not a child of the span that asked for it: it has a
-link to that. The row keeps the asker's `traceparent` (W3C Trace Context) for the link. It is sent to no other party.
+A batch serves many requests. So the span of the work for one row is not a child of the span that asked for the row, but
+has a link to it. For the link, the row keeps the `traceparent` of the asking span (W3C Trace Context). Weir sends it to
+no other party.
 """
 
 import os
@@ -26,13 +27,13 @@ Attributes = Mapping[str, str | int | float]
 
 
 class Span(Protocol):
-    """A span that is open, to which results may still be added."""
+    """An open span, to which results may still be added."""
 
     def update_name(self, name: str) -> None:
-        """Replace its name."""
+        """Replace the name of the span."""
 
     def set_attributes(self, attributes: Attributes) -> None:
-        """Add what is known by now. No query strings, passwords or addresses of people: a collector is not a vault."""
+        """Add attributes, without query strings, passwords or addresses of people: a collector is not a vault."""
 
 
 class _NoSpan:
@@ -46,9 +47,9 @@ _NO_SPAN = _NoSpan()
 
 @contextmanager
 def span(name: str, attributes: Attributes | None = None, *, parent: str = "", link: str = "") -> Iterator[Span]:
-    """Record the block, as a child of `parent` or of the block around it; with a link to another span.
+    """Record the block, as a child of `parent` or of the span around it, and with a link to the span `link`.
 
-    Both are traceparents. One that cannot be read counts as none.
+    `parent` and `link` are traceparents; an unreadable or empty one is ignored.
     """
     if recorder := _recorder():
         with recorder.span(name, attributes or {}, parent, link) as opened:
@@ -63,34 +64,34 @@ def is_on() -> bool:
 
 
 def record(name: str, attributes: Attributes, *, began_at: float, ended_at: float, link: str, failed: bool) -> None:
-    """Record what has ended by now, between these times (seconds since 1970), as a trace of its own."""
+    """Record work that has ended, between these times (seconds since 1970), as a trace of its own."""
     if recorder := _recorder():
         recorder.record(name, attributes, began_at, ended_at, link, failed=failed)
 
 
 def traceparent() -> str:
-    """Return the traceparent of the block around the caller; "" if it is not recorded."""
+    """Return the traceparent of the span around the caller; "" if there is none, or it is not exported."""
     recorder = _recorder()
     return recorder.traceparent() if recorder else ""
 
 
 def lacks() -> str:
-    """Return what is missing that spans need; "" if nothing is."""
+    """Return why spans cannot be recorded, the error of an import; "" if nothing is missing."""
     try:
-        from weir.workers.tracing import recorder  # noqa: F401, PLC0415  with what only the extra installs
+        from weir.workers.tracing import recorder  # noqa: F401, PLC0415  imports packages of the extra
     except ImportError as error:
         return str(error)
     return ""
 
 
 def stop(**_signal: object) -> None:
-    """Export what is left, for a second at most, at the end of this process."""
+    """Export the spans that are left, for a second at most, at the end of this process."""
     if recorder := _of_process.pop(os.getpid(), None):
         recorder.stop()
 
 
 _lock = Lock()
-_of_process: dict[int, "Recorder | None"] = {}  # by process id: after a fork, the exporter is the parent's
+_of_process: dict[int, "Recorder | None"] = {}  # by process id: a forked child must not use its parent's
 
 
 def _recorder() -> "Recorder | None":
@@ -106,7 +107,7 @@ def _recorder() -> "Recorder | None":
 
 def _started() -> "Recorder | None":
     try:
-        from weir.workers.tracing.recorder import Recorder  # noqa: PLC0415  with what only the extra installs
+        from weir.workers.tracing.recorder import Recorder  # noqa: PLC0415  imports packages of the extra
     except ImportError as error:
         log.warning("tracing_is_off", error=str(error))
         return None

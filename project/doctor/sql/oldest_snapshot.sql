@@ -1,8 +1,11 @@
--- Return what keeps PostgreSQL from removing dead rows for longest, one row of each kind: sessions, which
--- have a `pid`; prepared transactions; replication slots; and standbys without one. `name` is the one that an
--- operator knows. A transaction's age is in `seconds`, too; that of the others only in `transactions`. Reads only.
--- A transaction that has written keeps rows by its own id, even between two statements, when it has no snapshot.
--- Sessions of other roles are shown as such to a role that may see them (pg_read_all_stats).
+-- Return what has kept PostgreSQL from removing dead rows for longest, one row for each kind: sessions, which have a
+-- `pid`; prepared transactions; replication slots; and standbys without a slot. `name` is the name that an operator
+-- knows: an application name, a transaction's gid or a slot's name. Reads only.
+--
+-- The age of a session's or a prepared transaction is in `seconds` and in `transactions`. The age of a slot or a
+-- standby is only in `transactions`.
+-- A transaction that has written keeps dead rows because of its own id, even between two statements, when it has no
+-- snapshot. Sessions of other roles are found only by a role that may see them (pg_read_all_stats).
 SELECT DISTINCT ON (kind) kind, pid, name, seconds, transactions
 FROM (
     SELECT

@@ -1,5 +1,7 @@
--- Read what the role may do with the tables and sequences of its schema, and with Weir's views: `may_change` tells whether
--- it can create tables, `closed` how many of them it cannot fully use, and `first` one of these. Reads only.
+-- Read the role's rights on the tables and sequences of its schema, and on Weir's views. Reads only.
+--
+-- `may_change` tells whether the role can create tables. `closed` is the number of tables, sequences and views that the
+-- role cannot fully use. `first` is the first of their names.
 SELECT
     current_user::text AS role,
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_change,

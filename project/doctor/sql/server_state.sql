@@ -1,4 +1,4 @@
--- Read what PostgreSQL says of itself, and how many sessions it has. Reads only.
+-- Read PostgreSQL's version, its settings for durability and writes, and how many sessions it has. Reads only.
 SELECT
     current_setting('server_version') AS version,
     current_setting('server_version_num')::int AS version_number,

@@ -1,11 +1,11 @@
-"""All themes, in the order of the report: what others need comes first."""
+"""All themes, in the order of the report: a theme that others need comes first."""
 
 from project.doctor.findings import Theme
 from project.doctor.themes import fetching, host, mail, packages, postgresql, processes, queues, redis_server, variables
 
 
 def themes() -> list[Theme]:
-    """Return the themes, with checks that have asked nothing yet."""
+    """Return the themes, with new checks."""
     return [
         Theme("Installation", packages.checks()),
         Theme("Settings", variables.checks()),

@@ -14,16 +14,16 @@ from weir.workers.fetches.addresses import TRANSLATED
 
 DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"
-# Networks to which strangers' URLs should not lead: this host, and servers that answer with a cloud's passwords.
+# Networks to which URLs of strangers should not lead: this host, and servers that tell passwords of its cloud.
 INNERMOST = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")]
-WIDEST_V4, WIDEST_V6 = 8, 16  # prefix lengths: a shorter one is too wide to be one's own network
+WIDEST_V4, WIDEST_V6 = 8, 16  # prefix lengths; a network with a shorter prefix is too large to be one's own
 MANY_PORTS = 10_000
 
 Network = IPv4Network | IPv6Network
 
 
 def names(host: str, look_up: Callable[[str], str]) -> Verdict:
-    """Judge whether the host's name leads to an address; `look_up` raises OSError if it does not."""
+    """Judge whether the host's name has an address; `look_up` raises OSError if it has none."""
     try:
         return good(f"{host} is {look_up(host)}.")
     except OSError as error:
@@ -39,7 +39,7 @@ def networks(allowed: Sequence[Network]) -> Sequence[Verdict]:
 
 
 def open_ports(number: int) -> Verdict:
-    """Judge WEIR_FETCH_ALLOW_PORTS, by how many there are."""
+    """Judge the number of ports in WEIR_FETCH_ALLOW_PORTS."""
     if number > MANY_PORTS:
         return warning(
             f"WEIR_FETCH_ALLOW_PORTS has {number:,} ports, those of mail servers and databases among them: name the "
@@ -63,7 +63,7 @@ def _look_up(host: str) -> str:
 
 
 def _host() -> str:
-    """Return the host of the site with the latest start, or a well-known one."""
+    """Return the host of the site with the latest `next_start`, or EXAMPLE if there is none."""
     try:
         site = Site.objects.filter(name__regex=r"^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]+$").order_by("-next_start").first()
     except Error:

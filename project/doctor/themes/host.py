@@ -15,12 +15,12 @@ from weir.conf import settings as weir_settings
 from weir.workers.fetches.fetcher.http.descriptors import IN_FLIGHT
 
 MIB = 2**20
-FETCHER_MIB = 150  # the memory of a fetcher without bodies
+FETCHER_MIB = 150  # the memory of a fetcher, not counting bodies
 LOW_DISK, NO_DISK = 1_024 * MIB, 100 * MIB
 
 
 def descriptors(hard: int, wanted: int) -> Verdict:
-    """Judge the hard limit of open files, to which a fetcher raises its own, by WEIR_FETCH_MAX_IN_FLIGHT."""
+    """Judge whether the hard limit of open files, which a fetcher uses, suffices for `wanted` fetches in flight."""
     if hard == resource.RLIM_INFINITY or IN_FLIGHT * hard >= wanted:
         return good("A fetcher may open as many files as it needs.")
     return warning(
@@ -30,7 +30,7 @@ def descriptors(hard: int, wanted: int) -> Verdict:
 
 
 def memory(total: int | None, for_bodies: int) -> Verdict:
-    """Judge the memory of this host, or container, by that of one fetcher."""
+    """Judge whether this host, or container, has enough memory for one fetcher."""
     if total is None:
         return not_checked("This system does not tell its memory as Linux does.")
     needed = for_bodies + FETCHER_MIB * MIB
@@ -43,7 +43,7 @@ def memory(total: int | None, for_bodies: int) -> Verdict:
 
 
 def disk(free: int, folder: Path) -> Verdict:
-    """Judge the space for the data of the embedded servers."""
+    """Judge the free disk space for the data of the embedded servers."""
     text = f"{free // MIB:,} MiB are free for {folder}"
     if free < NO_DISK:
         return wrong(f"{text}, and PostgreSQL stops without any: make room, or set WEIR_HOME to another folder.")
@@ -61,7 +61,7 @@ def _limits() -> Iterator[int]:
     with suppress(OSError, ValueError):
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # there is none, or it says "max"
+        with suppress(OSError, ValueError):  # the file does not exist, or has "max"
             yield int(Path(path).read_text())
 
 

@@ -1,4 +1,4 @@
-"""The mail server: whether it lets us in. Nothing is sent."""
+"""The mail server: whether it accepts the connection and the login. No e-mail is sent."""
 
 from functools import partial
 
@@ -14,14 +14,14 @@ from weir.workers.mail.transports.base import Unreachable
 from weir.workers.mail.transports.relays import Relay
 
 CONNECT_WITHIN_S = 3.0
-STEP_S = 1.0  # each step of the conversation
+STEP_S = 1.0  # for each step of the SMTP conversation
 
 PLACEHOLDER = str(Variables.model_fields["DEFAULT_FROM_EMAIL"].default)
 NO_SERVER = str(Variables.model_fields["EMAIL_HOST"].default)
 
 
 def sender(address: str) -> Verdict:
-    """Judge DEFAULT_FROM_EMAIL; Django's checks say whether it is an address at all."""
+    """Judge whether DEFAULT_FROM_EMAIL is still the placeholder; Django's checks say whether it is an address."""
     if address == PLACEHOLDER:
         return warning(
             f"DEFAULT_FROM_EMAIL is {PLACEHOLDER}, which mail servers refuse: set it to an address of yours."
@@ -30,7 +30,7 @@ def sender(address: str) -> Verdict:
 
 
 def server(place: str, failure: str) -> Verdict:
-    """Judge the conversation with the mail server, which failed if `failure` is not empty."""
+    """Judge the SMTP conversation with the server at `place`, which failed if `failure` is not empty."""
     if not failure:
         return good(f"The mail server {place} lets us in.")
     if mail_server.of_settings().host == NO_SERVER:
@@ -42,7 +42,7 @@ def server(place: str, failure: str) -> Verdict:
 
 
 def _converse() -> Verdict:
-    """Connect, with TLS and the login as the settings say, and close the connection."""
+    """Connect to the mail server with the TLS and the login of the settings, and close the connection."""
     path = mail_server.of_settings().backend
     if not issubclass(import_string(path), smtp.EmailBackend):
         return not_checked(f"{path} is not a backend for SMTP.")
@@ -59,7 +59,7 @@ def _converse() -> Verdict:
 
 
 def _reach(relay: Relay) -> Verdict:
-    """Connect to one of WEIR_MAIL_RELAYS, log in if it is SMTP, and close the connection."""
+    """Connect to one of WEIR_MAIL_RELAYS, log in if the relay speaks SMTP, and close the connection."""
     if not relay.place:
         return not_checked(f"{relay.name} cannot be asked without an e-mail.")
     transport = relay.new()

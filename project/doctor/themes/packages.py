@@ -1,4 +1,4 @@
-"""Python and the packages: whether they are of the versions that pyproject.toml asks for."""
+"""Python and the packages: whether their versions are those that pyproject.toml asks for."""
 
 import importlib.metadata
 import os
@@ -13,7 +13,7 @@ from project.checkout import CHECKOUT
 from project.doctor.findings import Check, Verdict, good, wrong
 
 REMEDY = "run `make install`, or build the image anew"
-EMBEDDED = ("DATABASE_URL", "REDIS_URL")  # without one of these, a server comes as a package
+EMBEDDED = ("DATABASE_URL", "REDIS_URL")  # if one of these is not set, its server comes as a package
 
 
 def python_version(running: str, wanted: str) -> Verdict:
@@ -26,7 +26,7 @@ def python_version(running: str, wanted: str) -> Verdict:
 
 
 def packages(requirements: Sequence[str], installed: Callable[[str], str | None]) -> Verdict:
-    """Judge the versions of the packages; `installed` returns that of a package, None if it is missing."""
+    """Judge the versions of the packages; `installed` returns the version of a package, None if it is missing."""
     needed = [wanted for wanted in map(Requirement, requirements) if wanted.marker is None or wanted.marker.evaluate()]
     faults = [fault for wanted in needed if (fault := _fault(wanted, installed(wanted.name)))]
     if faults:

@@ -1,4 +1,4 @@
-"""A pooler between the processes and PostgreSQL: whether Weir knows of it, and what its sessions lack then."""
+"""A pooler between the processes and PostgreSQL: whether Weir is told of it, and which settings its sessions lack."""
 
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ GIVEN_UP_AFTER_MS: Final = 500
 
 
 class ConnectionLimits(NamedTuple):
-    """The limits and formats of a session, and the id of its process in PostgreSQL."""
+    """The limits and formats of a session, and the id of the PostgreSQL process that serves it."""
 
     pid: int
     statement_timeout: str
@@ -31,7 +31,7 @@ LIMITS = Statement("limits", row=ConnectionLimits, commits=False)
 
 
 def pooling(limits: ConnectionLimits, *, changes_session: bool, is_known: bool) -> Verdict:
-    """Judge what is between the processes and PostgreSQL."""
+    """Judge whether a pooler is between the processes and PostgreSQL, and whether its sessions have their settings."""
     if changes_session and not is_known:
         return wrong(
             "A pooler gives each transaction another session of PostgreSQL's, and Weir does not know: set "
@@ -62,16 +62,16 @@ def pooling(limits: ConnectionLimits, *, changes_session: bool, is_known: bool) 
 
 
 def ask() -> Verdict:
-    """Check whether the connection gets another session while a second connection has a transaction open."""
+    """Ask whether the connection gets another session while a second connection has a transaction open."""
     limits = LIMITS()[0]
     other = sessions.another(connection)
     try:
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
-            # A pool of one session has no other until PostgreSQL ends this one, and all processes would wait for it.
+            # If a pooler has only one session, all processes wait for it until PostgreSQL ends this transaction.
             cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{GIVEN_UP_AFTER_MS}ms'")
             again = LIMITS()[0]
-            with suppress(Error):  # PostgreSQL has ended it
+            with suppress(Error):  # PostgreSQL may have ended the session
                 cursor.execute("ROLLBACK")
     finally:
         other.close()

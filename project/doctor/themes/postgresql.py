@@ -23,15 +23,15 @@ from weir.workers import schedule as of_weir
 from weir.workers.beat.rows import OWNED
 
 SERVER, TABLES = "PostgreSQL", "the database's tables"  # what these checks provide
-CONNECT_WITHIN_S = 8.0  # libpq is given five seconds for each address
+CONNECT_WITHIN_S = 8.0  # libpq has five seconds for each address
 OLDEST = 150_000  # as server_version_num writes 15.0
-FEWEST_SESSIONS = 40  # one process of each kind, as Procfile.split starts them, and WEIR_WEB_REQUESTS of the web's
-CROWDED = 0.8  # the part of the sessions that may be in use
-LONG_S = 300.0  # the age of a snapshot with which dead rows of busy sites add up
-MANY_TRANSACTIONS = 100_000  # if the age is not known: those of a busy Weir in five minutes
+FEWEST_SESSIONS = 40  # for one process of each kind in Procfile.split; the web process needs WEIR_WEB_REQUESTS
+CROWDED = 0.8  # the share of the sessions that may be in use
+LONG_S = 300.0  # with an older snapshot, the dead rows of busy sites add up
+MANY_TRANSACTIONS = 100_000  # the limit if the age in seconds is not known: what a busy Weir executes in five minutes
 CLOCK_OFF_S = 2.0
 ROUND_TRIPS = 5
-# For each kind of what may keep dead rows: what it is called, and how it is ended.
+# For each kind of snapshot's holder (oldest_snapshot.sql): its name in a sentence, and how an operator ends it.
 _HOLDERS = {
     "session": (
         "The transaction of pid {pid} ({name})",
@@ -47,7 +47,7 @@ _HOLDERS = {
 
 
 class ServerState(NamedTuple):
-    """What PostgreSQL says of itself."""
+    """PostgreSQL's version, its settings for durability and writes, and its numbers of sessions."""
 
     version: str
     version_number: int
@@ -61,12 +61,12 @@ class ServerState(NamedTuple):
 
 
 class OldSnapshot(NamedTuple):
-    """What keeps dead rows, the oldest of its kind."""
+    """The oldest holder of dead rows of its kind."""
 
     kind: str  # a key of _HOLDERS
     pid: int | None
     name: str
-    seconds: float | None  # of a transaction
+    seconds: float | None  # None if the holder is not a transaction
     transactions: int
 
 
@@ -91,7 +91,7 @@ def writes(server: ServerState) -> Verdict:
 
 
 def durability(server: ServerState) -> Verdict:
-    """Judge whether what was committed is there after a crash: if not, slots are handed out a second time."""
+    """Judge whether commits survive a crash. If they do not, slots are handed out a second time."""
     off = [name for name in ("fsync", "full_page_writes") if not getattr(server, name)]
     off += ["synchronous_commit"] if server.synchronous_commit == "off" else []
     if off:
@@ -140,7 +140,7 @@ def snapshots(oldest: Sequence[OldSnapshot]) -> Verdict:
 
 
 def migrations(missing: int, foreign: int) -> Verdict:
-    """Judge the tables: migrations that are not applied, and applied ones that this code does not have."""
+    """Judge the numbers of migrations that are not applied, and of applied migrations that this code does not have."""
     if missing:
         text = "1 migration is" if missing == 1 else f"{missing} migrations are"
         return wrong(f"{text} not applied: run `python manage.py migrate`.")
@@ -150,14 +150,14 @@ def migrations(missing: int, foreign: int) -> Verdict:
 
 
 def history(refusal: str) -> Verdict:
-    """Judge whether PostgreSQL tells its history."""
+    """Judge whether this server tells its history; `refusal` is the sentence that says that it does not."""
     if refusal:
         return wrong(refusal)
     return good("It tells its history, by which Weir notices what it has forgotten.")
 
 
 def ids(found: Sequence[sequences.Behind]) -> Verdict:
-    """Judge whether ids of new rows are new."""
+    """Judge whether the sequences make ids that no row has yet."""
     if sentence := sequences.sentence(found):
         return wrong(sentence)
     return good("All sequences stand beyond the rows of their tables.")
@@ -171,7 +171,7 @@ def user_keys(found: Sequence[CheckMessage]) -> Verdict:
 
 
 def schedule(stored: dict[str, bool]) -> Verdict:
-    """Judge the entries of beat's schedule that are Weir's: their names, and whether they are enabled."""
+    """Judge Weir's entries in beat's schedule: their names, and whether they are enabled."""
     if stored.keys() != {entry.name for entry in of_weir.entries()}:
         return wrong("Beat's schedule is not that of this version: run `python manage.py sync_schedule`.")
     if off := sorted(name for name, is_enabled in stored.items() if not is_enabled):
@@ -180,7 +180,7 @@ def schedule(stored: dict[str, bool]) -> Verdict:
 
 
 class _Asking:
-    """Answers that several checks need: each is asked for once."""
+    """Answers that several checks use; PostgreSQL is asked once for each."""
 
     @cached_property
     def server(self) -> ServerState:

@@ -1,4 +1,4 @@
-"""Weir's processes, on all hosts: whether each kind runs, and each process goes on, by what PostgreSQL knows."""
+"""Weir's processes on all hosts, as PostgreSQL records them: whether each kind runs, and each process goes on."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from weir.ratelimit.round_trips import FAR_S
 from weir.workers.processes.status import ProcessStatus, by_kind, longest_round_trip_s, processes
 
 WORKERS = "a worker"  # what these checks provide
-# What waits if no process of the kind runs.
+# For each kind of process: what waits if no process of this kind runs.
 KINDS = {
     "beat": "nothing is dispatched, swept or sent",
     "fetcher": "fetches wait",
@@ -57,7 +57,7 @@ def versions(known: Sequence[ProcessStatus]) -> Verdict:
 
 
 def distance(longest_s: float) -> Verdict:
-    """Judge whether processes are near enough to PostgreSQL for the rates that sites have."""
+    """Judge whether processes are near enough to PostgreSQL to use the full rates of sites."""
     if not longest_s:
         return good("No process has measured a round trip lately.")
     text = f"Their longest round trip to PostgreSQL, with its commit, takes {longest_s * 1000:.1f} ms"
@@ -67,7 +67,7 @@ def distance(longest_s: float) -> Verdict:
 
 
 class _Asking:
-    """The processes, asked for once."""
+    """The processes, which several checks use; PostgreSQL is asked once."""
 
     def __init__(self) -> None:
         self.known: list[ProcessStatus] = []

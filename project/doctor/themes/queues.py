@@ -1,4 +1,4 @@
-"""The queues of messages: whether workers take what is in them, and whether beat's tasks come through."""
+"""The queues of messages: whether workers take their messages, and whether the tasks that beat sends are run."""
 
 import traceback
 from collections import Counter
@@ -14,9 +14,9 @@ from weir.workers import broker_link, consumers, heartbeats, schedule, ticks
 from weir.workers.fetches.models import Fetch
 from weir.workers.processes import kinds
 
-NEWEST = 10_000  # fetches whose on_done is looked at
-CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds
-# Messages in a queue: so many wait only where workers are away, or do not keep up.
+NEWEST = 10_000  # how many fetches have their on_done checked
+CONSUMERS_WITHIN_S = 8.0  # the workers are asked twice, for three seconds each time
+# For each queue: if more messages wait than this, its workers are away, or too few.
 MOST = {"default": 1_000, schedule.FETCH: schedule.MOST_UNTAKEN, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
 
 
@@ -42,7 +42,7 @@ def lengths(waiting: Mapping[str, int]) -> Sequence[Verdict]:
 
 
 def beats(silent: Collection[str]) -> Sequence[Verdict]:
-    """Judge the heartbeats."""
+    """Judge the queues whose latest heartbeat is too old."""
     minutes = heartbeats.FRESH.total_seconds() / 60
     found = [
         wrong(f"No heartbeat of the queue {queue} for {minutes:.0f} minutes: restart its {kinds.of_queue(queue)}.")
@@ -52,7 +52,7 @@ def beats(silent: Collection[str]) -> Sequence[Verdict]:
 
 
 def not_imported(error: Exception) -> Verdict:
-    """Judge code that cannot be imported: no worker starts with it."""
+    """Judge code that cannot be imported, with which no worker can start."""
     places = traceback.extract_tb(error.__traceback__)
     place = f"{places[-1].filename}, line {places[-1].lineno}" if places else "an app"
     if isinstance(error, SyntaxError):
@@ -61,7 +61,10 @@ def not_imported(error: Exception) -> Verdict:
 
 
 def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]:
-    """Judge the tasks that this many fetches name as their `on_done`: a worker drops one that it does not know."""
+    """Judge the tasks that fetches name as their `on_done`: a worker drops the message of a task that it does not know.
+
+    `named` has the number of fetches for each task's name.
+    """
     found = [
         warning(f"{number:,} of the newest fetches name a task {name!r}, which no app has.{did_you_mean(name, known)}")
         for name, number in named.items()

@@ -22,8 +22,8 @@ from weir.workers import broker_link, schedule
 SERVER, BROKER = "Redis", "the broker"  # what these checks provide
 ANSWER_WITHIN_S = 2.0
 OLDEST = {"valkey": (8, 0), "redis": (6, 2)}
-FAR_S = 0.05  # web code waits for one command at each change
-FULL = 0.9  # the part of maxmemory that may be in use
+FAR_S = 0.05  # web code waits for one command at each change of an unread number
+FULL = 0.9  # the share of maxmemory that may be in use
 ROUND_TRIPS = 5
 
 Info = Mapping[str, Any]
@@ -41,7 +41,7 @@ def version(info: Info) -> Verdict:
 
 
 def writes(info: Info) -> Verdict:
-    """Judge whether it takes writes."""
+    """Judge whether the server takes writes."""
     if info.get("role") != "master":
         return wrong("It is a replica, which takes no writes: have the URL name the primary.")
     failed = [
@@ -55,7 +55,7 @@ def writes(info: Info) -> Verdict:
 
 
 def memory(info: Info) -> Verdict:
-    """Judge what happens when its memory is full: an evicted message is a lost one."""
+    """Judge what the server does when its memory is full: if it evicts a message, the message is lost."""
     most, used, policy = int(info.get("maxmemory", 0)), int(info["used_memory"]), info.get("maxmemory_policy", "?")
     if not most and policy == "noeviction":
         return good("Nothing is evicted, and memory has no limit.")
@@ -70,14 +70,14 @@ def memory(info: Info) -> Verdict:
 
 
 def persistence(info: Info) -> Verdict:
-    """Say what a restart costs. Either is right."""
+    """Say what a restart of the server costs. Weir works with persistence and without."""
     if info.get("aof_enabled"):
         return good("It keeps its data over a restart, by its append-only file.")
     return good("A restart loses messages and deltas, which costs time and nothing else.")
 
 
 def distance(round_trip_s: float) -> Verdict:
-    """Judge how far it is from this host."""
+    """Judge how far the server is from this host."""
     text = f"A round trip takes {round_trip_s * 1000:.1f} ms"
     if round_trip_s < FAR_S:
         return good(f"{text}.")
@@ -85,7 +85,7 @@ def distance(round_trip_s: float) -> Verdict:
 
 
 class _Server:
-    """A connection to a Redis, and what that has said."""
+    """A connection to a Redis server, and the server's last answer to INFO."""
 
     def __init__(self, url: str) -> None:
         self.info: Info = {}
@@ -94,9 +94,9 @@ class _Server:
         self._client: Any = None
 
     def connect(self) -> None:
-        """Connect, and ask for all that the server says of itself, if our user has the right to.
+        """Connect, and run INFO if our user has the right to.
 
-        In a cluster the server is the node with our keys, which the first node that answers names.
+        In a cluster, connect to the node that has our keys. The first node that answers names that node.
         """
         self._client = self._first_that_answers()
         if redis_urls.kind_of(self._url) == redis_urls.CLUSTER:
@@ -116,7 +116,7 @@ class _Server:
         return _answering(last)
 
     def _follow(self) -> None:
-        """Go on with the node that has our keys; PostgreSQL knows their names, if it answers."""
+        """Change to the node that has our keys. PostgreSQL has their names; if it is away, keep the node."""
         try:
             with suppress(counters.RedisUnreachable):
                 self._client.get(keys().epoch)
@@ -126,11 +126,11 @@ class _Server:
             self._client = _answering(places.pools(url, timeout_s, timeout_s)[0])
 
     def judged(self, judge: Callable[[Info], Verdict]) -> Verdict:
-        """Return the verdict on what the server says of itself."""
+        """Return the verdict on the server's answer to INFO."""
         return judge(self.info) if self.info else not_checked("The user of its URL has no right to INFO.")
 
     def round_trip_s(self) -> float:
-        """Return how long a round trip usually takes."""
+        """Return the median time of a round trip."""
         took_s = []
         for _ in range(ROUND_TRIPS):
             began_at = time.perf_counter()
@@ -157,7 +157,7 @@ def _connect(server: _Server) -> Verdict:
 
 
 def _send() -> Verdict:
-    """Do what a sender of messages does first."""
+    """Connect to the broker as a sender of messages does."""
     broker_link.forget_outage()
     try:
         broker_link.waiting_in(schedule.queues()[0])
@@ -169,12 +169,15 @@ def _send() -> Verdict:
 
 
 def _own_broker() -> str:
-    """Return CELERY_BROKER_URL, the first of several; empty if REDIS_URL names the broker."""
+    """Return the first URL in CELERY_BROKER_URL, which may have several; empty if REDIS_URL names the broker."""
     return os.environ.get("CELERY_BROKER_URL", "").strip().partition(";")[0]
 
 
 def _checks_of_broker() -> list[Check]:
-    """Return the broker's checks; one that is our Redis, is not Redis, or is on a Unix socket, is only connected to."""
+    """Return the broker's checks.
+
+    If the broker is the server of REDIS_URL, is not Redis, or listens on a Unix socket, only its connection is checked.
+    """
     url = _own_broker()
     broker = Check(name="broker", ask=_send, needs=() if url else (SERVER,), provides=BROKER, within_s=5)
     if url.partition("://")[0] not in REDIS_SCHEMES:

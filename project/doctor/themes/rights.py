@@ -1,4 +1,4 @@
-"""The rights of the role in PostgreSQL: whether it may do with each table what Weir's processes do."""
+"""The role's rights in PostgreSQL: whether it may do with each table what Weir's processes do."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from weir.postgres.statements import Statement
 
 
 class Rights(NamedTuple):
-    """What the role may do; `first` is one of the tables and sequences that are closed to it."""
+    """The role's rights: `closed` is how many tables, sequences and views it cannot fully use, `first` one of them."""
 
     role: str
     may_change: bool
@@ -19,7 +19,7 @@ RIGHTS = Statement("rights", row=Rights, commits=False)
 
 
 def rights(found: Rights) -> Verdict:
-    """Judge whether rows of all tables can be read and written. More rights than that are not a fault."""
+    """Judge whether the role can read and write the rows of all tables. Further rights are not a fault."""
     if found.closed:
         return wrong(
             f"The role {found.role} lacks rights on {found.closed} tables or sequences, such as {found.first}: execute "
@@ -31,5 +31,5 @@ def rights(found: Rights) -> Verdict:
 
 
 def ask() -> Verdict:
-    """Ask PostgreSQL."""
+    """Ask PostgreSQL for the role's rights, and judge them."""
     return rights(RIGHTS()[0])

@@ -1,4 +1,4 @@
-"""What is set: variables that Weir does not read, and what Django's own checks, with Weir's among them, find."""
+"""Variables that Weir does not read, and the messages of Django's system checks, which include Weir's."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -10,17 +10,20 @@ from project.checks import UNKNOWN_VARIABLE
 from project.doctor.findings import Check, Level, Verdict, good, not_checked
 from project.environment.unknown import unknown
 
-_OF_PRODUCTION = "security."  # the ids of what Django says of passwords and cookies on a public network
+_OF_PRODUCTION = "security."  # the ids of Django's messages about secrets and cookies on a public network begin so
 
 
 def names(given: Iterable[str]) -> Sequence[Verdict]:
-    """Judge the names of the variables of the environment; .env is a part of it by now."""
+    """Judge the names of the environment's variables; those of .env are already among them."""
     found = [Verdict(Level.WARNING, sentence) for _, sentence in unknown(given)]
     return found or [good("Weir reads each variable that looks like one of its own.")]
 
 
 def messages(found: Iterable[CheckMessage], *, in_production: bool) -> Sequence[Verdict]:
-    """Judge what the checks of settings have found. Their ids are the names."""
+    """Turn the messages of system checks into verdicts, with their ids as names.
+
+    Outside production, Django's messages about production (`security.`) are left out.
+    """
     told = [
         Verdict(Level.WRONG if message.is_serious() else Level.WARNING, _sentence(message), str(message.id))
         for message in found
@@ -31,7 +34,7 @@ def messages(found: Iterable[CheckMessage], *, in_production: bool) -> Sequence[
 
 
 def production(*, in_production: bool) -> Verdict:
-    """Say whether the settings are judged as those of production."""
+    """Say whether the settings are judged as settings of production."""
     if in_production:
         return good("DATABASE_URL is set: secret key, cookies and TLS are judged as in production.")
     return not_checked(

@@ -1,6 +1,6 @@
--- Store a link's hash, and forget those that are too old.
+-- Store a link's hash, and delete links that are too old.
 --
--- forgotten: links that were not used in time
+-- forgotten: deletes links that were not used in time
 WITH forgotten AS (
     DELETE FROM weir_logins_link WHERE good_until < clock_timestamp()
 )

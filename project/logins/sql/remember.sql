@@ -1,6 +1,6 @@
 -- Record that the account has logged in from the address.
 --
--- forgotten: addresses that were recorded too long ago; a hundred at a time, so that the table stays small
+-- forgotten: deletes addresses that were recorded too long ago, up to a hundred, so that the table stays small
 WITH forgotten AS (
     DELETE FROM weir_logins_knownaddress
     WHERE key IN (

@@ -1,9 +1,9 @@
--- Count an attempt by its key's clock (GCRA), or say how many seconds too soon it comes.
+-- Count an attempt on the clock of its key (GCRA), or return how many seconds too soon the attempt comes.
 --
--- Promises: two attempts at the same time count as two; one that comes too soon changes nothing.
+-- Promises: two attempts at the same time count as two; an attempt that comes too soon does not move its clock.
 --
--- forgotten: clocks that have run out, which say nothing any more; a hundred at a time, so that the table stays small
--- taken: the clock, put forward; empty if the attempt comes too soon
+-- forgotten: deletes up to a hundred clocks that have run out and limit nothing any more; the table stays small
+-- taken: moves the clock forward; empty if the attempt comes too soon
 WITH forgotten AS (
     DELETE FROM weir_logins_rate
     WHERE key IN (

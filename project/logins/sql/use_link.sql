@@ -1,6 +1,8 @@
--- Use a link up. Promises: of two uses at the same time, one gets the row.
+-- Use a link up, and return its user if the link was still good.
 --
--- used: the link, deleted, good or not
+-- Promises: of two uses at the same time, one gets the row.
+--
+-- used: deletes the link, even if it is too old
 WITH used AS (
     DELETE FROM weir_logins_link WHERE token_hash = %(token_hash)s RETURNING user_id, good_until
 )

@@ -29,7 +29,7 @@ class Command(ExactCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        logging.disable(logging.ERROR)  # the findings say what libraries would log
+        logging.disable(logging.ERROR)  # the findings say the same as the libraries' log lines
         try:
             self._report(**options)
         finally:
@@ -47,7 +47,7 @@ class Command(ExactCommand):
             sys.exit(SOMETHING_IS_WRONG)
 
     def _shown(self, asked: Iterable[Finding]) -> Iterable[Finding]:
-        """Yield the findings, and write each as it comes: some take seconds."""
+        """Yield the findings, and write each immediately: some checks take seconds."""
         styles = {Level.WRONG: self.style.ERROR, Level.WARNING: self.style.WARNING}
         theme = ""
         for finding in asked:

@@ -7,9 +7,9 @@ from weir.postgres.timeline import apps as timeline
 
 
 class Command(flush.Command):
-    """Django's `flush`, after which Weir knows the history of the empty database: otherwise it would grant nothing.
+    """Django's `flush`, which then records the history of the empty database: without a record, Weir grants no slots.
 
-    A receiver of `post_migrate` does that as well, but Django's tests may inhibit the signal.
+    A receiver of `post_migrate` also records the history, but Django's tests may inhibit the signal.
     """
 
     def handle(self, **options: Any) -> None:

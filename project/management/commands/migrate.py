@@ -20,20 +20,20 @@ from weir.postgres.timeline import told
 
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
 POLL_S = 0.5
-# A migration that waits for a lock holds up all statements that come later: for this long at most.
+# A migration that waits for a lock makes all later statements on the table wait; it waits this long at most.
 LOCK_TIMEOUT = "500ms"
-PAUSE_S = 2.0  # in which those statements go on
+PAUSE_S = 2.0  # before the next attempt, while the statements that waited are executed
 GIVE_UP_AFTER_S = 600.0
 
 
 @dataclass(frozen=True)
 class LockLimits:
-    """What ends the statements of a session, as PostgreSQL writes it."""
+    """Settings that limit the statements of a session, as PostgreSQL writes their values."""
 
     lock_timeout: str
     statement_timeout: str
-    # How often a statement checks whether its client is still there. Without it, PostgreSQL goes on for a client that
-    # was killed: an index would become valid, and nothing would have recorded that.
+    # How often PostgreSQL checks during a statement whether the client is connected. Otherwise it would finish the
+    # statement of a killed client: an index would become valid, although its migration is not recorded as applied.
     client_connection_check_interval: str = "1s"
 
 
@@ -41,27 +41,28 @@ UNLIMITED = LockLimits("0", "0")
 
 
 class Command(migrate.Command):
-    """Django's `migrate`, one at a time, and beside all processes that are at work.
+    """Django's `migrate`, one process at a time, while Weir's other processes work.
 
-    1. A second one waits until the first has ended, and finds nothing left to do. It asks again and again: a statement
-       that waits has a snapshot, and an index that is built concurrently would wait for that.
+    1. A second `migrate` waits until the first has ended, and finds nothing left to do. It tries to get the advisory
+       lock again and again: a statement that waited for the lock would keep a snapshot, and an index that is built
+       concurrently would wait for that snapshot.
     2. A migration that does not get a lock within LOCK_TIMEOUT is rolled back, and tried again after a pause.
     3. A migration that is not a transaction cannot be rolled back. It has concurrent operations only (CONTRIBUTING.md),
-       which hold up no other statement: it may wait, and take, as long as it needs.
-    4. If tests go without migrations, Weir's tables are still made by theirs, before all others: they need functions,
-       constraints and rows that no model declares.
+       for which no other statement waits, so its statements have no time limit.
+    4. If tests switch migrations off, Weir's migrations still make Weir's tables, before all other tables are made:
+       Weir's tables need functions, constraints and rows that no model declares.
 
-    For any other database than Weir's it is Django's. A second alias of Weir's database is refused: for it Django would
-    record Weir's migrations as applied, and make no table, then or later.
+    For any other database than Weir's, this is Django's command. A second alias of Weir's database is refused: Django
+    would record Weir's migrations as applied there, and would never make the tables.
     """
 
     _before: LockLimits | None = None
 
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
         if options["check_unapplied"]:
-            return super().handle(*args, **options)  # it only looks
+            return super().handle(*args, **options)  # this only reads
         if connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
-            return super().handle(*args, **options)  # its system checks refuse that
+            return super().handle(*args, **options)  # the system checks refuse other databases
         if (alias := options["database"]) != DEFAULT_DB_ALIAS:
             if _is_weirs(connections[alias]):
                 raise CommandError(
@@ -78,7 +79,7 @@ class Command(migrate.Command):
         if refusal := told.refusal():
             raise CommandError(f"{refusal} Nothing was migrated.")
         self._database = connections[DEFAULT_DB_ALIAS]
-        lock = sessions.another(self._database)  # a session of its own: migrations begin and end transactions
+        lock = sessions.another(self._database)  # another session, because migrations begin and end transactions
         before = self._before = _limits(self._database)
         try:
             while not _took(lock):
@@ -97,7 +98,7 @@ class Command(migrate.Command):
         super().migration_progress_callback(action, migration, fake)
 
     def _migrate_weirs(self) -> None:
-        """Make Weir's tables by their migrations, and before them, by their models, the tables that they refer to."""
+        """Run Weir's migrations. Before, make the tables to which Weir's tables refer directly from their models."""
         users = apps.get_app_config(settings.AUTH_USER_MODEL.partition(".")[0])
         self.verbosity = 0  # Django's method reads it
         self.sync_apps(self._database, {"contenttypes", "auth", users.label})
@@ -126,7 +127,7 @@ class Command(migrate.Command):
                 raise CommandError(remedy) from error
 
     def _remedy(self, error: DatabaseError) -> str:
-        """Return what a person has to do, in a sentence; empty if that is not known."""
+        """Return sentences that say what a person has to do about the error; "" if that is not known."""
         if isinstance(error.__cause__, psycopg.errors.DuplicateTable):
             for name in self._invalid_indexes():
                 if re.search(rf"\b{re.escape(name)}\b", str(error)):
@@ -142,7 +143,7 @@ class Command(migrate.Command):
         return ""
 
     def _invalid_indexes(self) -> list[str]:
-        """Return the names of indexes that a killed migration has left, or that another session builds now."""
+        """Return the names of invalid indexes: a killed migration has left them, or another session builds them now."""
         with self._database.cursor() as cursor:
             cursor.execute(
                 "SELECT relname FROM pg_index JOIN pg_class ON oid = indexrelid"
@@ -152,12 +153,12 @@ class Command(migrate.Command):
 
 
 def _is_weirs(database: BaseDatabaseWrapper) -> bool:
-    """Return whether this alias names Weir's database, too, such as one that leads past a pooler."""
+    """Return whether this alias is Weir's database, too, as an alias that connects past a pooler is."""
     return database.vendor == "postgresql" and _place(database) == _place(connections[DEFAULT_DB_ALIAS])
 
 
 def _place(database: BaseDatabaseWrapper) -> tuple[object, ...]:
-    """Return which server this is, by the time of its start, and which of its databases."""
+    """Return the start time of the server, which identifies it, and the name of the database."""
     with database.cursor() as cursor:
         cursor.execute("SELECT pg_postmaster_start_time(), current_database()")
         return tuple(cursor.fetchone())
@@ -169,7 +170,7 @@ def _has_migrations(label: str) -> bool:
 
 
 def _lacks_rights(error: BaseException) -> bool:
-    """Return whether PostgreSQL refused something for lack of rights; Django may pass that on as context only."""
+    """Return whether PostgreSQL refused a statement for lack of rights; Django may keep that error only as context."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, psycopg.errors.InsufficientPrivilege):
         cause = cause.__cause__ or cause.__context__

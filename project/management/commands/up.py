@@ -87,7 +87,7 @@ def _pages(base: str, later: str) -> str:
 
 
 def _bell(base: str) -> list[tuple[str, str]]:
-    """Return the line about the demo's page with the bell, if there is one."""
+    """Return the line about the demo's page with the bell, if the project has that page."""
     try:
         return [("bell", f"{base}{reverse('demo:bell')} (what your users see; sign in first)")]
     except NoReverseMatch:
@@ -95,14 +95,14 @@ def _bell(base: str) -> list[tuple[str, str]]:
 
 
 def _contact() -> list[tuple[str, str]]:
-    """Return the line that each fetcher would log at its start, at each reload."""
+    """Return a line if WEIR_FETCH_USER_AGENT names no contact. It replaces a warning of each fetcher at each reload."""
     if has_contact(weir_settings.WEIR_FETCH_USER_AGENT):
         return []
     return [("contact", "WEIR_FETCH_USER_AGENT names none: set it before you fetch from sites of others")]
 
 
 def _python() -> str:
-    """Return how to call this Python in the checkout, at another terminal."""
+    """Return the command that runs this Python in the checkout, in another terminal."""
     if shutil.which("python") == sys.executable:
         return "python"
     here, path = Path.cwd(), Path(sys.executable)

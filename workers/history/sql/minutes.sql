@@ -1,8 +1,9 @@
--- Add up the minutes of the last `points` steps, each `step` long; the last one ends `trail` seconds ago. One row a
--- step, with NULLs if no minute is known. The lateness is that of the worst minute. Reads only, by the primary key.
+-- Add up the minutes of the last `points` steps, each `step` long; the last step ends `trail` seconds ago. Returns one
+-- row for each step, with NULLs if no minute of the step is known. The lateness is that of the worst minute. Reads
+-- only, through the primary key.
 --
--- period  its end, and the beginning of its first step
--- summed  the steps of which minutes are known
+-- period  the beginning and the end of all steps
+-- summed  the sums of each step with a known minute
 WITH period AS MATERIALIZED (
     SELECT until - %(points)s::int * %(step)s::interval AS since, until
     FROM date_trunc('minute', statement_timestamp() - make_interval(secs => %(trail)s::float8), 'UTC') AS until

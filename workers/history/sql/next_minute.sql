@@ -1,7 +1,8 @@
--- Lock the watermark, and return the minute that is to be rolled up next. Returns no row while another process holds
--- the lock (skip locked), or if that minute ended less than `trail` seconds ago.
--- Minutes that began more than `retention` seconds ago are passed over. `is_whole` says that no row that counts in the
--- minute can have been purged yet: the minute began less than `kept` seconds ago.
+-- Lock the watermark, and return the next minute to roll up. Returns no row while another process holds the lock (skip
+-- locked), or if that minute ended less than `trail` seconds ago.
+--
+-- Minutes that began more than `retention` seconds ago are skipped. `is_whole` tells whether the minute began less than
+-- `kept` seconds ago: then no row that counts in it can have been purged.
 SELECT
     due.minute, due.epoch, due.minute > clock.now - make_interval(secs => %(kept)s::float8) AS is_whole
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock

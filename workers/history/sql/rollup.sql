@@ -1,25 +1,28 @@
--- Roll up the minute that begins at `minute`: add what happened in it to the totals, write its rows, and move the
--- watermark behind it. Run in the transaction that holds the watermark's lock (next_minute.sql), after
--- planner.by_indexes.
--- Promises: with the watermark's row locked, no minute is added twice, and a process that is killed leaves nothing half
--- done (one statement). A minute that is not whole (`is_whole`) gets no rows: what is left of it goes into the totals.
--- Slots are found by the block range index of their starts, fetches by that of their ends. No outcome can come any
--- more: a slot without one is unreported.
+-- Roll up the minute that begins at `minute`: add what happened in the minute to the totals, write the minute's rows,
+-- and move the watermark to the minute's end. Run in the transaction that holds the watermark's lock (next_minute.sql),
+-- after planner.by_indexes.
+--
+-- Promises: with the watermark's row locked, no minute is added twice. A process that is killed leaves nothing half
+-- done, because this is one statement. A minute that is not whole (`is_whole`) gets no rows; the rows that are left of
+-- it still count in the totals.
+--
+-- Slots are found through the block range index of their starts, fetches through the block range index of their ends.
+-- No outcome can arrive any more: a slot without an outcome is unreported.
 --
 -- slot     the slots that began in the minute, each with its fate
--- at_site  the same, counted by site
+-- at_site  the numbers of these slots, by site
 -- ended    the fetches that ended in the minute, each with the bucket of its lateness
--- fetches  the same, counted for all sites (without a site_id), and by site
--- ended_email, email    the e-mails that ended in the minute; counted by state
--- flushed  the epochs of unread numbers that were flushed until the end of the minute, and are in no minute yet
+-- fetches  the numbers of these fetches, for all sites together (without a site_id), and by site
+-- ended_email, email    the e-mails that ended in the minute; their numbers by state
+-- flushed  the epochs of unread numbers that were flushed before the end of the minute, and count in no minute yet
 -- added    what is added to the totals
--- counted  the columns of the rows: by site, and for all sites in two rows, one of fetches and one of slots
+-- counted  the columns of the rows: one row for each site, and two for all sites together (of fetches and of slots)
 WITH slot AS MATERIALIZED (
     SELECT
         slot.site_id, slot."interval",
         weir_ratelimit_slot_fate(slot, site.recalled_slot, site.recalled_at, '-infinity', %(minute)s::timestamptz) AS fate
     FROM weir_ratelimit_slot AS slot
-    LEFT JOIN LATERAL (  -- newest version (docs/explanation/sql.md); the site may be deleted
+    LEFT JOIN LATERAL (  -- reads the newest version of the row (docs/explanation/sql.md); the site may be deleted
         SELECT recalled_slot, recalled_at FROM weir_ratelimit_site
         WHERE (id, name) >= (slot.site_id, '') AND id <= slot.site_id
         ORDER BY id DESC

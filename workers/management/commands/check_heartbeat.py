@@ -15,7 +15,7 @@ class Command(ExactCommand):
         f"that process is not known, or its own loop has had no heartbeat for {SILENT_AFTER_S:g} seconds; 0 if it has, "
         "if it is about to end, and if PostgreSQL does not answer, as the state is not known then."
     )
-    requires_system_checks: list[str] = []  # it runs every minute, and should cost little
+    requires_system_checks: list[str] = []  # the command runs every minute, and must cost little
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)

@@ -1,9 +1,9 @@
 -- Return the sessions that hold a lock for which other sessions of this database have waited for longer than `after`
--- seconds, and that do not wait themselves; with `exclusive`, also those that have a table to themselves. Process 0
--- stands for transactions that are prepared. Reads only.
+-- seconds, and that do not wait themselves. If `exclusive` is true, also return sessions that hold an exclusive lock on
+-- a table. Process 0 stands for all prepared transactions. Reads only.
 --
 -- waiting  the sessions that wait
--- holder   the sessions for which they wait, and for how long the longest waits
+-- holder   the sessions for whose locks they wait, and how long the longest wait is
 WITH waiting AS MATERIALIZED (
     SELECT lock.pid, max(extract(epoch FROM clock_timestamp() - lock.waitstart))::float8 AS waits_s
     FROM pg_locks AS lock

@@ -1,27 +1,29 @@
--- Count what is queued, held and doubtful, and find the oldest of it. Reads only. No number goes beyond `most`: if
--- there is more, it is `most` + 1. Every row is found by a partial index, or by the order of a primary key, so that the
--- cost does not grow with the tables. Run after planner.in_index_order, which makes sure of that if there are no
--- statistics. Only sites that have fetches to come are looked at. `oldest_due_s` is exact up to `most` queued fetches;
--- if there are more, the heads of the queues of `heads` sites stand for the rest. `stalled` sites have fetches that
--- have been due for `stalled_after` seconds although the site's rate would have allowed them; `stalled_fetch` is one of
--- these. `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these.
+-- Count fetches, e-mails, sites and doubts by their states, and find the oldest of them. Reads only. No number goes
+-- beyond `most`: `most` + 1 stands for more. The statement finds every row through a partial index, or through the
+-- order of a primary key, so that the cost does not grow with the tables. Run it after planner.in_index_order, which
+-- makes sure of that without statistics. The statement reads only sites that have fetches to come.
+--
+-- `oldest_due_s` is exact up to `most` queued fetches. If there are more, only the heads of the queues of `heads` sites
+-- are looked at beside them. `stalled` sites have fetches that have been due for `stalled_after` seconds although the
+-- site's rate would have allowed them; `stalled_fetch` is one of these fetches. `halted` sites have due fetches, and
+-- are paused until an operator resumes them; `halted_site` is one of these sites.
 --
 -- clock   the database's time
 -- queued  queued fetches
--- held    those that have a slot
--- ended   those that ended within an hour, the newest first
+-- held    fetches that have a slot
+-- ended   fetches that ended within an hour, the newest first
 -- site    sites that dispatch looks at, or that have fetches which become due
 -- head    the first queued fetch of each of `heads` sites that dispatch looks at
 -- stalled the heads that could have started
 -- halted  the sites whose heads start only if a person acts
--- email   e-mails that have not ended
+-- email   e-mails that are pending, claimed, sending or unknown
 -- newest  the newest e-mails
--- hour    e-mails that ended in the hour that the history knows last, and those of them that failed, if these are too
---         many for an accident: `failing_least`, and one in `failing_share`
--- behind  slots of the last minutes that the history knows, and those of them that passed before a fetcher took them,
---         if these are too many for an accident: `missed_least`, and one in `missed_share`
--- failing the most frequent failure among the newest e-mails that failed within the hour: its kind, and how its reply
---         begins
+-- hour    the history's numbers of e-mails that ended, and that failed, within the last hour; empty unless at least
+--         `failing_least`, and one in `failing_share`, have failed
+-- behind  the history's numbers of slots of the last minutes, and of slots that passed before a fetcher took them;
+--         empty unless at least `missed_least`, and one in `missed_share`, have passed
+-- failing the most frequent failure among the newest e-mails that failed within the last hour: its kind, and one of its
+--         replies; replies that begin with the same 30 characters count as one
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS MATERIALIZED (

@@ -1,7 +1,8 @@
--- Record the last heartbeat of a process, `ago` seconds ago, what it holds, and how long its round trips take. Returns
--- the row's id; nothing if the row was purged because the process had no heartbeat for too long.
--- Promises: `steady_since` is never before a time in which no heartbeat was written for longer than `gap` seconds,
--- whatever the cause: the process, its host, the network or PostgreSQL (status.sql relies on it).
+-- Record a heartbeat of a process `ago` seconds ago, how much the process holds, and how long its round trips take.
+-- Returns the row's id, or nothing if the row was purged because the process had no heartbeat for too long.
+--
+-- Promises: if the process wrote no heartbeat for longer than `gap` seconds, `steady_since` is after that time,
+-- whatever the cause was: the process, its host, the network or PostgreSQL (status.sql relies on that).
 UPDATE weir_processes_process
 SET turned_at = greatest(turned_at, clock_timestamp() - make_interval(secs => greatest(%(ago)s::float8, 0))),
     steady_since = CASE

@@ -1,5 +1,5 @@
--- Delete the rows of processes that had no heartbeat for longer than `older_than` seconds. A process that lives gets a new
--- row with its next heartbeat.
+-- Delete the rows of processes that had no heartbeat for longer than `older_than` seconds. If such a process still
+-- lives, its next heartbeat writes a new row.
 WITH old AS MATERIALIZED (
     SELECT id
     FROM weir_processes_process

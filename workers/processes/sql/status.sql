@@ -1,11 +1,13 @@
--- Read all processes, and the state of each: alive, stopping, silent (no heartbeat for `silent` seconds, stopping or
--- not), or gone (silent, and replaced by a later process of its name).
--- Promises: `is_lost` is true only of a process that could have had a heartbeat: it is silent, and some witness has
--- written its heartbeats for `witness` seconds without a gap. After a time in which PostgreSQL was away, or in which
--- the whole machine was suspended, there is no witness until all others have had that long to write one.
+-- Read all processes, and the state of each: alive, stopping, silent (no heartbeat for `silent` seconds, even if it is
+-- stopping), or gone (silent, and replaced by a later process of the same kind and name).
 --
--- clock    the same now for all
--- witness  whether there is one
+-- Promises: `is_lost` is true only for a process that could have written a heartbeat. Such a process is silent,
+-- although a witness, another process, has written its heartbeats for `witness` seconds without a gap. After a time in
+-- which PostgreSQL was away, or the whole machine was suspended, there is no witness until all processes have had
+-- `witness` seconds to write a heartbeat.
+--
+-- clock    the time, the same for all rows
+-- witness  whether a witness exists
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), witness AS MATERIALIZED (

@@ -1,21 +1,24 @@
--- Mark as published, for `delivery` seconds, the next tasks of these sites: at most `most` of a site, `batch` in all.
--- They are those that would start within `lookahead` seconds, and within their own `max_wait`, if they reserved now,
--- one after the other. Before them go the slots that are reserved at the site, and the tasks that were published before
--- and that no worker holds yet. At sites where fetches wait, too, `beside_fetches` seconds count instead of
--- `lookahead`. `added_grace` seconds are what the workers add to the grace of a site, for their round trips.
+-- Mark the next tasks of these sites as published, for `delivery` seconds: at most `most` tasks of a site, `batch` in
+-- all. Returns the tasks in their order, and whether Celery's `expires` has passed.
+--
+-- A task is marked if it would start within `lookahead` seconds, and within its own `max_wait`, if the tasks reserved
+-- now, one after the other. The slots that are already reserved at the site come first, and then the tasks that were
+-- published before and that no worker holds yet. At sites at which fetches wait, too, `beside_fetches` seconds replace
+-- `lookahead`. Workers add `added_grace` seconds to the grace of a site, for their round trips.
+--
 -- Promises: first in, first out within a site. However many processes execute this at the same time, no task is
--- published twice, nor more tasks than there is room for: the process that locks the first task of a site has the site,
--- and the others skip it (skip locked). The site's row is not locked. It costs one look at an index for each site,
--- whatever the number of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over.
+-- published twice, and no more tasks than there is room for: the process that locks the first task of a site has the
+-- site, and the others skip the site (skip locked). The site's row is not locked. The statement makes one index
+-- look-up for each site, whatever the number of its tasks.
 --
 -- timed      the clock (one clock)
--- opened     when a task could start at each, by the rules of ratelimit/sql/reserve.sql
+-- opened     when a task could start at each site, according to the rules of ratelimit/sql/reserve.sql
 -- roomy      the sites with room, and for how many tasks
--- held       those of them whose first task is locked by this transaction
--- queued     their next tasks, locked
--- fitting    whether each may wait that long
+-- held       the sites whose first task this transaction has locked
+-- queued     the next tasks of these sites, locked
+-- fitting    whether each of these tasks may wait until its start
 -- chosen     the tasks to publish
--- published  their rows, marked
+-- published  the rows of these tasks, marked
 WITH timed AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), opened AS MATERIALIZED (

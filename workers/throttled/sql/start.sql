@@ -1,5 +1,5 @@
--- Delete the row of a task that starts now in slot `slot`, if it is still held with `token`; otherwise no row is
--- returned (fenced write). Returns the seconds until the slot is over (safe duration).
+-- Delete the row of a task that starts now in slot `slot`, if it is still held with `token` (fenced write). Returns the
+-- seconds until the slot is over (safe duration), NULL if the slot is gone; no row if the task's row is not held so.
 WITH gone AS (
     DELETE FROM weir_throttled_postponedtask WHERE id = %(row)s AND held_by = %(token)s RETURNING id
 )

@@ -1,10 +1,12 @@
--- Let tasks wait again whose message or worker was lost, which is when their lease is over (short batch, skip locked).
--- Returns them, and whether a worker held them.
--- A task whose first message was lost keeps its place. After that it waits for `pause` seconds, each time twice as long
--- as before, up to `longest`: a task whose code was removed must not take the room of the other tasks of its site.
+-- Let tasks wait again whose message or worker was lost: their lease is over (short batch, skip locked). Returns these
+-- tasks, and whether a worker held them.
+--
+-- A task whose first message was lost keeps its place in the queue. After later losses it waits for `pause` seconds,
+-- each time twice as long as before, up to `longest` seconds: a task whose code was removed must not take the room of
+-- the other tasks of its site.
 --
 -- lost     the tasks, locked
--- waiting  their rows, changed
+-- waiting  the rows of these tasks, changed
 WITH lost AS MATERIALIZED (
     SELECT id, held_by IS NOT NULL AS was_held
     FROM weir_throttled_postponedtask

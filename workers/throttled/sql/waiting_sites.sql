@@ -1,5 +1,5 @@
--- Find the next `most` sites at which tasks wait, in the order of their names from `first` on, and whether each is
--- missing: such a site was deleted. Reads only; costs two looks at an index for each site.
+-- Return the next `most` sites at which tasks wait, in the order of their names from `first` on, and whether each site
+-- is missing, because it was deleted. Reads only: two index look-ups for each site.
 --
 -- waiting  the names of the sites (index jump, docs/explanation/sql.md)
 WITH RECURSIVE waiting AS (

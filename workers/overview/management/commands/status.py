@@ -18,7 +18,7 @@ from weir.workers.overview.problems import PersonNeeded, held_up, problems, show
 from weir.workers.processes.status import by_kind
 
 NEEDS_A_PERSON = 1  # the exit status
-LOCK_S = 2.0  # how long it waits for a table that is locked
+LOCK_S = 2.0  # how long the command waits for a locked table
 
 
 class Command(ExactCommand):
@@ -68,7 +68,7 @@ def _as_text(seen: Overview, found: Sequence[PersonNeeded]) -> Iterator[str]:
 
 
 def _locked() -> list[PersonNeeded]:
-    """Return the sessions that have a table to themselves, so that nothing can be counted."""
+    """Return what needs a person if a table is locked, so that nothing can be counted: the holders of locks."""
     text = f"Nothing was counted: a table has been locked for longer than {LOCK_S:g} s."
     return [PersonNeeded(text, "see who holds it"), *held_up(locks.holders(after_s=0, exclusive=True))]
 

@@ -47,7 +47,7 @@ def _procfile(wanted: Iterable[ProcessLine]) -> Iterator[str]:
 
 
 def _systemd(wanted: Iterable[ProcessLine]) -> Iterator[str]:
-    """Yield units. A % is doubled: systemd would take Celery's for its own."""
+    """Yield the lines of units. Each % is doubled, because systemd would replace Celery's %h itself."""
     for line in wanted:
         yield f"# /etc/systemd/system/{line.name}.service"
         yield "[Unit]"
@@ -67,7 +67,7 @@ def _systemd(wanted: Iterable[ProcessLine]) -> Iterator[str]:
 
 
 def _compose(wanted: Iterable[ProcessLine]) -> Iterator[str]:
-    """Yield services, which have the image and the environment of the web service."""
+    """Yield the lines of services, which have the image and the environment of the web service."""
     for line in wanted:
         yield f"  {line.name}:"
         yield "    extends: web  # the service of your web process"

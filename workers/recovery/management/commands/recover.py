@@ -60,7 +60,7 @@ class Command(ExactCommand):
     def _recover(self, seen: Seen, since: datetime, who: str, said_why: str, *, nothing_lost: bool) -> None:
         why = "" if nothing_lost else said_why
         closed = _closed(why, seen)
-        if closed.step_s is not None:  # the gate was closed for a step of the clock, and not for a loss
+        if closed.step_s is not None:  # the gate was closed because of a step of the clock, not of a loss
             stepping.settle()
             self.stdout.write(f"Settled: {closed.closed_because}")
             seen = gate.look()
