@@ -32,7 +32,8 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
     reply = f"PostgreSQL has forgotten what happened since {since:%Y-%m-%d %H:%M:%S} UTC: this may have been sent."
     made, batch = 0, RecoveredBatch(BATCH, 0)
     until = _latest() + CLOCK_ERROR
-    while batch.unknown == BATCH and gate.renew():  # else another process ends the recovery
+    # If another process has ended the recovery, stop: PostgreSQL knows what was sent since then.
+    while batch.unknown == BATCH and gate.renew():
         parameters = {"until": until, "reply": reply, "after": batch.last, "batch": BATCH}
         [batch] = MAKE_UNKNOWN(**parameters)
         made += batch.unknown
