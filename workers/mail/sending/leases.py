@@ -80,7 +80,6 @@ def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> lis
     """Claim up to `limit` due e-mails for a lease; return them in the order in which they are to be sent.
 
     `kinds` maps patterns of kinds, as in WEIR_MAIL_ROUTES, to whether this claim takes such kinds.
-
     Each claim needs a new token: with the same token, a late write for one claim would count for the other. Raises
     RuntimeError inside a transaction, because a claim must be committed.
     """
@@ -116,7 +115,7 @@ def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
     """Return how long after `begin` a relay that remembers keys for `key_lifetime` may be asked again; None: never.
 
     A question that reaches the relay after it has forgotten the key would send a second e-mail. So no question begins
-    that may still be under way at that time.
+    that may still be in flight at that time.
     """
     if key_lifetime is None:
         return None

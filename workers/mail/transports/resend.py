@@ -113,7 +113,7 @@ class ResendTransport:
             raise RelayRefuses(f"A server before Resend said: {text}", knows_recipient=True, is_doubtful=True)
         if is_about_email(reply.status):
             raise Refused(f"Resend said: {text}", Phase.NOT_BEGUN, is_permanent=True)
-        # So is 409: an earlier attempt with this key is still under way, and may be accepted in the end.
+        # So is 409: an earlier attempt with this key is still in flight, and may be accepted in the end.
         raise OutcomeUnknown(f"Resend said: {text}", Phase.AFTER_DOT)
 
     def _quoted(self, text: str) -> str:
