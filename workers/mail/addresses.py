@@ -24,8 +24,8 @@ _ENDS_AN_ADDRESS = re.compile(r"[\s<>]")  # refused even in quotes, where many s
 def canonical(text: str) -> str:
     """Return the address with its domain in ASCII and lower case. Raises CannotBeWritten.
 
-    The part before the @ stays as it is: only its own mail server knows what it means (RFC 5321, 2.3.11). It may have
-    letters that are not ASCII, which a relay must support (RFC 6531).
+    The part before the @ stays unchanged, because only the address's own mail server can interpret it (RFC 5321,
+    2.3.11). It may have letters that are not ASCII, which a relay must support (RFC 6531).
     """
     refuse_controls(text, "the address")
     local, _, domain = text.rpartition("@")

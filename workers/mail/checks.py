@@ -35,7 +35,7 @@ def mail_server_can_have_a_rate(**_kwargs: Any) -> list[CheckMessage]:
 def mail_server_has_a_time_limit(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E007: a time-out in Django's settings must be positive. If there is none, Weir's own time-out is used."""
     server = mail_server.of_settings()
-    if 0 < server.timeout_s < math.inf:  # false for NaN
+    if 0 < server.timeout_s < math.inf:  # this is false for NaN
         return []
     name = "EMAIL_TIMEOUT" if server.setting == mail_server.OF_EMAIL_SETTINGS else f"The timeout of {server.setting}"
     return [Error(f"{name} must be greater than 0 (seconds), but is {server.timeout_s}.", id="weir.E007")]

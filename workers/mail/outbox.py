@@ -153,7 +153,7 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
 
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:
-    """Wake a mailer, unless an older e-mail of this kind is due: the worker that takes that one goes on to this one."""
+    """Wake a mailer, unless an older e-mail of this kind is due: the mailer that takes that one then takes this one."""
     queue = {"email": email.pk, "kind": email.kind, "priority": email.priority}
     wake_mailer(unless=lambda: bool(DOES_OLDER_WAIT(**queue)))
 

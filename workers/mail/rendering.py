@@ -63,7 +63,7 @@ def render(email: Email) -> Rendered:
 
 
 def project_language(language: str) -> str:
-    """Return the language of LANGUAGES that serves this one, such as de for de-at. Raises CannotBeWritten."""
+    """Return the language in LANGUAGES that is used for `language`, such as de for de-at. Raises CannotBeWritten."""
     try:
         return translation.get_supported_language_variant(language)
     except (LookupError, ValueError) as error:

@@ -46,7 +46,7 @@ def store(email: Email, rendered: Rendered) -> Rendering:
 
 
 def message(email: Email, rendering: Rendering) -> Message:
-    """Return the message to transmit. Its envelope sender is the one of the settings now. Raises CannotBeWritten."""
+    """Return the message to transmit, with the envelope sender that the settings name now. Raises CannotBeWritten."""
     return Message(
         from_address=envelope_sender(email),
         recipient=email.recipient,
@@ -99,8 +99,8 @@ def envelope_fault() -> str:
 def _key(email: Email) -> str:
     """Return the idempotency key of the e-mail's present content.
 
-    After a provider has accepted the e-mail, the key is another one, so that the provider sends what an operator then
-    resends.
+    After a provider has accepted the e-mail, the key is a new one, so that the provider sends the e-mail again if an
+    operator resends it.
     """
     key = f"{email.message_id.strip('<>')}/{email.renderings}"
     if email.provider_id:

@@ -153,9 +153,9 @@ def _render_anew(email: Email, to: str | None) -> None:
 def _write_down(email: Email, act: Act, who: str, why: str, to: str | None) -> None:
     """Store the resolution, with what was known of the e-mail until now.
 
-    The old and the new recipient are removed from the reason. One cause is that the permission to resolve e-mails is
-    not the permission to see their recipients. The other is that the e-mail would not be found when the old recipient
-    is to be forgotten, because it goes to another address by then.
+    The old and the new recipient are removed from the reason, for two causes. The permission to resolve e-mails is not
+    the permission to see their recipients. And if the old recipient is forgotten later, the e-mail, which then has
+    another address, is not found.
     """
     reason = addresses.redacted(why, email.recipient)
     if to is not None:

@@ -35,7 +35,7 @@ def resolve(
     may_be_late: bool = True,
     seen: str | None = None,
 ) -> Email:
-    """Record what became of an e-mail, or order what shall become of it, as resolving.resolve does.
+    """Record what became of an e-mail, or decide what happens to it next: see resolving.resolve.
 
     `to` needs a right of its own, even if the e-mail has that address already: the actor must not learn which address
     the e-mail has.

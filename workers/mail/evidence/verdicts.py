@@ -75,7 +75,7 @@ def judge(attempt: LoggedAttempt, logs: Logs, vouched: Vouched) -> LogVerdict:
 
 
 def _of_lives(attempt: LoggedAttempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
-    """Yield what the lines that name the e-mail leave open."""
+    """Yield the doubts that the lines with the e-mail's Message-ID leave."""
     since = attempt.since - vouched.clock_error
     for life in lives:
         if life.accepted:

@@ -109,5 +109,5 @@ def _decoded(word: re.Match[str]) -> str:
     charset, encoding, content = word[1].partition("*")[0], word[2].lower(), word[3].encode()
     try:
         return (a2b_qp(content, header=True) if encoding == "q" else a2b_base64(content)).decode(charset, "replace")
-    except (LookupError, ValueError):  # a charset that Python does not know, or that is not one
+    except (LookupError, ValueError):  # Python does not know the charset, or the name is not one
         return word[0]

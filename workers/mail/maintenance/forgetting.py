@@ -35,7 +35,7 @@ def forget_recipient(
     2. E-mails that wait are cancelled, including those that a mailer has claimed and not begun.
     3. Recipient, context, subject, replies and contents of ended e-mails are removed. Kind, key, Message-ID, hashes,
        times, state, relay and the provider's id stay: keys should not be personal.
-    4. E-mails that are being transmitted are waited for, `wait_s` at most.
+    4. For e-mails that are being transmitted, this function waits, `wait_s` seconds at most.
 
     An e-mail may be queued in a transaction that commits only after this call. The mailer that finds it forgets it.
 

@@ -32,7 +32,7 @@ class EmailFilters:
 
 Place = tuple[
     Any, ...
-]  # an e-mail's place in the order of a list: its id, after the value of the list's column if that is another
+]  # an e-mail's place in a list: its id, preceded by its value in the list's column if that is another column
 
 
 class EmailsPage(NamedTuple):

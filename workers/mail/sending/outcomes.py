@@ -37,7 +37,7 @@ class History:
 
     attempts: int
     max_attempts: int
-    is_asked_again: bool = False  # an earlier attempt ended unknown, and this one asks what became of it
+    is_asked_again: bool = False  # whether this attempt asks what became of an earlier one, which ended unknown
     ask_until: datetime | None = None  # until when the relay may be asked, counted from the first attempt
     now: datetime
     chance: float  # a random number in [0, 1), for the jitter

@@ -91,7 +91,7 @@ class Refusals:
             return max(0.0, self._again_at - now) if is_refused else 0.0
 
     def enter(self, kind: str, domain: str, now: float, *, is_new: bool) -> float:
-        """Return for how long the e-mail is to wait. If that is 0, it is tried now, and other refused ones wait on."""
+        """Return for how long the e-mail is to wait; if 0, it is tried now, and other refused e-mails wait longer."""
         if wait_s := self.pause_s(now) or self.waits_s(kind, domain, now, is_new=is_new):
             return wait_s
         with self._lock:

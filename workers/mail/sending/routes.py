@@ -1,4 +1,4 @@
-"""Routes: a sender's connections to relays. Decides which of them an e-mail may take, and records how relays behave."""
+"""A sender's routes to relays: decides which relays an e-mail may go to, and records how the relays behave."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def refusals(relay: str) -> Refusals:
 
 
 def suspects(relay: str) -> Suspects:
-    """Return which of this process' e-mails may be to blame for the relay's refusals of them."""
+    """Return the e-mails of this process that may be to blame for the relay's refusals."""
     with _lock:
         return _suspects.setdefault(relay, Suspects())
 
@@ -157,7 +157,7 @@ class Route:
             raise
 
     def failed(self, error: Unreachable) -> None:
-        """Record that the relay cannot be used, for this process and for operators."""
+        """Record that the relay cannot be used, so that this process leaves it alone, and operators see it."""
         at_least_s = error.retry_after_s if isinstance(error, RelayRefuses) else 0.0
         breaker(self.relay.name).failed(time.monotonic(), at_least_s)
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")

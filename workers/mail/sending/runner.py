@@ -49,7 +49,7 @@ class SendReport:
     suppressed: int = 0  # to recipients on the suppression list
     expired: int = 0  # their time was over before they were tried
     unknown: int = 0  # those of this call, and those that dead workers were sending
-    given_back: int = 0  # not tried, or refused though they are not to blame
+    given_back: int = 0  # not tried, or refused without being to blame
     stopped_because: str = ""  # why due e-mails were not tried; empty if all were
     is_out_of_time: bool = False  # more may be due
 
@@ -89,7 +89,7 @@ class _Round:
 
     def __init__(self, streams: Sequence[MailStream], limit: int | None, at_most_s: float | None) -> None:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
-        self._lock = Lock()  # guards all that the crews have
+        self._lock = Lock()  # guards the crews and everything in them
         allowed = ClaimAllowance(limit)
         self._crews = [Crew(stream, allowed) for stream in streams]
 

@@ -62,7 +62,7 @@ class Sender:
         return since is not None and time.monotonic() - since > PATIENCE_S
 
     def is_late(self, before: float) -> bool:
-        """Return whether the sender has had its e-mail since before that moment, and longer than others should wait."""
+        """Return whether the sender got its e-mail before `before`, and has had it longer than others should wait."""
         since = self._delivers_since
         return since is not None and since < before and time.monotonic() - since > PATIENCE_S
 

@@ -195,7 +195,7 @@ class _Replies:
         return line
 
     def close(self) -> None:
-        """Nothing to close: the connection has the socket."""
+        """Do nothing: the connection closes the socket."""
 
 
 def as_bytes(said: bytes | str) -> bytes:

@@ -79,7 +79,7 @@ def _of_smtp(error: BaseException, text: str) -> Verdict | None:
         case smtplib.SMTPSenderRefused():
             return _refused(replies.SmtpStep.MAIL, error.smtp_code, error.smtp_error, text) or RelayRefuses(text)
         case smtplib.SMTPHeloError() | smtplib.SMTPAuthenticationError():
-            return RelayRefuses(text)  # whatever the e-mail is
+            return RelayRefuses(text)  # the server would refuse any e-mail
         case smtplib.SMTPDataError():
             return _refused(replies.SmtpStep.CONTENT, error.smtp_code, error.smtp_error, text)
         case smtplib.SMTPNotSupportedError():  # raised before MAIL is said

@@ -38,7 +38,7 @@ class ApiConnection:
             if is_tls
             else HTTPConnection(host, port, timeout=timeout_s)
         )
-        made.auto_open = 0  # a request is written to the connection that was opened for it, or not at all
+        made.auto_open = 0  # http.client must not open a connection by itself
         self._http = made
         self._timeout_s = timeout_s  # the longest time of each step before the reply: to connect, to write
 
@@ -95,7 +95,7 @@ class ApiConnection:
             raise
 
     def _prepare(self, path: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Buffer the headers, which `_write` sends. Raises ValueError for one that HTTP cannot transmit."""
+        """Buffer the headers, which `_write` sends. Raises ValueError for a header that HTTP cannot transmit."""
         self._http.putrequest("POST", path, skip_accept_encoding=True)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self._http.putheader(name, value)

@@ -123,7 +123,7 @@ TABLE = (
     ReplyRow((CONTENT,), "4??", "7.2? 7.3?", ReplyVerdict.DOMAIN_LATER),
     # RFC 4954, 6: a login is missing, too weak, expired, disabled, or fails for now (432, 454).
     ReplyRow(TRANSACTION, "432 454 525 530 534 535 538", "*", ReplyVerdict.HELD),
-    # RFC 5248: login and encryption. 7.57 and 7.60 are Exchange's: no anonymous sender, no right to send as this one.
+    # RFC 5248: login and encryption. Exchange's 7.57 and 7.60 refuse anonymous senders, and our use of this sender.
     ReplyRow(TRANSACTION, "*", "7.8 7.9 7.10 7.11 7.12 7.13 7.14 7.57 7.60", ReplyVerdict.HELD),
     # RFC 3463, 3.2: the sender's address. RFC 7505: its domain takes no e-mail. 1.90 is Exchange's daily limit.
     ReplyRow(TRANSACTION, "*", "1.7 1.8 1.90 7.27", ReplyVerdict.HELD),
@@ -134,7 +134,7 @@ TABLE = (
     ReplyRow((CONTENT,), "5??", "7.2[3-5]", ReplyVerdict.HELD),
     # Exchange Online's page: our address, sender or tenant is banned, or has sent too much.
     ReplyRow(TRANSACTION, "5??", "7.50[12368] 7.51[01] 7.6[0-4]? 7.7?? 7.23[23]", ReplyVerdict.HELD),
-    # --- MAIL names only us: a reply that is not about this e-mail's size or letters is about us.
+    # --- MAIL names only our address: so a reply that is not about this e-mail's size or letters is about us.
     # RFC 1870, 6.1 (2, 3): the e-mail is larger than the server's limit, or than its present space.
     ReplyRow((MAIL,), "5??", "2.3 3.4", ReplyVerdict.NEVER),
     ReplyRow((MAIL,), "552", "*", ReplyVerdict.HELD, US),
@@ -160,7 +160,7 @@ TABLE = (
     # about the content afterwards.
     # RFC 6647: greylisting; some servers name the client in such replies.
     ReplyRow(AFTER_MAIL_AND_DOT, "4??", "*", ReplyVerdict.LATER, r"gr[ea]y-?list\w*"),
-    # RFC 5248 (7.28), the pages of Gmail, Exchange Online and Outlook.com: the receiver takes less from us now.
+    # RFC 5248 (7.28), the pages of Gmail, Exchange Online and Outlook.com: the receiver takes less from us for now.
     ReplyRow(AFTER_MAIL_AND_DOT, "4??", "7.28 7.[5-8]??", ReplyVerdict.DOMAIN_LATER),
     # RFC 5321, 3.6.2 and 7.9, RFC 3463, 3.8 (7.1, filtering by host): we are refused, at any of these steps.
     ReplyRow(AFTER_MAIL_AND_DOT, "4?? 5??", "*", ReplyVerdict.HELD, OUR_SENDING),

@@ -79,7 +79,7 @@ def _list_id(name: str, value: str) -> HeaderValue:
     called, _, identity = value.strip().removesuffix(">").rpartition("<")
     if not called or not value.strip().endswith(">"):
         return lines.structured(name, value)
-    lines.structured(name, identity)  # refuses letters that only a name may have
+    lines.structured(name, identity)  # raises CannotBeWritten for letters that only a name may have
     return lines.mailboxes(name, [(called.strip().strip('"'), identity)])
 
 

@@ -39,7 +39,7 @@ class YearTurns:
         if step < -A_MONTH:
             self.years += 1
             self.unclear |= step > -HALF_A_YEAR
-        elif step > HALF_A_YEAR:  # a line from before the turn that came late
+        elif step > HALF_A_YEAR:  # a late line, from before the turn of the year
             self.unclear |= not self.years
             self.years = max(self.years - 1, 0)
         self._day = now
