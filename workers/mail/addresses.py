@@ -1,4 +1,4 @@
-"""Addresses of e-mail: read strictly, and written in the one form that mail servers take."""
+"""Reads e-mail addresses strictly, and writes them in the one form that mail servers take."""
 
 import re
 from functools import lru_cache
@@ -11,21 +11,21 @@ from django.core.validators import validate_email
 from weir.workers.mail.headers import words
 from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
 
-__all__ = ["CannotBeWritten"]  # code that writes to addresses need not know more of headers
+__all__ = ["CannotBeWritten"]  # so that code that reads addresses need not import `headers`
 
 LONGEST = 320  # characters: 64 before the @, 255 after it (RFC 5321, 4.5.3.1)
 LONGEST_NAME = 200
 _LONGEST_LIST = 2_000  # characters
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _PARTS_OF_LIST = re.compile(r'(?:"(?:[^"\\]|\\.)*"|<[^<>]*>|[^,])+')
-_ENDS_AN_ADDRESS = re.compile(r"[\s<>]")  # even in quotes, where many servers and programs do not expect them
+_ENDS_AN_ADDRESS = re.compile(r"[\s<>]")  # refused even in quotes, where many servers do not expect them
 
 
 def canonical(text: str) -> str:
     """Return the address with its domain in ASCII and lower case. Raises CannotBeWritten.
 
-    The part before the @ stays as it is: only its own mail server knows what it means (RFC 5321, 2.3.11). It may have
-    letters that are not ASCII, which a relay must support (RFC 6531).
+    The part before the @ stays unchanged, because only the address's own mail server can interpret it (RFC 5321,
+    2.3.11). It may have letters that are not ASCII, which a relay must support (RFC 6531).
     """
     refuse_controls(text, "the address")
     local, _, domain = text.rpartition("@")
@@ -47,7 +47,10 @@ def canonical(text: str) -> str:
 
 
 def as_stored(text: str) -> str:
-    """Return the address as e-mails have it, for looking them up; a text that is not an address, without blanks."""
+    """Return the address in the form in which e-mails store it, to look e-mails up.
+
+    A text that is not an address is returned without the blanks around it.
+    """
     try:
         return canonical(text.strip())
     except CannotBeWritten:
@@ -58,7 +61,7 @@ def split(text: str) -> tuple[str, str]:
     """Return name and canonical address of `Name <address>`, or of an address alone. Raises CannotBeWritten.
 
     A name is text, with any letters and signs, such as `Shop: Ltd`; it may be in quotes. If it consists of encoded
-    words, as `email.utils.formataddr` writes them, these are decoded.
+    words, as `email.utils.formataddr` writes them, the words are decoded.
     """
     refuse_controls(text, "the address")
     stripped = text.strip()
@@ -90,14 +93,14 @@ def sender() -> tuple[str, str]:
 
 
 def redacted(text: str, address: str) -> str:
-    """Return the text without the address: such texts are kept for longer than addresses."""
-    if not address or address.lower() not in text.lower():  # true of nearly all replies
+    """Return the text with `<recipient>` for the address, because such texts are kept for longer than addresses."""
+    if not address or address.lower() not in text.lower():  # the quick way out, for nearly all replies
         return text
     return re.sub(re.escape(address), "<recipient>", text, flags=re.IGNORECASE)
 
 
 def _name(given: str) -> str | None:
-    """Return the name that is meant, with single blanks; None if there seem to be several addresses."""
+    """Return the name, unquoted and decoded, with single blanks; None if the text seems to have several addresses."""
     if found := _QUOTED.fullmatch(given):
         name = re.sub(r"\\(.)", r"\1", found[1])
     elif words.are_all(given):

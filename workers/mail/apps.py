@@ -1,4 +1,4 @@
-"""The app `mail`: an outbox of e-mails, and the processes that send them, each once."""
+"""The app `mail`: an outbox of e-mails, and the processes that send each e-mail once."""
 
 from django.utils.module_loading import autodiscover_modules
 
@@ -17,11 +17,14 @@ class MailConfig(weir_apps.WeirApp):
     verbose_name = "Weir: e-mails"
 
     def ready(self) -> None:
-        """Import the checks, and each installed app's module `emails`, which registers kinds; say what beat asks."""
-        from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the next
+        """Import the checks, and the module `emails` of each installed app, which registers kinds of e-mail.
+
+        Also connects the receivers of recovery's signals, and tells beat how to ask whether mailers have work.
+        """
+        from weir.workers import task_names  # noqa: PLC0415  needs loaded apps
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
-        from weir.workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps, as the next
+        from weir.workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps
         from weir.workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
 
         postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.mail")

@@ -16,13 +16,13 @@ from weir.workers.mail import kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten, from_address
 from weir.workers.mail.transports import mail_server, relays
 
-# Django's test runner sets it before it runs the checks. Nothing can go wrong in this backend.
+# Django's test runner sets this backend before it runs the checks. The backend keeps e-mails in memory: nothing fails.
 OF_TEST_RUNNERS = "django.core.mail.backends.locmem.EmailBackend"
 
 
 @register()
 def mail_server_can_have_a_rate(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E006: with WEIR_MAIL_RATE, the mail server's name must be one that a site may have."""
+    """weir.E006: if WEIR_MAIL_RATE is set, the mail server's name must be valid as the name of a site."""
     try:
         if settings.WEIR_MAIL_RATE:
             site_names.canonical(relays.server_name())
@@ -33,9 +33,9 @@ def mail_server_can_have_a_rate(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def mail_server_has_a_time_limit(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E007: the time-out that Django's settings name must be positive; without one Weir's own is used."""
+    """weir.E007: a time-out in Django's settings must be positive. If there is none, Weir's own time-out is used."""
     server = mail_server.of_settings()
-    if 0 < server.timeout_s < math.inf:  # false for NaN
+    if 0 < server.timeout_s < math.inf:  # this is false for NaN
         return []
     name = "EMAIL_TIMEOUT" if server.setting == mail_server.OF_EMAIL_SETTINGS else f"The timeout of {server.setting}"
     return [Error(f"{name} must be greater than 0 (seconds), but is {server.timeout_s}.", id="weir.E007")]
@@ -43,7 +43,7 @@ def mail_server_has_a_time_limit(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E008: WEIR_MAIL_UNKNOWN_AFTER must be longer than a transmission, and the wait for its reply, can take."""
+    """weir.E008: WEIR_MAIL_UNKNOWN_AFTER must be longer than a transmission and the wait for its reply can last."""
     longest = 2 * settings.WEIR_MAIL_COMMAND_TIMEOUT + settings.WEIR_MAIL_REPLY_TIMEOUT
     if longest < settings.WEIR_MAIL_UNKNOWN_AFTER:
         return []
@@ -67,7 +67,7 @@ def from_address_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def envelope_sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E019: WEIR_MAIL_ENVELOPE_SENDER must be an address, with {id} once at most."""
+    """weir.E019: WEIR_MAIL_ENVELOPE_SENDER must be an address that has {id} at most once."""
     sentence = renderings.envelope_fault()
     hint = "Write bounces@example.com, or bounces+{id}@example.com."
     return [Error(f"WEIR_MAIL_ENVELOPE_SENDER: {sentence}", hint=hint, id="weir.E019")] if sentence else []
@@ -75,7 +75,10 @@ def envelope_sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other. For MAILERS, Django's backend says so (E011)."""
+    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other.
+
+    For MAILERS, Django's own backend raises the error, which weir.E011 reports.
+    """
     server = mail_server.of_settings()
     if server.use_tls and server.use_ssl and server.setting == mail_server.OF_EMAIL_SETTINGS:
         hint = "EMAIL_USE_TLS is STARTTLS, mostly on port 587; EMAIL_USE_SSL is TLS from the first byte, on port 465."
@@ -85,12 +88,12 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E016: what WEIR_MAIL_XOAUTH2_TOKEN and WEIR_MAIL_CA_FILE name must exist."""
+    """weir.E016: the function in WEIR_MAIL_XOAUTH2_TOKEN and the file in WEIR_MAIL_CA_FILE must exist."""
     wrong: list[CheckMessage] = []
     try:
         if settings.WEIR_MAIL_XOAUTH2_TOKEN:
             import_string(settings.WEIR_MAIL_XOAUTH2_TOKEN)
-    except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
+    except Exception as error:  # noqa: BLE001  importing a module runs its code, which may raise anything
         message = f"WEIR_MAIL_XOAUTH2_TOKEN: {settings.WEIR_MAIL_XOAUTH2_TOKEN!r} cannot be used: {error}."
         wrong.append(Error(message, hint="Write my_app.module.function.", id="weir.E016"))
     try:
@@ -103,13 +106,16 @@ def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def secret_goes_over_tls(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W004: a password or a token should not go over a network in the clear."""
+    """weir.W004: a password or a token should not be sent over a network unencrypted."""
     return [*_secret_of_server(), *_secrets_of_relays()]
 
 
 @register()
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E011: Django's mail backends must work; weir.W001: they should know whether an e-mail can be accepted."""
+    """weir.E011: Django's mail backends must work.
+
+    weir.W001: a backend should be able to tell, when it fails, whether the e-mail may have been accepted.
+    """
     if not relays.urls():
         server = mail_server.of_settings()
         return _judge_backend(server.setting, server.backend, is_of_settings=True)
@@ -155,9 +161,9 @@ def _secrets_of_relays() -> list[CheckMessage]:
 def _judge_backend(setting: str, path: str, *, is_of_settings: bool = False) -> list[CheckMessage]:
     try:
         backend = import_string(path)
-        if not mail_is_encrypted_in_one_way():  # that is weir.E010
+        if not mail_is_encrypted_in_one_way():  # else weir.E010 reports it
             mail_server.backend("" if is_of_settings else path)
-    except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
+    except Exception as error:  # noqa: BLE001  importing a module runs its code, which may raise anything
         message = f"{setting}: {path!r} cannot be used: {type(error).__name__}: {error}"
         return [Error(message, id="weir.E011")]
     if relays.tells_phase(backend) or path == OF_TEST_RUNNERS:
@@ -170,7 +176,7 @@ def _judge_backend(setting: str, path: str, *, is_of_settings: bool = False) -> 
 
 
 def _is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, by its name alone (RFC 6761, 6.3)."""
+    """Return whether a host is this machine, judging only by its name or address (RFC 6761, 6.3)."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:

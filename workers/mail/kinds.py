@@ -1,13 +1,13 @@
-"""Kinds of e-mail: what an e-mail says, by the name of its kind and its arguments.
+"""Registers kinds of e-mail: functions that return what an e-mail says, given its arguments.
 
-Each process imports the module `emails.py` of every installed app when it starts. There, a kind of e-mail is one
-function, which returns what one e-mail says:
+Each process imports the module `emails.py` of every installed app when it starts. In this module, a kind of e-mail is
+one function, which returns what one e-mail says:
 
     @email_kind("order.shipped")
     def order_shipped(*, order_id: int) -> EmailContent:
         return EmailContent.from_templates("orders/shipped", order=Order.objects.get(pk=order_id))
 
-`send_once("order.shipped", "17", to="kim@example.com", context={"order_id": 17})` queues one e-mail of it.
+`send_once("order.shipped", "17", to="kim@example.com", context={"order_id": 17})` queues one e-mail of this kind.
 """
 
 import re
@@ -33,16 +33,17 @@ class EmailAttachment(NamedTuple):
 
     name: str
     content: bytes
-    content_type: str = "application/octet-stream"  # with parameters, if need be: text/calendar; method=REQUEST
-    content_id: str = ""  # makes it part of the HTML, as <img src="cid:CONTENT_ID">
+    content_type: str = "application/octet-stream"  # may have parameters: text/calendar; method=REQUEST
+    content_id: str = ""  # lets the HTML show the file: <img src="cid:CONTENT_ID">
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
     """What an e-mail says. The text and the HTML say the same.
 
-    `headers` may be Reply-To, or From with another name and address than DEFAULT_FROM_EMAIL's; bounces still go to the
-    latter. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): an https URL that accepts a POST.
+    `headers` may have Reply-To, or From with another name and address than DEFAULT_FROM_EMAIL, to which bounces still
+    go. `unsubscribe_url` becomes the header List-Unsubscribe, for one click (RFC 8058): it must be an https URL that
+    accepts a POST.
     """
 
     subject: str
@@ -56,13 +57,13 @@ class Content:
     def from_templates(cls, name: str, /, **values: object) -> Self:
         """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values.
 
-        Values are escaped in the HTML only. Raises TemplateDoesNotExist, and what a template raises.
+        Values are escaped in the HTML only. Raises TemplateDoesNotExist, and any error of a template.
         """
         html = ""
         try:
             html = render_to_string(f"{name}.html", values)
         except TemplateDoesNotExist as error:
-            if str(error) != f"{name}.html":  # it includes a missing one
+            if str(error) != f"{name}.html":  # the HTML template includes a missing one
                 raise
         return cls(
             subject=_text(f"{name}_subject.txt", values).rstrip("\n"),
@@ -72,7 +73,10 @@ class Content:
 
 
 def misfit(name: str, arguments: Mapping[str, object]) -> str:
-    """Return, in a sentence, how these arguments do not fit the kind; empty if they do, or if that is not known."""
+    """Return a sentence about how these arguments do not fit the kind.
+
+    It is empty if they fit, or if the kind's parameters are not known.
+    """
     try:
         parameters = signature(get(name)).parameters.values()
     except ValueError:  # a callable that is not written in Python has no signature
@@ -94,7 +98,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _text(name: str, values: dict[str, object]) -> str:
-    """Render a template of text. Django's engine escapes as for HTML, whatever a template is for."""
+    """Render a template of text without the escaping for HTML, which Django's engine does by default."""
     template = get_template(name)
     if isinstance(template, DjangoTemplate):
         return template.template.render(Context(values, autoescape=False))
@@ -104,7 +108,7 @@ def _text(name: str, values: dict[str, object]) -> str:
 Kind = Callable[..., Content]
 _Registered = TypeVar("_Registered", bound=Kind)
 LONGEST_NAME = 100  # characters
-_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # a Message-ID can begin with it
+_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # a Message-ID can begin with such a name
 LONGEST_LIFE = timedelta(days=3_650)
 _kinds: dict[str, Kind] = {}
 _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
@@ -113,10 +117,10 @@ _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
 def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[_Registered], _Registered]:
     """Register a function as a kind of e-mail; or a class whose call returns EmailContent.
 
-    It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: when
-    that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.
-    `expires_after` says for how long an e-mail of this kind may be sent, if `send_once` names no other end: from when
-    it is queued or, with a later `not_before`, from then on.
+    The function is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each
+    e-mail: when the e-mail is queued, or in a mailer before the first attempt. If it raises an error, only that e-mail
+    fails. `expires_after` says for how long an e-mail of this kind may be sent, unless `send_once` gets `expires_at`.
+    This time begins when the e-mail is queued or, if `not_before` is later, at `not_before`.
     Raises ValueError if the name is bad, or taken, or if `expires_after` is not a time above 0.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
@@ -146,7 +150,7 @@ def _is_life(value: object) -> bool:
 
 
 def expires_after(name: str) -> timedelta | None:
-    """Return for how long an e-mail of this kind may be sent; None: it does not expire by itself."""
+    """Return for how long an e-mail of this kind may be sent; None if e-mails of this kind do not expire."""
     return _expires_after.get(name)
 
 

@@ -14,23 +14,24 @@ from django.core.mail import EmailMultiAlternatives
 
 from weir.workers.mail.headers import lines, reading
 
-# What an API takes from a field instead of from the headers, or must write itself. Cc and Bcc would add recipients.
+# Headers that an API is not given as headers: it has a field for them, or must write them itself. Cc and Bcc would add
+# recipients.
 _OF_ITS_OWN = frozenset(
     {"subject", "from", "to", "cc", "bcc", "reply-to", "mime-version", "content-type", "content-transfer-encoding"}
 )
 _AS_WRITTEN = policy.SMTP.clone(refold_source="none")
 LONGEST_KEY = 256  # characters of an idempotency key that providers take
-_TAKES_PARTS = django.VERSION >= (6, 0)  # before, Django and its backends knew attachments of email.mime only
+_TAKES_PARTS = django.VERSION >= (6, 0)  # older versions take only attachments of email.mime
 
 
 class Attachment(NamedTuple):
-    """A part beside the texts. It is inline if the HTML shows it, by the name `content_id`."""
+    """A part beside the texts. It is inline if the HTML shows it, under the name `content_id`."""
 
     part: MIMEPart
     filename: str | None
     content: bytes
     content_type: str  # without its parameters
-    content_id: str  # without < and >; empty if it is not inline
+    content_id: str  # without < and >; empty if the part is not inline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,24 +46,24 @@ class Parts:
     html: str | None
     alternatives: list[tuple[str, str]]  # further forms of the same text, each with its type, such as text/calendar
     attachments: list[Attachment]
-    headers: dict[str, str]  # all others
+    headers: dict[str, str]  # all other headers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """An e-mail to one recipient. The same in each attempt."""
+    """An e-mail to one recipient. Each attempt transmits the same message."""
 
-    from_address: str  # of the envelope: bounces go there
+    from_address: str  # the envelope sender, to which delivery reports go
     recipient: str
     content: bytes  # RFC 5322, with CRLF
-    idempotency_key: str  # of this e-mail and this content, in all installations
+    idempotency_key: str  # names this e-mail and this content, uniquely among all installations
 
     def parsed(self) -> ParsedMessage:
-        """Return its headers and parts as Python's email package has them."""
+        """Return the e-mail, parsed by Python's email package."""
         return message_from_bytes(self.content, policy=_AS_WRITTEN)
 
     def parts(self) -> Parts:
-        """Return its headers and parts for an API that needs them one by one. Raises texts.CannotBeWritten."""
+        """Return headers and parts for an API that takes them one by one. Raises texts.CannotBeWritten."""
         parsed = self.parsed()
         headers = [(name, str(value)) for name, value in parsed.raw_items()]
         leaves = [*_leaves(parsed)]
@@ -82,7 +83,7 @@ class Message:
         )
 
     def as_django(self) -> EmailMultiAlternatives:
-        """Return it as Django's backends take it. Backends that transmit bytes transmit `content`."""
+        """Return the message in the form that Django's backends take. Backends that transmit bytes send `content`."""
         parts = self.parts()
         message = _Written(
             subject=parts.subject,
@@ -106,22 +107,22 @@ class Message:
 
 
 class _Transmitted(ParsedMessage):
-    """A parsed message that is written as it was, whatever line ends a backend asks for."""
+    """A parsed message that gives back its original bytes, whatever line ends a backend asks for."""
 
-    content: bytes | None = None  # of the whole; its parts have none
+    content: bytes | None = None  # the bytes of the whole message; None for its parts
 
     def as_bytes(self, unixfrom: bool = False, policy: Any = None, **_options: Any) -> bytes:  # noqa: ANN401
-        """Return the bytes that it was parsed from."""
+        """Return the bytes from which the message was parsed."""
         return super().as_bytes(unixfrom, policy) if self.content is None else self.content
 
 
 class _Written(EmailMultiAlternatives):
-    """A Django message that was written before."""
+    """A Django message whose bytes are written already."""
 
     written: _Transmitted
 
     def message(self, **_options: Any) -> ParsedMessage:
-        """Return what was written, instead of writing it anew."""
+        """Return the message that was written before, instead of writing it anew."""
         return self.written
 
 
@@ -131,15 +132,15 @@ class _Leaf(NamedTuple):
     part: MIMEPart
     content_type: str
     disposition: str | None
-    above: str  # the type of the part that it is in; empty for the whole
+    above: str  # the type of the part around this part; empty if there is none
 
     def is_body(self, kind: str) -> bool:
-        """Return whether it may be the text of this kind; the first such part is."""
+        """Return whether this part may be the e-mail's text of this kind; the first such part is that text."""
         return self.content_type == f"text/{kind}" and self.disposition != "attachment"
 
     @property
     def is_further_form(self) -> bool:
-        """Whether it says the same as the text, in another way."""
+        """Whether this part is another form of the e-mail's text."""
         is_text = self.content_type.startswith("text/") and self.disposition != "attachment"
         return is_text and self.above == "multipart/alternative"
 
@@ -155,7 +156,7 @@ def _leaves(part: MIMEPart, above: str = "") -> Iterator[_Leaf]:
 
 
 def _addresses(headers: list[tuple[str, str]], header: str) -> list[str]:
-    """Return the addresses of a header, with their names quoted if they must be."""
+    """Return the addresses in a header, with names in quotes where that is necessary."""
     values = (value for name, value in headers if name.lower() == header.lower())
     return [lines.mailbox(*found) for value in values for found in reading.mailboxes(value, header)]
 
@@ -168,18 +169,18 @@ def _text(part: MIMEPart) -> str:
 def _attachment(leaf: _Leaf) -> Attachment:
     part = leaf.part
     content = part.get_payload(decode=True)
-    if not isinstance(content, bytes):  # an attached e-mail, which is parsed, too
+    if not isinstance(content, bytes):  # an attached e-mail, which is parsed as well
         content = b"".join(below.as_bytes() for below in part.iter_parts())
     headers = {name.lower(): str(value) for name, value in part.raw_items()}
     name = reading.text(headers.get("content-id", ""), "Content-ID").removeprefix("<").removesuffix(">")
-    # Python's add_related calls a part with a filename an attachment, but its place says that the HTML shows it.
+    # Python's add_related marks a part with a file name as an attachment, but the part's place shows that it is inline.
     is_shown = leaf.disposition != "attachment" or leaf.above == "multipart/related"
     filename = reading.file_name(headers.get("content-disposition", "")) or None
     return Attachment(part, filename, content, leaf.content_type, name if is_shown else "")
 
 
 def _attach(message: _Written, attachment: Attachment) -> None:
-    """Attach it as most backends expect: a tuple, or an object if the part is inline, which a tuple cannot say."""
+    """Attach a file as most backends expect: as a tuple or, if it is inline, as an object: a tuple cannot say that."""
     if attachment.content_id:
         message.attach(_inline_part(attachment) if _TAKES_PARTS else _inline_mime(attachment))
     else:

@@ -1,8 +1,8 @@
-"""Email, on its way from `pending` to an end that is known or `unknown`, with what is transmitted (Rendering).
+"""The tables of e-mails. Email has one row for each, from `pending` to its end; Rendering has what is transmitted.
 
-Around it: what people and logs said about it (Resolution), kinds that a person paused (PausedKind), addresses that are
-not written to (Suppression), relays that cannot be used at the moment (RelayHold), and what operators did about kinds
-and addresses (MailAct).
+The other tables have what people and logs said about e-mails (Resolution), kinds that a person paused (PausedKind),
+addresses to which nothing is sent (Suppression), relays that cannot be used at the moment (RelayHold), and what
+operators did about kinds and addresses (MailAct).
 """
 
 from collections.abc import Collection
@@ -18,7 +18,7 @@ from django.db.models.lookups import Exact
 from weir.workers.mail.phases import HELD, NOT_BEGUN, UNSENT, EmailState, Phase
 from weir.workers.tracing.rows import Traced
 
-# The expression that the index of addresses has: with the collation C it serves prefixes, too.
+# The expression in the index of addresses. Because of the collation C, the index also serves searches for a prefix.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
 _SAYS_WHY = ~Q(who="") & ~Q(why="")
@@ -39,7 +39,7 @@ class Act(models.TextChoices):
 def _only_in(states: Collection[EmailState], field: str, name: str) -> models.CheckConstraint:
     """Return a constraint that requires a value of the field in these states, and none in the others.
 
-    Not by `^`: PostgreSQL reads the text of all constraints with each UPDATE, and that text is three times as long.
+    PostgreSQL reads the texts of all constraints at each UPDATE, and a constraint with `^` is three times as long.
     """
     has_value = Q(**{f"{field}__isnull": False})
     return models.CheckConstraint(condition=Exact(Q(state__in=[state.value for state in states]), has_value), name=name)
@@ -49,11 +49,11 @@ class EmailQuerySet(models.QuerySet["Email"]):
     """The queries of the outbox."""
 
     def due(self) -> Self:
-        """Return the e-mails whose time has come, including those of paused kinds, the longest waiting first."""
+        """Return the e-mails that are due, including those of paused kinds; those that wait longest come first."""
         return self.filter(state=EmailState.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
 
     def claimable(self) -> Self:
-        """Return the e-mails that a mailer would claim now: due, and of no paused kind."""
+        """Return the e-mails that a mailer would claim now: those that are due, and whose kind is not paused."""
         return self.due().exclude(kind__in=PausedKind.objects.values("kind"))
 
     def abandoned(self) -> Self:
@@ -61,7 +61,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
         return self.filter(state=EmailState.CLAIMED, claimed_until__lte=Now())
 
     def silent(self, after: timedelta) -> Self:
-        """Return the e-mails whose transmission began so long ago that no answer can come any more."""
+        """Return the e-mails whose transmission began at least `after` ago: no answer can come any more."""
         return self.filter(state=EmailState.SENDING, sending_since__lte=Now() - after)
 
     def unknown(self) -> Self:
@@ -70,7 +70,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
 
 
 class Email(Traced):
-    """An e-mail to one recipient: `kind` and `key` identify it. Submitted to a relay at most once."""
+    """An e-mail to one recipient: `kind` and `key` identify it. It is submitted to a relay at most once."""
 
     kind = models.CharField(max_length=100, help_text="the kind of e-mail, such as order.shipped: see `kinds`")
     key = models.CharField(max_length=100, help_text="what it is about; one e-mail of a kind for each key")
@@ -91,7 +91,7 @@ class Email(Traced):
     attempts = models.PositiveSmallIntegerField(default=0, help_text="those that the mail server answered or broke off")
     next_attempt_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True, help_text="no attempt begins from then on; empty: it does not expire")
-    # The fence: the outcome of an attempt is written only by the worker that has the token of the claim.
+    # The fence: only the worker that has the token of the claim writes the outcome of an attempt.
     claim_token = models.UUIDField(null=True)
     claimed_by = models.CharField(max_length=300, blank=True, help_text="host and process id of the last worker")
     claimed_until = models.DateTimeField(null=True, help_text="when it is taken back from a worker that has not begun")
@@ -102,7 +102,7 @@ class Email(Traced):
     )
     phase = models.CharField(max_length=10, choices=Phase, blank=True)
     last_reply = models.TextField(blank=True, help_text="what the relay said last, or what happened instead")
-    # What is transmitted. The bytes go after WEIR_MAIL_CONTENT_RETENTION, these stay.
+    # About what is transmitted. The bytes are deleted after WEIR_MAIL_CONTENT_RETENTION; these columns stay.
     renderings = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="how often it was rendered")
     subject = models.CharField(
         max_length=200, blank=True, default="", db_default="", help_text="for lists; as rendered last"
@@ -137,7 +137,7 @@ class Email(Traced):
             ("redirect_email", "Can have an e-mail that may be resolved go to another address, and so read it"),
         ]
         constraints: ClassVar = [
-            # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
+            # `outbox.send_once` queues each e-mail once. Apps and the admin find the e-mail with a key.
             models.UniqueConstraint(fields=["kind", "key"], name="weir_email_kind_key_unique"),
             models.CheckConstraint(condition=Q(state__in=EmailState.values), name="weir_email_state_known"),
             _only_in(HELD, "claim_token", "weir_email_held_has_token"),
@@ -153,37 +153,37 @@ class Email(Traced):
             ),
         ]
         indexes: ClassVar = [
-            # What is due, whatever its kind: `status`, and whether a mailer is to be woken.
+            # What is due, whatever its kind: for `status`, and to decide whether to wake a mailer.
             models.Index(fields=["next_attempt_at", "id"], condition=_PENDING, name="weir_email_pending"),
-            # Claims: the queue of each kind and priority, the longest waiting first.
+            # For claims: the queue of each kind and priority; e-mails that wait longest come first.
             models.Index(
                 fields=["kind", "priority", "next_attempt_at", "id"], condition=_PENDING, name="weir_email_queues"
             ),
-            # Take back and give up: what is held, never more than a few hundred. Operators: what is unknown.
+            # To take back and give up what mailers hold, a few hundred at most. For operators: what is unknown.
             models.Index(
                 F("state"), F("sending_since"), condition=Q(state__in=[s.value for s in HELD]), name="weir_email_held"
             ),
-            # Expiry: what waits, or is claimed, and expires.
+            # For expiry: the waiting and claimed e-mails that expire.
             models.Index(
                 fields=["expires_at"],
                 condition=Q(state__in=[s.value for s in NOT_BEGUN], expires_at__isnull=False),
                 name="weir_email_expires",
             ),
-            # Lists of a state, the oldest first; nearly all e-mails are sent.
+            # For lists of a state, the oldest first. Sent e-mails are nearly all, and are left out.
             models.Index(fields=["state", "created_at", "id"], condition=_NOT_SENT, name="weir_email_not_sent"),
-            # How many of a kind, and which, were not sent.
+            # For the number, and the list, of a kind's e-mails that were not sent.
             models.Index(
                 fields=["kind", "state", "created_at", "id"],
                 condition=Q(state__in=[s.value for s in UNSENT]),
                 name="weir_email_unsent_by_kind",
             ),
-            # The admin's list of a kind, the newest first.
+            # For the admin's list of a kind, the newest first.
             models.Index(fields=["kind", "id"], name="weir_email_kind"),
-            # Search by address, or by how it begins.
+            # To search by an address, or by its beginning.
             models.Index(LOWER_RECIPIENT, F("id"), name="weir_email_recipient"),
-            # History: which ended in a minute. A small index, because e-mails end in about the order of their rows.
+            # For history: which e-mails ended in a minute. BRIN is small; e-mails end in about the order of their rows.
             BrinIndex(fields=["ended_at"], name="weir_email_by_end", autosummarize=True),
-            # Logs and delivery reports name e-mails by it.
+            # Logs and delivery reports name e-mails by their Message-IDs.
             models.Index(fields=["message_id"], name="weir_email_message_id"),
             # Delivery reports of providers that replace the Message-ID by an id of their own.
             models.Index(fields=["provider_id"], condition=~Q(provider_id=""), name="weir_email_provider_id"),
@@ -194,14 +194,14 @@ class Email(Traced):
 
 
 class Rendering(models.Model):
-    """What is transmitted of an e-mail: written once, before the first attempt, and the same in each."""
+    """What is transmitted of an e-mail: written once, before the first attempt, and the same in every attempt."""
 
     email = models.OneToOneField(Email, models.CASCADE, primary_key=True, related_name="rendering")
     content = models.BinaryField(help_text="the e-mail with its headers (RFC 5322)")
     rendered_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        # Retention.
+        # For the purge after the retention.
         indexes: ClassVar = [models.Index(fields=["rendered_at"], name="weir_rendering_rendered_at")]
 
     def __str__(self) -> str:
@@ -209,7 +209,7 @@ class Rendering(models.Model):
 
 
 class Resolution(models.Model):
-    """What an operator, or a mail log, said about an e-mail, and why, and what was known of it then. Never changed."""
+    """What an operator, a log or a report said about an e-mail, and what was known then. Only forgetting changes it."""
 
     email = models.ForeignKey(Email, models.PROTECT, related_name="resolutions")
     resolved_at = models.DateTimeField(db_default=Now())
@@ -230,12 +230,12 @@ class Resolution(models.Model):
 
     @property
     def done(self) -> Act:
-        """What it did, even for a row of an earlier release."""
+        """What the resolution did, even for a row of an earlier release."""
         return Act(self.act) if self.act else Act.ARRIVED if self.arrived else Act.RESEND
 
 
 class PausedKind(models.Model):
-    """A kind whose e-mails are not begun, until a person resumes it."""
+    """A kind of which no e-mail is begun, until a person resumes the kind."""
 
     kind = models.CharField(max_length=100, primary_key=True)
     paused_at = models.DateTimeField(db_default=Now())
@@ -247,9 +247,9 @@ class PausedKind(models.Model):
 
 
 class Suppression(models.Model):
-    """An address that is not written to: e-mails to it came back for good, or its owner was forgotten."""
+    """An address to which nothing is sent: it bounced, its owner complained or was forgotten, or staff listed it."""
 
-    # Of the address in lower case: it is recognised even after it was forgotten.
+    # The hash of the address in lower case, by which the address is recognised even after it was forgotten.
     address_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256")
     address = models.CharField(max_length=320, blank=True, help_text="empty when it was forgotten")
     why = models.TextField()
@@ -260,7 +260,7 @@ class Suppression(models.Model):
 
 
 class RelayHold(models.Model):
-    """A relay that cannot be reached, or refuses us: its e-mails wait. Deleted when the relay accepts one again."""
+    """A relay that cannot be reached, or refuses us: its e-mails wait. Deleted when the relay can be used again."""
 
     relay = models.CharField(max_length=300, primary_key=True)
     since = models.DateTimeField(db_default=Now())
@@ -272,7 +272,7 @@ class RelayHold(models.Model):
 
 
 class MailAct(models.Model):
-    """What an operator did that is not about a single e-mail. Never changed."""
+    """What an operator did about a kind or an address. Never changed."""
 
     class What(models.TextChoices):
         PAUSE = "pause", "paused the kind"
@@ -290,7 +290,7 @@ class MailAct(models.Model):
     class Meta:
         verbose_name = "act"
         constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="weir_mail_act_says_who_and_why")]
-        # What was done about a kind, or an address.
+        # For the acts about a kind, or about an address.
         indexes: ClassVar = [models.Index(fields=["about", "id"], name="weir_mail_act_about")]
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""What web code calls to send e-mails, each once.
+"""Queues e-mails for web code, each once.
 
 from weir.workers.mail import outbox
 outbox.send_once("user.welcome", str(user.pk), to=user.email, context={"user_id": user.pk})
 
-What becomes of them on their way: `sending.leases`.
+`sending.leases` describes what becomes of a queued e-mail.
 """
 
 import json
@@ -30,7 +30,7 @@ from weir.workers.tracing import correlation, spans
 LONGEST_KEY = 100
 LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: larger data belongs in a table of the application
 PRIORITIES = range(-100, 101)
-# The fields that `queue` writes as the caller's code has set them.
+# The fields of an Email that are passed to the statement `queue` unchanged.
 _STORED = (
     "kind",
     "key",
@@ -72,21 +72,21 @@ def send_once(
     priority: int = 0,
     raises: bool = True,
 ) -> Email:
-    """Queue the e-mail of this kind and key; return it, or the existing one. In the caller's transaction.
+    """Queue the e-mail of this kind and key; return it, or the existing e-mail. Works in the caller's transaction.
 
-    There is one e-mail for each kind and key, even if many processes call this together: the first call counts, and
-    later ones change nothing. It is submitted at most once. Workers are told when the transaction commits.
+    There is one e-mail for each kind and key, even if many processes call this at the same time: the first call counts,
+    and later calls change nothing. The e-mail is submitted at most once. Workers are told when the transaction commits.
 
-    It is rendered here, and sent as it is rendered: later changes of templates, or of the data, change nothing.
-    `to` is an address, or `Name <address>`; `context` the kind's keyword arguments, which must be JSON; `language` one
-    of LANGUAGES, by default the active one. It is not sent before `not_before`; those of lower `priority` come later.
-    No attempt begins at `expires_at` or later, by the database's clock: then it is `expired`. Without one, its kind may
-    say for how long it may be sent: `expires_after`.
+    The e-mail is rendered here, and sent as it is rendered now: later changes of templates or data do not change it.
+    `to` is an address, or `Name <address>`. `context` has the kind's keyword arguments, which must be JSON. `language`
+    is one of LANGUAGES, by default the active language. The e-mail is not sent before `not_before`. E-mails of a higher
+    `priority` are sent first. No attempt begins at `expires_at` or later, by the database's clock: the e-mail is then
+    `expired`. If `expires_at` is not given, the kind may say for how long the e-mail may be sent (`expires_after`).
 
-    Raises kinds.UnknownKind, and CannotBeWritten (a ValueError) if the key, an address, a time, the context, or what
-    the kind makes of it is bad: then nothing is stored. An `expires_at` that is past is bad, unless the e-mail exists
-    already. With `raises=False`, an e-mail that cannot be rendered is stored all the same: a mailer tries again, and if
-    it cannot be rendered then, it is `failed` and says why.
+    Raises kinds.UnknownKind. Raises CannotBeWritten (a ValueError), and stores nothing, if the key, an address, a time,
+    the context, or what the kind returns is bad. An `expires_at` in the past is bad, unless the e-mail exists already.
+    With `raises=False`, an e-mail that cannot be rendered is stored all the same. A mailer then tries to render it; if
+    that fails, too, the e-mail is `failed`, and says why.
     """
     kinds.get(kind)
     _check(key, context, priority)
@@ -110,7 +110,7 @@ def send_once(
         email.next_attempt_at = due_at
     rendered: Rendered | None = None
     try:
-        if storable(to, len(to)) == to:  # with letters replaced it might be another person's
+        if storable(to, len(to)) == to:  # with letters replaced, the address might be another person's
             email.recipient = to.strip()[: addresses.LONGEST]
         email.recipient_name, email.recipient = addresses.split(to)
         rendered = render(email) if raises else _render_apart(email)
@@ -123,18 +123,18 @@ def send_once(
 
 
 def wake_mailer(*, unless: Callable[[], bool] | None = None) -> None:
-    """Tell a worker to look for e-mails that are due. The schedule does so every two seconds."""
+    """Tell a worker to look for e-mails that are due. The schedule also tells one every two seconds."""
     publish(task_names.SEND_EMAILS, unless=unless)
 
 
 def _render_apart(email: Email) -> Rendered:
-    """Render it so that a failing query of the kind does not abort the caller's transaction."""
+    """Render the e-mail in such a way that a failing query of its kind does not abort the caller's transaction."""
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
         return render(email)
 
 
 def _store(email: Email, rendered: Rendered | None) -> Email:
-    """Write the e-mail and what is transmitted of it, unless another transaction has done so; return what is stored."""
+    """Store the e-mail and its rendering, unless another transaction has stored it; return the stored e-mail."""
     if rendered:
         renderings.note(email, rendered)
     parameters = {name: getattr(email, name) for name in _STORED} | {
@@ -148,18 +148,18 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
         return Email.objects.get(kind=email.kind, key=email.key)
     email.pk, email.created_at, email.next_attempt_at, email.expires_at = stored[0]
     email._state.adding, email._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
-    transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
+    transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # others see it by then
     return email
 
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:
-    """Send a message, unless an older one of its kind is due: the worker that takes that one goes on to this one."""
+    """Wake a mailer, unless an older e-mail of this kind is due: the mailer that takes that one then takes this one."""
     queue = {"email": email.pk, "kind": email.kind, "priority": email.priority}
     wake_mailer(unless=lambda: bool(DOES_OLDER_WAIT(**queue)))
 
 
 def _times(kind: str, not_before: datetime | None, expires_at: datetime | None) -> tuple[datetime | None, ...]:
-    """Return from when and until when it may be sent, if that does not depend on when it is stored."""
+    """Return from when and until when the e-mail may be sent; None for a time that depends on when it is stored."""
     try:
         due_at, ends_at = in_utc("not_before", not_before), in_utc("expires_at", expires_at)
         if due_at and not ends_at and due_at > timezone.now() and (life := kinds.expires_after(kind)):
@@ -180,7 +180,7 @@ def _check(key: str, context: Mapping[str, Any] | None, priority: int) -> None:
 
 
 def _check_context(context: Mapping[str, Any]) -> None:
-    """Refuse what would come back from the database as something else, or not at all."""
+    """Raise CannotBeWritten for a context that the database cannot store, or would return changed."""
     try:
         written = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
         size = len(written.encode())  # fails for half of a surrogate pair

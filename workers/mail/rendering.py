@@ -1,4 +1,4 @@
-"""An e-mail is rendered to the last byte: once, before its first attempt."""
+"""Renders an e-mail to the last byte, once, before its first attempt."""
 
 import hashlib
 import re
@@ -18,14 +18,14 @@ from weir.workers.mail.writing import fields
 from weir.workers.mail.writing.attachments import attach
 from weir.workers.mail.writing.policy import POLICY
 
-_NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC 5322, 3.2.3)
-_NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what a server may remove
+_NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # RFC 5322, 3.2.3, would allow more characters
+_NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what servers may remove
 _HALVES = re.compile("[\ud800-\udfff]")
 _LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
 
 
 class Rendered(NamedTuple):
-    """What is transmitted of an e-mail, and what its row says about that."""
+    """What is transmitted of an e-mail, and what the e-mail's row says about it."""
 
     recipient: str
     content: bytes
@@ -38,7 +38,7 @@ class Rendered(NamedTuple):
 
 
 def render(email: Email) -> Rendered:
-    """Render the e-mail by its kind, its context and its language. The row need not be stored yet.
+    """Render the e-mail from its kind, its context and its language. The row need not be stored yet.
 
     Raises CannotBeWritten if the kind, the context, an address, a header or a template is at fault. A kind that queries
     the database may raise django.db's OperationalError and InterfaceError.
@@ -63,7 +63,7 @@ def render(email: Email) -> Rendered:
 
 
 def project_language(language: str) -> str:
-    """Return the one of LANGUAGES that a language means, such as de for de-at. Raises CannotBeWritten."""
+    """Return the language in LANGUAGES that is used for `language`, such as de for de-at. Raises CannotBeWritten."""
     try:
         return translation.get_supported_language_variant(language)
     except (LookupError, ValueError) as error:
@@ -72,14 +72,14 @@ def project_language(language: str) -> str:
 
 
 def message_id(kind: str, key: str) -> str:
-    """Return a Message-ID for an e-mail, to be kept in its row: the same in every attempt.
+    """Return a new Message-ID for an e-mail. The e-mail's row keeps it, so that every attempt has the same one.
 
-    Another installation, or a database that was made anew, has the same keys: a random part keeps them apart. It also
-    makes delivery reports hard to forge.
+    Another installation, or a new database, may use the same kinds and keys. The random part keeps their Message-IDs
+    apart, and makes delivery reports hard to forge.
     """
     try:
         domain = from_address().rpartition("@")[2]
-    except CannotBeWritten:  # writing the e-mail will report that; it can be queued all the same
+    except CannotBeWritten:  # rendering the e-mail will report this error
         domain = "localhost"
     return f"<{kind}-{_NOT_IN_MESSAGE_ID.sub('_', key)}-{uuid4().hex[:12]}@{domain}>"
 
@@ -99,7 +99,7 @@ def _message(email: Email, recipient: str, content: Content) -> EmailMessage:
 
 
 def _encoding(text: str) -> str | None:
-    """Return how a text must be encoded; None if Python decides that by its letters and the length of its lines."""
+    """Return how a text must be encoded; None if Python may choose, from its letters and the length of its lines."""
     if _HALVES.search(text):
         raise CannotBeWritten("There is half of a surrogate pair in a text, which is not a letter.")
     return "quoted-printable" if _NOT_IN_7BIT.search(text) else None

@@ -1,9 +1,10 @@
-"""The stored rendering of each e-mail, written once and read before each attempt; and the sender of its envelope.
+"""Stores the rendering of each e-mail, reads it before each attempt, and makes the e-mail's envelope sender.
 
-Delivery reports come back to the sender of the envelope: one address for all e-mails, or one for each. An address of
-its own names its e-mail whatever a provider does to the Message-ID, and whatever a report returns. Anyone may write to
-such an address, so it has a code that only we can make, from the e-mail's id and its recipient. The recipient is in it
-because an e-mail may be sent again to another recipient, about whom the first one must not report.
+Delivery reports come back to the envelope sender, which is one address for all e-mails, or one for each. If each e-mail
+has an address of its own, that address names the e-mail, whatever a provider does to the Message-ID, and whatever a
+report returns. Anyone may write to such an address. So it contains a code that only this installation can make, from
+the e-mail's id and recipient. The recipient is included because an e-mail may be resent to another recipient, and the
+first recipient must not be able to report about that.
 """
 
 import hashlib
@@ -39,13 +40,13 @@ def note(email: Email, rendered: Rendered) -> None:
 
 
 def store(email: Email, rendered: Rendered) -> Rendering:
-    """Write what is transmitted of the e-mail, in the caller's transaction."""
+    """Store what is transmitted of the e-mail, in the caller's transaction."""
     rendering: Rendering = Rendering.objects.create(email=email, content=rendered.content)
     return rendering
 
 
 def message(email: Email, rendering: Rendering) -> Message:
-    """Return the message to transmit; bounces go to the address that the settings name now. Raises CannotBeWritten."""
+    """Return the message to transmit, with the envelope sender that the settings name now. Raises CannotBeWritten."""
     return Message(
         from_address=envelope_sender(email),
         recipient=email.recipient,
@@ -55,7 +56,7 @@ def message(email: Email, rendering: Rendering) -> Message:
 
 
 def envelope_sender(email: Email) -> str:
-    """Return the address to which reports about the e-mail are to come. Raises CannotBeWritten."""
+    """Return the address to which delivery reports about the e-mail go. Raises CannotBeWritten."""
     wanted = weir_settings.WEIR_MAIL_ENVELOPE_SENDER
     if not wanted:
         return from_address()
@@ -63,7 +64,7 @@ def envelope_sender(email: Email) -> str:
 
 
 def sent_from(addresses: Iterable[str]) -> Iterator[Email]:
-    """Yield the e-mails whose own envelope senders are among these addresses; none for one that is forged."""
+    """Yield the e-mails whose own envelope senders are among these addresses. A forged address yields nothing."""
     before, found, after = weir_settings.WEIR_MAIL_ENVELOPE_SENDER.partition(ID_PLACE)
     if not found or envelope_fault():
         return
@@ -79,7 +80,7 @@ def sent_from(addresses: Iterable[str]) -> Iterator[Email]:
 
 
 def envelope_fault() -> str:
-    """Return what is wrong with the setting, empty if nothing is."""
+    """Return what is wrong with WEIR_MAIL_ENVELOPE_SENDER; an empty string if nothing is."""
     wanted = weir_settings.WEIR_MAIL_ENVELOPE_SENDER
     longest = wanted.replace(ID_PLACE, f"{_LARGEST_ID}-{'0' * _CODE_LETTERS}")
     try:
@@ -96,9 +97,10 @@ def envelope_fault() -> str:
 
 
 def _key(email: Email) -> str:
-    """Return the idempotency key of this content.
+    """Return the idempotency key of the e-mail's present content.
 
-    It is another one after a provider has accepted the e-mail: what is ordered after that is to be sent.
+    After a provider has accepted the e-mail, the key is a new one, so that the provider sends the e-mail again if an
+    operator resends it.
     """
     key = f"{email.message_id.strip('<>')}/{email.renderings}"
     if email.provider_id:

@@ -1,4 +1,4 @@
-"""What people, mail logs and delivery reports say about an e-mail, and what becomes of it then."""
+"""Records what people, mail logs and delivery reports say about an e-mail, and changes the e-mail accordingly."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from weir.workers.mail import addresses, outbox
 from weir.workers.mail.models import Act, Email, Rendering, Resolution
 from weir.workers.mail.phases import EmailState
 
-# The states in which an e-mail can be.
+# The states in which an e-mail must be for each act.
 ALLOWED: Mapping[Act, tuple[EmailState, ...]] = {
     Act.ARRIVED: (EmailState.UNKNOWN,),
     Act.RESEND: (
@@ -44,7 +44,7 @@ _CAN: Mapping[Act, str] = {
 
 
 class CannotBeResolved(ValueError):
-    """The e-mail's state does not allow that; the message names it."""
+    """The e-mail's state does not allow that; the message names the state."""
 
 
 def resolve(
@@ -57,24 +57,25 @@ def resolve(
     may_be_late: bool = True,
     wakes: bool = True,
 ) -> Email:
-    """Act on what a person found out about an e-mail; what and why is kept, in the same transaction.
+    """Act on what a person found out about an e-mail; record who did what, and why, in the same transaction.
 
     - ARRIVED: an unknown e-mail becomes `sent`.
     - RESEND: an e-mail that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. If
-      it is unknown, or was given up, its recipient may get it twice: the operator accepts that risk. It does not expire
-      any more, because the operator has decided to send it, unless the caller says that it must not be late
-      (`may_be_late=False`). Nor does an e-mail that ended and is corrected.
-    - GIVE_UP: an unknown e-mail becomes `failed`: it is not sent again, and it stays unknown whether it arrived.
+      it is unknown, or was given up, its recipient may get it twice: the operator accepts that risk. The e-mail does
+      not expire any more, because the operator has decided to send it, unless the caller says that it must not be late
+      (`may_be_late=False`). The same is true of an e-mail that ended and is corrected.
+    - GIVE_UP: an unknown e-mail becomes `failed`. It is not sent again, and nobody knows whether it arrived.
     - CANCEL: an e-mail that no worker has begun becomes `cancelled`.
     - CORRECT: an e-mail that was certainly not accepted, or came back, is rendered anew before it is sent, to the
-      address `to` if there is one. If it was not tried yet, it is sent when it would have been. If it was given up, it
-      may have arrived: it is refused.
-    - BOUNCED: a sent or unknown e-mail came back: `bounced`; `why` is what the report says.
+      address `to` if it is given. If the e-mail was not tried yet, it is sent at the time that was planned. An e-mail
+      that was given up may have arrived, so it cannot be corrected.
+    - BOUNCED: a sent or unknown e-mail that came back becomes `bounced`; `why` is what the report says.
 
-    A mailer is told of an e-mail that is to be sent, unless the caller does that itself (`wakes=False`).
+    A mailer is told of an e-mail that is to be sent, unless the caller tells one itself (`wakes=False`).
 
-    Of two calls at the same time, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for
-    a bad address, ValueError if `who` or `why` is blank or `to` is given for another act, and Email.DoesNotExist.
+    Of two calls at the same time, the second waits, and finds the e-mail resolved. Raises CannotBeResolved,
+    addresses.CannotBeWritten for a bad address, ValueError if `who` or `why` is blank or `to` is given for another act,
+    and Email.DoesNotExist.
     """
     if not who.strip() or not why.strip():
         raise ValueError("Say who resolves it, and why.")
@@ -94,7 +95,7 @@ def resolve(
 
 
 def refusal(email: Email, act: Act) -> str:
-    """Return why the e-mail cannot be resolved in this way; empty if it can."""
+    """Return why the e-mail cannot be resolved in this way; an empty string if it can."""
     if email.state not in ALLOWED[act]:
         allowed = " or ".join(ALLOWED[act])
         return f"E-mail {email.pk} is {email.state}: only {allowed} ones {_CAN[act]}."
@@ -112,7 +113,7 @@ def refusal(email: Email, act: Act) -> str:
 
 
 def _was_given_up(email: Email) -> bool:
-    """Return whether an operator has left it unsent without knowing whether it arrived."""
+    """Return whether an operator has given the e-mail up without knowing whether it arrived."""
     last = email.resolutions.order_by("-pk").first() if email.state == EmailState.FAILED else None
     return last is not None and last.done == Act.GIVE_UP
 
@@ -128,7 +129,7 @@ def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: boo
             _render_anew(email, to)
         if (
             email.state != EmailState.PENDING or email.attempts
-        ):  # an e-mail that was not tried yet is sent no sooner than was asked
+        ):  # an e-mail that was not tried yet keeps its planned time
             email.next_attempt_at = Now()
         if email.state != EmailState.PENDING and may_be_late:
             email.expires_at = None
@@ -143,17 +144,18 @@ def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: boo
 
 
 def _render_anew(email: Email, to: str | None) -> None:
-    """Delete what would be transmitted: a mailer renders the e-mail anew before the first attempt."""
+    """Delete the e-mail's rendering: a mailer renders the e-mail anew before the first attempt."""
     if to is not None:
         email.recipient_name, email.recipient = addresses.split(to)
     Rendering.objects.filter(pk=email.pk).delete()
 
 
 def _write_down(email: Email, act: Act, who: str, why: str, to: str | None) -> None:
-    """Write the resolution, with what was known of the e-mail until now.
+    """Store the resolution, with what was known of the e-mail until now.
 
-    Without its recipient, old and new: permission to resolve e-mails is not permission to see their recipients. And
-    when the old recipient is to be forgotten, an e-mail that goes to another address by now would not be found.
+    The old and the new recipient are removed from the reason, for two causes. The permission to resolve e-mails is not
+    the permission to see their recipients. And if the old recipient is forgotten later, the e-mail, which then has
+    another address, is not found.
     """
     reason = addresses.redacted(why, email.recipient)
     if to is not None:

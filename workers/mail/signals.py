@@ -2,6 +2,7 @@
 
 from django.dispatch import Signal
 
-# An e-mail came back. Sent with `email` (its row, in the new state) and `report` (bounces.reports.BounceReport), in the
-# transaction that records it: an exception of a receiver undoes both, and the report is handled again later.
+# Sent when an e-mail came back, with `email` (its row, in the new state) and `report` (bounces.reports.BounceReport).
+# It is sent in the transaction that records the new state. An exception of a receiver rolls that transaction back, and
+# the report is handled again later.
 email_bounced = Signal()

@@ -1,4 +1,4 @@
-"""The suppression list: addresses that are not written to."""
+"""The suppression list: addresses to which nothing is sent."""
 
 import hashlib
 import re
@@ -12,12 +12,12 @@ INSTEAD = "What was said here went when the recipient was forgotten."
 
 
 def address_hash(address: str) -> str:
-    """Return what an address is recognised by, even after it was forgotten: the SHA-256 of it in lower case."""
+    """Return the SHA-256 of the address in lower case, which identifies the address even after it was forgotten."""
     return hashlib.sha256(address.lower().encode()).hexdigest()
 
 
 def reasons(addresses: Iterable[str]) -> dict[str, str]:
-    """Return, for each of these addresses that is on the list, why it is not written to."""
+    """Return, for each of these addresses that is on the list, a sentence that says why nothing is sent to it."""
     hashes = {address: address_hash(address) for address in addresses}
     if not hashes:
         return {}
@@ -33,7 +33,7 @@ FORGET = Statement("forget", returns=int, commits=True)
 
 
 def suppress(address: str, why: str, *, keep_address: bool = True) -> bool:
-    """Put an address on the list, in the caller's transaction; False if it was there."""
+    """Put an address on the list, in the caller's transaction; return False if it was listed already."""
     _, is_new = Suppression.objects.get_or_create(
         address_hash=address_hash(address), defaults={"address": address if keep_address else "", "why": why}
     )
@@ -41,37 +41,37 @@ def suppress(address: str, why: str, *, keep_address: bool = True) -> bool:
 
 
 def release(address: str) -> bool:
-    """Take an address off the list; False if it was not there."""
+    """Take an address off the list; return False if it was not listed."""
     return release_hash(address_hash(address))
 
 
 def release_hash(hashed: str) -> bool:
-    """Take an address off the list by its hash: the address itself may have been forgotten."""
+    """Take the address with this hash off the list. The address itself may have been forgotten."""
     deleted, _ = Suppression.objects.filter(address_hash=hashed).delete()
     return bool(deleted)
 
 
 def forget(address: str, why: str) -> None:
-    """Put an address on the list, or leave it there, by its hash only, in the caller's transaction."""
+    """List only the hash of an address, whether it was listed before or not, in the caller's transaction."""
     if not suppress(address, why, keep_address=False):
         Suppression.objects.filter(address_hash=address_hash(address)).update(address="", why=why)
 
 
 def is_forgotten(address: str) -> bool:
-    """Return whether the address is on the list by its hash only, because its owner was forgotten."""
+    """Return whether the list has only the hash of the address, because its owner was forgotten."""
     return bool(forgotten([address]))
 
 
 def forgotten(addresses: Iterable[str]) -> list[str]:
-    """Return which of these addresses are on the list by their hash only, because their owners were forgotten."""
+    """Return those of these addresses of which the list has only the hash, because their owners were forgotten."""
     hashes = {address_hash(address): address for address in addresses if address}
     listed = Suppression.objects.filter(address_hash__in=hashes, address="") if hashes else Suppression.objects.none()
     return [hashes[found] for found in listed.values_list("address_hash", flat=True)]
 
 
 def forget_ended(address: str, batch: int) -> int:
-    """Remove personal data from all e-mails to the address that have ended; return how many.
+    """Remove personal data from all ended e-mails to the address; return how many e-mails were changed.
 
-    In transactions of `batch` e-mails each, so not inside a transaction.
+    Each batch of `batch` e-mails is a transaction of its own, so this must not be called inside a transaction.
     """
     return batches.delete(FORGET, batch=batch, address=address, pattern=re.escape(address), instead=INSTEAD)

@@ -1,7 +1,7 @@
-"""Addresses that are not written to any more, or forgotten, with a reason and an entry in the audit trail.
+"""Suppresses, releases and forgets addresses, each with a reason and an entry in the audit trail.
 
-The trail is kept when an address is forgotten, so it has the hash of the address, and reasons without it. Raises
-acting.ActRefused if the actor may not do that, or gives no reason.
+The audit trail is kept when an address is forgotten. So the trail has only the hash of the address, and reasons from
+which the address is removed. Each function raises acting.ActRefused if the actor may not act, or gives no reason.
 """
 
 from functools import partial
@@ -21,7 +21,10 @@ FORGET: Final = AuditedAction("emails.forget", MAY_ACT, wants_reason=True)
 
 
 def suppress(actor: Actor, address: str, *, why: str) -> bool:
-    """Put an address on the list; False if it was there. Raises addresses.CannotBeWritten if it is not an address."""
+    """Put an address on the suppression list; return False if it was listed already.
+
+    Raises addresses.CannotBeWritten if the text is not an address.
+    """
     SUPPRESS.allow(actor, why)
     hashed, reason = suppression.address_hash(addresses.canonical(address.strip())), addresses.redacted(why, address)
     with transaction.atomic():
@@ -31,7 +34,7 @@ def suppress(actor: Actor, address: str, *, why: str) -> bool:
 
 
 def release(actor: Actor, address_hash: str, *, why: str) -> bool:
-    """Take an address off the list by its hash; False if it was not there."""
+    """Take the address with this hash off the suppression list; return False if it was not listed."""
     RELEASE.allow(actor, why)
     with transaction.atomic():
         address = Suppression.objects.filter(address_hash=address_hash).values_list("address", flat=True).first()
@@ -42,7 +45,10 @@ def release(actor: Actor, address_hash: str, *, why: str) -> bool:
 
 
 def forget(actor: Actor, address: str, *, why: str) -> forgetting.Forgotten:
-    """Remove personal data from all e-mails to an address. The entry is written in the first of its transactions."""
+    """Remove personal data from all e-mails to an address, in several transactions.
+
+    The first of them writes the entry in the audit trail.
+    """
     FORGET.allow(actor, why)
     address = addresses.as_stored(address)
     note = partial(FORGET.record, actor, suppression.address_hash(address), addresses.redacted(why, address))

@@ -1,8 +1,8 @@
-"""What operators say about e-mails, and order for them, each with a reason and an entry in the audit trail.
+"""Lets operators resolve and redirect e-mails, each time with a reason and an entry in the audit trail.
 
-E-mails have records of their own, too: resolving records what was known at that moment. The audit trail is kept when a
-recipient is forgotten, so it has no address: reasons are redacted, and for a change of recipient it has the hashes.
-Raises acting.ActRefused if the actor may not do that, or gives no reason.
+Besides that entry, `resolving` stores a Resolution: what was known about the e-mail at that moment. The audit trail is
+kept when a recipient is forgotten, so it has no address: addresses are removed from reasons, and a change of recipient
+is recorded as two hashes. Functions raise acting.ActRefused if the actor may not act, or gives no reason.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,8 @@ from weir.workers.mail import addresses, resolving, suppression
 from weir.workers.mail.models import Act, Email
 
 MAY_ACT: Final = "weir_mail.resolve_email"
-MAY_REDIRECT: Final = "weir_mail.redirect_email"  # beside MAY_ACT: an actor who names the recipient can read it
+# A right of its own beside MAY_ACT, because an actor who names the recipient can read the e-mail.
+MAY_REDIRECT: Final = "weir_mail.redirect_email"
 RESOLVE: Final[Mapping[Act, AuditedAction]] = {
     act: AuditedAction(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
     for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP, Act.CANCEL, Act.CORRECT)
@@ -34,12 +35,14 @@ def resolve(
     may_be_late: bool = True,
     seen: str | None = None,
 ) -> Email:
-    """Say what became of an e-mail, or what is to become of it, as resolving.resolve does.
+    """Record what became of an e-mail, or decide what happens to it next: see resolving.resolve.
 
-    `to` needs a right of its own, even if it is the address that the e-mail has: the actor is not told whether it is.
+    `to` needs a right of its own, even if the e-mail has that address already: the actor must not learn which address
+    the e-mail has.
 
-    `seen` is the version that the actor has looked at. Raises acting.Changed if the e-mail has ended again since: a
-    refused one that was sent again may be unknown by now, and sending that again is another decision.
+    `seen` is the version that the actor has looked at. Raises acting.Changed if the e-mail has ended again since then:
+    for example, a refused e-mail that was resent may be unknown by now, and to resend an unknown e-mail is another
+    decision.
     """
     action = RESOLVE[act]
     action.allow(actor, why)
@@ -53,7 +56,7 @@ def resolve(
         before = _state_of(looked_at)
         email = resolving.resolve(email_id, act, actor.name, why, to=to, may_be_late=may_be_late)
         reason = addresses.redacted(addresses.redacted(why, looked_at.recipient), email.recipient)
-        # A correction of a waiting e-mail has an entry, too, though neither its state nor its phase changes.
+        # A correction of a waiting e-mail is recorded, too, though neither the e-mail's state nor its phase changes.
         after = _state_of(email)
         if to is not None:
             before, after = _with_recipient(before, looked_at), _with_recipient(after, email)
@@ -62,7 +65,7 @@ def resolve(
 
 
 def version_of(email: Email) -> str:
-    """Return a version that differs if the e-mail has ended again, in whatever state."""
+    """Return a version of the e-mail that changes whenever the e-mail ends again, in whatever state."""
     return acting.version({"ended_at": email.ended_at})
 
 

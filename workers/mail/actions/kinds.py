@@ -1,6 +1,6 @@
-"""Whole kinds of e-mail that operators pause and resume, with a reason and an entry in the audit trail.
+"""Lets operators pause and resume whole kinds of e-mail, with a reason and an entry in the audit trail.
 
-Raises acting.ActRefused if the actor may not do that, or gives no reason.
+Both functions raise acting.ActRefused if the actor may not act, or gives no reason.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ RESUME: Final = AuditedAction("emails.resume_kind", MAY_ACT, wants_reason=True)
 
 
 def pause(actor: Actor, kind: str, *, why: str) -> bool:
-    """Begin no more e-mails of the kind from now on; False if it was paused."""
+    """Stop sending this kind: no e-mail of the kind is begun from now on. Return False if it was paused already."""
     PAUSE.allow(actor, why)
     with transaction.atomic():
         if is_new := operators.pause(kind, actor.name, why):
@@ -26,7 +26,7 @@ def pause(actor: Actor, kind: str, *, why: str) -> bool:
 
 
 def resume(actor: Actor, kind: str, *, why: str) -> bool:
-    """Resume sending this kind; False if it was not paused."""
+    """Resume sending this kind; return False if it was not paused."""
     RESUME.allow(actor, why)
     with transaction.atomic():
         before = _pause_of(kind)

@@ -1,8 +1,9 @@
 """Resends many failed e-mails together, after the cause of their failure was fixed.
 
-Only those that were certainly not accepted: an e-mail that a person left unsent because its outcome was unknown may
-have arrived, and is resolved by itself. In batches, each with an entry in the audit trail, and a Resolution for each
-e-mail. Raises acting.ActRefused if the actor may not do that, or gives no reason.
+Only e-mails that were certainly not accepted are resent. An e-mail whose outcome was unknown, and which a person left
+unsent, may have arrived: operators resolve such e-mails one by one. E-mails are resent in batches. Each batch has an
+entry in the audit trail, and each e-mail a Resolution. `resend` raises acting.ActRefused if the actor may not act, or
+gives no reason.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,10 @@ BATCH: Final = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedEmails:
-    """Which failed e-mails: of a kind, whose last reply has these words, that failed since; "" and None: any."""
+    """Selects failed e-mails by their kind, by words in their last reply, and by the time since which they failed.
+
+    "" and None select any.
+    """
 
     kind: str = ""
     reply: str = ""
@@ -38,11 +42,11 @@ class WantedEmails:
 
 
 class MoreEmailsThanExpected(ValueError):
-    """More e-mails failed than the caller expected: nothing was done."""
+    """More e-mails would be resent than the caller expected: nothing was done."""
 
 
 def failed(wanted: WantedEmails, limit: int | None = None) -> list[int]:
-    """Return the e-mails that would be sent again, the oldest first. Reads the failed ones only."""
+    """Return the ids of the failed e-mails that would be resent, the oldest first. Reads only failed e-mails."""
     emails = _like(wanted)
     if wanted.since is not None:
         emails = emails.filter(ended_at__gte=Now() - wanted.since)
@@ -52,7 +56,7 @@ def failed(wanted: WantedEmails, limit: int | None = None) -> list[int]:
 
 
 def _like(wanted: WantedEmails) -> QuerySet[Email]:
-    """Return the failed e-mails of the kind, with the reply, whenever they failed."""
+    """Return the failed e-mails of the wanted kind, with the wanted words in their last reply, whenever they failed."""
     given_up = Resolution.objects.filter(email=OuterRef("pk"), act=Act.GIVE_UP)
     emails: QuerySet[Email] = Email.objects.filter(~Exists(given_up), state=EmailState.FAILED)
     if wanted.kind:
@@ -65,10 +69,10 @@ def _like(wanted: WantedEmails) -> QuerySet[Email]:
 def resend(
     actor: Actor, wanted: WantedEmails, *, why: str, limit: int | None = None, expected: int | None = None
 ) -> tuple[int, list[str]]:
-    """Resend failed e-mails, the oldest `limit` or all; return how many, and why others are not sent again.
+    """Resend the oldest `limit` failed e-mails, or all. Return how many are resent, and why the others are not.
 
-    Commits in batches; raises TransactionManagementError inside a transaction, and MoreEmailsThanExpected if there are
-    more than `expected`.
+    Each batch is committed by itself. Raises TransactionManagementError inside a transaction, and
+    MoreEmailsThanExpected if more than `expected` e-mails would be resent.
     """
     own_commits.refuse_transaction("resend")
     RESOLVE[Act.RESEND].allow(actor, why)
@@ -86,7 +90,8 @@ def _batch(actor: Actor, wanted: WantedEmails, ids: Sequence[int], why: str, ref
     number = 0
     with transaction.atomic(durable=True):
         locked = list(Email.objects.filter(pk__in=ids).order_by("pk").select_for_update().values_list("pk", flat=True))
-        # A further statement sees what other transactions did until the rows were locked, such as leaving one unsent.
+        # This second statement sees what other transactions committed before the rows were locked: for example, that
+        # an operator left one of the e-mails unsent.
         for email_id in _like(wanted).filter(pk__in=locked).order_by("pk").values_list("pk", flat=True):
             try:
                 resolving.resolve(email_id, Act.RESEND, actor.name, why, wakes=False)

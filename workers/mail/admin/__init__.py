@@ -1,4 +1,7 @@
-"""The admin pages of e-mails, and of what they have in common. They only show: pages, commands and the API act."""
+"""The admin pages of e-mails, paused kinds, the suppression list, held relays and the operators' acts.
+
+These pages only show. Operators act through Weir's own pages, the commands and the API.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -25,18 +28,18 @@ else:
 
 
 class IndexedPaginator(ShortPaginator):
-    """Counts by indexes: if PostgreSQL expects many matches, it would read the table until it has found them."""
+    """Counts with indexes only: if PostgreSQL expected many matches, it would read the table until it found them."""
 
     @cached_property
     def count(self) -> int:
-        """Return how many there are, up to the bound."""
+        """Return the number of matching rows, up to the paginator's bound."""
         with transaction.atomic():
             planner.by_indexes()
             return super().count
 
 
 class KindFilter(admin.SimpleListFilter):
-    """The kinds that apps have registered: asking which ones are in the table would read all of it."""
+    """Filters by the kinds that apps have registered: to ask which kinds the table has would read the whole table."""
 
     title = parameter_name = "kind"
 
@@ -49,7 +52,7 @@ class KindFilter(admin.SimpleListFilter):
         return [(name, name) for name in kinds.names()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Email]) -> QuerySet[Email]:  # noqa: ARG002  as above
-        """Return those of the kind."""
+        """Return the e-mails of the chosen kind."""
         return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
@@ -63,7 +66,7 @@ class ResolutionInline(ResolutionTabularInline):
     can_delete = False
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002  Django's signature
-        """Users that may see the e-mail may see them."""
+        """Users who may see the e-mail may see its resolutions."""
         return True
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002  as above
@@ -105,7 +108,7 @@ class EmailAdmin(ReadOnlyAdmin[Email]):
         queryset: QuerySet[Email],
         search_term: str,
     ) -> tuple[QuerySet[Email], bool]:
-        """Search by what indexes find: how the address begins, the key, the Message-ID."""
+        """Search only by what an index can find: the beginning of the address, the key, the Message-ID."""
         return (searching.matching(queryset, search_term.strip().strip("\"'")) if search_term else queryset), False
 
     @admin.display(description="last reply")
@@ -116,7 +119,7 @@ class EmailAdmin(ReadOnlyAdmin[Email]):
 
 @admin.register(PausedKind)
 class PausedKindAdmin(ReadOnlyAdmin[PausedKind]):
-    """The kinds of which no e-mail is begun."""
+    """Lists the paused kinds: no e-mail of these is begun."""
 
     list_display = ("kind", "paused_at", "who", "why")
     ordering = ("pk",)
@@ -124,10 +127,10 @@ class PausedKindAdmin(ReadOnlyAdmin[PausedKind]):
 
 @admin.register(Suppression)
 class SuppressionAdmin(ReadOnlyAdmin[Suppression]):
-    """The addresses that are not written to."""
+    """Lists the suppressed addresses, to which nothing is sent."""
 
     list_display = ("shown", "since", "why")
-    search_fields = ("address_hash",)  # as above
+    search_fields = ("address_hash",)  # shows the search box, as in EmailAdmin
     search_help_text = "the whole address, also one that was forgotten"
     ordering = ("-pk",)
     sortable_by = ()
@@ -138,7 +141,7 @@ class SuppressionAdmin(ReadOnlyAdmin[Suppression]):
         queryset: QuerySet[Suppression],
         search_term: str,
     ) -> tuple[QuerySet[Suppression], bool]:
-        """Search by the address, as its hash."""
+        """Search for the hash of the address that the user typed."""
         if not search_term:
             return queryset, False
         return queryset.filter(address_hash=suppression.address_hash(addresses.as_stored(search_term))), False
@@ -151,7 +154,7 @@ class SuppressionAdmin(ReadOnlyAdmin[Suppression]):
 
 @admin.register(RelayHold)
 class RelayHoldAdmin(ReadOnlyAdmin[RelayHold]):
-    """The relays that cannot be used at the moment, since when, and why."""
+    """Lists the relays that cannot be used at the moment, since when, and why."""
 
     list_display = ("relay", "since", "tried_at", "reason")
     ordering = ("pk",)
@@ -159,7 +162,7 @@ class RelayHoldAdmin(ReadOnlyAdmin[RelayHold]):
 
 @admin.register(MailAct)
 class MailActAdmin(ReadOnlyAdmin[MailAct]):
-    """Who paused, resumed, suppressed, released or forgot what, and why; the newest first."""
+    """Lists who paused, resumed, suppressed, released or forgot what, and why; the newest act first."""
 
     list_display = ("acted_at", "what", "about", "who", "why")
     list_filter = ("what",)

@@ -1,4 +1,4 @@
-"""The fields of delivery reports (RFC 3464) and of complaints (RFC 5965), which servers write for programs."""
+"""Reads the fields of delivery reports (RFC 3464) and complaints (RFC 5965), which servers write for programs."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from weir.workers.mail.bounces import mime
 
 STATUSES = frozenset({"message/delivery-status", "message/global-delivery-status"})
 COMPLAINTS = frozenset({"message/feedback-report"})
-MOST_GROUPS = 100  # our e-mails have one recipient
+MOST_GROUPS = 100  # more than a true report has: each of our e-mails has one recipient
 _LONGEST_DATE = 100
 _BLANK = re.compile(r"\n[ \t]*\n")
 
@@ -17,7 +17,7 @@ Group = dict[str, str]
 
 
 def groups(part: mime.MimePart) -> Iterator[Group]:
-    """Yield the groups of fields: the first is about the e-mail, each further one about a recipient."""
+    """Yield the groups of fields: the first group describes the e-mail, each further group one recipient."""
     for text in _BLANK.split(part.text.strip(), MOST_GROUPS)[:MOST_GROUPS]:
         found, _ = mime.fields_of(text.lstrip())
         if found:
@@ -31,7 +31,7 @@ def after_type(value: str) -> str:
 
 
 def moment(value: str) -> datetime | None:
-    """Return the time in a field; None if it has none that can be read."""
+    """Return the time in a field; None if the field has no time that can be read."""
     try:
         found = parsedate_to_datetime(value[:_LONGEST_DATE])
         return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)

@@ -1,10 +1,11 @@
 """Decides whether a delivery report is believed, and applies it.
 
-Anyone can send a report, so it is believed only if it names an e-mail of ours: by its Message-ID, whose random part
-only the mail servers on the way and the recipient were told; by the id that a provider gave it, likewise; or by an
-address that only we can make (`renderings`). A recipient may forge a report about an e-mail to them, but refusing the
-e-mail has the same effect. If the report names an address, it must be the e-mail's own: else the report is about an
-address to which the recipient forwards, and says nothing about the address that we write to.
+Anyone can send a report, so a report is believed only if it names an e-mail of ours in one of three ways: with the
+e-mail's Message-ID, whose random part is known only to the mail servers on the way and to the recipient; with the id
+that a provider gave the e-mail, which is known only to the same; or with an address that only Weir can make
+(`renderings`). A recipient may forge a report about an e-mail to them, but could refuse the e-mail with the same
+effect. If the report names an address, it must be the address of the e-mail's recipient. Otherwise the report is about
+an address to which the recipient forwards, and says nothing about the address that we write to.
 """
 
 from dataclasses import dataclass
@@ -23,18 +24,18 @@ from weir.workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
-MOST = 10  # e-mails with one id of a provider
-SHORTEST_ID = 20  # characters of a provider's id that counts: shorter ones, such as numbers, can be guessed
+MOST = 10  # e-mails that are looked up with the providers' ids in one report
+SHORTEST_ID = 20  # characters of a provider's id; shorter ids, such as numbers, can be guessed and do not count
 CLOCK_ERROR = timedelta(minutes=5)  # how much the clocks of the database and of a mail server may differ, at most
 
 
 class TooSoon(Exception):
-    """It is not known yet what became of the e-mail that the report is about: the report is to be handled later."""
+    """It is not known yet what became of the reported e-mail: the caller handles the report again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What became of a report."""
+    """What became of a report, with a sentence for operators."""
 
     sentence: str
     believed: bool
@@ -44,14 +45,15 @@ class Handled:
 def handle(report: BounceReport) -> Handled:
     """Check a report and apply it, in one transaction.
 
-    An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
-    `signals.email_bounced` are called; and an address that does not exist is suppressed, if the report is about it. So
-    is the address of a recipient who complains. All other reports are only described in the result. A report that comes
-    again, even at the same time, changes nothing. Nor does a report whose time shows that it is about what was sent
-    before an operator resent the e-mail.
+    If the report says that a sent or unknown e-mail was not delivered, the e-mail becomes `bounced`, and receivers of
+    `signals.email_bounced` are called. The recipient's address is suppressed if the report says that it does not exist,
+    or that the recipient complained. All other reports are only described in the result. A report that arrives twice,
+    even at the same time, changes nothing the second time. A report also changes nothing if its time shows that it is
+    about a transmission from before an operator resent the e-mail.
 
-    Raises what a receiver raises, and then changes nothing; and TooSoon while the e-mail's mailer, or its relay, may
-    yet say that it was accepted: a server that is near may be faster with its report, and a mailer may have died.
+    If a receiver raises an error, nothing is changed, and the error is passed on. Raises TooSoon while the e-mail's
+    mailer or relay may still say that the e-mail was accepted: a nearby server's report may be faster than the mailer's
+    commit, and a mailer may have died before it.
     """
     candidates = _named_by(report)
     if not candidates:
@@ -97,12 +99,15 @@ def _named_by(report: BounceReport) -> list[Email]:
 
 
 def _is_to(email: Email, report: BounceReport) -> bool:
-    """Return whether the report can be about the e-mail's recipient: it names the address, or none."""
+    """Return whether the report can be about the e-mail's recipient: it names that address, or no address."""
     return not report.addresses or bool(report.addresses & spellings(email.recipient))
 
 
 def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
-    """Return whether the server had the e-mail before an operator resent it: the Message-ID is the same."""
+    """Return whether the server got the e-mail before an operator resent it.
+
+    Both transmissions have the same Message-ID, so only the time tells them apart.
+    """
     if report.arrived_by is None:
         return False
     again = Resolution.objects.filter(email=email, act__in=[Act.RESEND, Act.CORRECT]).order_by("pk").last()
@@ -110,7 +115,7 @@ def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
 
 
 def _bounce(email: Email, report: BounceReport) -> None:
-    """Record that the e-mail came back. Raises resolving.CannotBeResolved, and what a receiver raises."""
+    """Record that the e-mail came back. Raises resolving.CannotBeResolved, and any error of a receiver."""
     why = _reason(report, email)
     with transaction.atomic():
         email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
@@ -120,18 +125,18 @@ def _bounce(email: Email, report: BounceReport) -> None:
 
 
 def _names_a_dead_recipient(report: BounceReport) -> bool:
-    """Return whether the report says that the recipient, not an address to which it forwards, is dead."""
+    """Return whether the report says that the recipient's own address, not one that it forwards to, is dead."""
     is_named = report.addresses and not report.is_forwarded
     return bool(is_named) and is_of_a_dead_address(report.status, report.diagnostic, is_of_content=report.is_of_content)
 
 
 def _suppress(email: Email, why: str) -> None:
-    if email.recipient:  # empty when its owner was forgotten
+    if email.recipient:  # it is empty if the recipient was forgotten
         suppression.suppress(email.recipient, why)
 
 
 def _reason(report: BounceReport, email: Email) -> str:
-    """Return status and diagnostic, without the address: reasons are kept for longer than addresses."""
+    """Return status and diagnostic without addresses, because reasons are kept for longer than addresses."""
     status = "" if report.diagnostic.startswith(report.status) else report.status
     said = " ".join(filter(None, (status, report.diagnostic))) or "The report gives no reason."
     for address in (email.recipient, *report.addresses):

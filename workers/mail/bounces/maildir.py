@@ -1,4 +1,4 @@
-"""A Maildir. Each e-mail is handled, and only then marked as seen: a kill in between loses none.
+"""Reads a Maildir. The caller marks an e-mail as seen only after it has handled it, so that a kill loses no e-mail.
 
 The format is qmail's (https://cr.yp.to/proto/maildir.html): new e-mails lie in `new`, and a reader moves them to `cur`,
 with their flags after `:2,`.
@@ -18,7 +18,10 @@ class NoMaildir(ValueError):
 
 
 def unseen(folder: Path) -> Iterator[Path]:
-    """Yield the e-mails that have not been marked, the oldest names first. Raises NoMaildir."""
+    """Yield the paths of e-mails that are not marked as seen: those in `new` before those in `cur`, each by name.
+
+    Raises NoMaildir.
+    """
     for name in ("new", "cur"):
         if not (folder / name).is_dir():
             raise NoMaildir(f"{folder} is not a Maildir: it has no folder {name}.")
@@ -29,14 +32,17 @@ def unseen(folder: Path) -> Iterator[Path]:
 
 
 def read(path: Path, most: int) -> bytes | None:
-    """Return the first bytes of an e-mail; None if another reader has moved it meanwhile."""
+    """Return the first `most` bytes of an e-mail; None if another reader has moved the file meanwhile."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         return file.read(most)
     return None
 
 
 def mark(path: Path, *, for_people: bool) -> None:
-    """Move it to `cur` as seen; `for_people` also flags it. Two readers together, and a second call, do no harm."""
+    """Move an e-mail to `cur` and mark it as seen; with `for_people`, also flag it.
+
+    A second call, or another reader that marks the same e-mail at the same time, does no harm.
+    """
     unique, _, flags = path.name.partition(_INFO)
     added = {SEEN, *(FLAGGED if for_people else "")}
     with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Reports that are not MIME, or not as in RFC 3464: what mail servers say in a text."""
+"""Reads delivery reports that mail servers write as plain text, not as MIME parts that follow RFC 3464."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from weir.workers.mail.bounces.texts import Copy
 
 _DAEMONS = frozenset({"mailer-daemon", "mailerdaemon", "mail-daemon", "maildaemon", "mailer_daemon", "postmaster"})
 _NULL = "<>"
-_MOST = 100  # recipients of one report: our e-mails have one
+_MOST = 100  # recipients of one report; each of our e-mails has one
 _LONGEST_SUBJECT = 300
 _WARNS = re.compile(
     r"\bdelay|\bwarning\b|\bstill (?:be )?(?:trying|attempting|queued|in)\b|\bnot yet\b"
@@ -40,14 +40,14 @@ class PlainReport:
     diagnostic: str
     is_delayed: bool
     is_of_content: bool
-    is_forwarded: bool  # whether it is about an address to which the recipient's mail is forwarded
+    is_forwarded: bool  # whether the report is about an address to which the recipient's mail is forwarded
 
 
 def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterator[PlainReport]:
-    """Yield what an e-mail from a mail server says about recipients that were not reached.
+    """Yield what an e-mail from a mail server says about each recipient that was not reached.
 
-    Either the header X-Failed-Recipients, which only mail servers write, names them. Or the text says that a recipient
-    was refused for good.
+    A recipient counts if the header X-Failed-Recipients, which only mail servers write, names it; or if the text says
+    that the recipient was refused for good, or that its e-mail is delayed.
     """
     failed = names(message.first("x-failed-recipients"))[:_MOST]
     submitted = message.first("auto-submitted").lower()
@@ -65,14 +65,15 @@ def reports(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> Iterato
 
 
 def _sent_on(lines: Sequence[str]) -> list[str]:
-    """Return the recipients whose mail was forwarded; Postfix, sendmail and Exim name them after the new address."""
+    """Return the recipients whose mail was forwarded. Postfix, sendmail and Exim name them after the new address."""
     return [found[1] for found in islice(_SENT_ON.finditer("\n".join(lines)), _MOST)]
 
 
 def _is_of_a_server(message: mime.MimePart, lines: Sequence[str]) -> bool:
-    """Return whether the e-mail comes from a mail server, as far as it says so itself.
+    """Return whether the e-mail says that a mail server wrote it.
 
-    One with an empty return path may be an automatic answer (RFC 3834, 3.3). It is, if it names its author's address.
+    An e-mail with an empty return path may also be an automatic answer (RFC 3834, 3.3). It is taken for an answer if
+    its text names the address of its author.
     """
     sender, path = message.first("from").lower(), message.first("return-path").lower()
     locals_ = {word.rpartition("@")[0] for word in names(f"{sender} {path}")} | {sender.strip("<> "), path.strip("<> ")}
@@ -82,7 +83,11 @@ def _is_of_a_server(message: mime.MimePart, lines: Sequence[str]) -> bool:
 
 
 def _recipients(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> list[str]:
-    """Return the addresses that the text names: the copy's recipients, or else those that are not the report's own."""
+    """Return the addresses that the text names.
+
+    If some of them are recipients of the returned copy, only these are returned; or else only those that are not
+    addresses of the report itself, if there are any.
+    """
     named = list(dict.fromkeys(name for line in lines if "@" in line for name in names(line)))[:_MOST]
     spelt = {name: spellings(name) for name in named}
     to = {spelling for name in copy.recipients[:_MOST] for spelling in spellings(name)}
@@ -91,7 +96,7 @@ def _recipients(message: mime.MimePart, lines: Sequence[str], copy: Copy) -> lis
 
 
 def _warns(message: mime.MimePart, lines: Sequence[str]) -> bool:
-    """Return whether it is about an e-mail that is delayed: a refusal that it quotes does not count."""
+    """Return whether the report says that the e-mail is delayed. Lines with a final refusal do not count."""
     text = "\n".join(
         [message.first("subject")[:_LONGEST_SUBJECT], *(line for line in lines if not _FINAL.search(line))]
     )
@@ -99,7 +104,7 @@ def _warns(message: mime.MimePart, lines: Sequence[str]) -> bool:
 
 
 def _is_final(lines: Sequence[str], diagnostic: str) -> bool:
-    """Return whether the recipient was refused for good."""
+    """Return whether the recipient was refused for good, judging by the diagnostic, or else by the whole text."""
     if _FINAL.search(diagnostic) or is_of_a_dead_address("", diagnostic):
         return True
     if _LATER.search(diagnostic):

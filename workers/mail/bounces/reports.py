@@ -1,8 +1,8 @@
-"""Delivery reports: what a mail server says later about an e-mail that it, or one before it, accepted (RFC 3464).
+"""Parses delivery reports (RFC 3464): what a mail server says later about an e-mail that a server had accepted.
 
-A pure parser. It looks, in this order, for what mail servers send: multipart/report, even inside other parts; texts of
-any form that name a recipient who was refused; and complaints (RFC 5965). An e-mail that is none of these (an answer,
-an auto-reply, a receipt, spam) gives no report. Whatever an e-mail holds, it is read in bounded time.
+The parser is pure. It looks for three things, in this order: multipart/report, even inside other parts; a text of any
+form that names a refused recipient; and a complaint (RFC 5965). Any other e-mail (an answer, an auto-reply, a receipt,
+spam) gives no report. Every e-mail is read in bounded time, whatever it holds.
 """
 
 import re
@@ -21,16 +21,16 @@ from weir.workers.mail.bounces.texts import Copy
 
 _REPLY = re.compile(r"(?<![\w.\[:-])([45])\d\d[ -]")
 _WORD = re.compile(r"\s*(\w+)")
-# Not `not-spam`, nor types that say something else about the e-mail: `auth-failure` (RFC 6591), `dmarc`, `virus`,
-# `other`.
+# The types of feedback that are complaints. `not-spam` is the opposite; `auth-failure` (RFC 6591), `dmarc`, `virus` and
+# `other` say something else about the e-mail.
 _COMPLAINTS = frozenset({"abuse", "fraud", "opt-out", "opt-out-list"})
 _END_OF_THREAD = 2_000  # characters
-_BEGINNING = 10_000  # characters of a part for programs, which names the e-mail before the recipients
-_OF_ANOTHER = frozenset({"message-id", "from", "in-reply-to", "references"})  # read elsewhere, or the report's own
+_BEGINNING = 10_000  # characters of a status part that are read for names: the e-mail is named before the recipients
+_OF_ANOTHER = frozenset({"message-id", "from", "in-reply-to", "references"})  # about the report itself, or read already
 
 
 class ReportAction(StrEnum):
-    """What happened to the e-mail (RFC 3464, 2.3.3), or what its recipient did."""
+    """What happened to the e-mail (RFC 3464, 2.3.3), or how its recipient reacted."""
 
     FAILED = "failed"
     DELAYED = "delayed"
@@ -47,35 +47,35 @@ _BY_CLASS = {"5": ReportAction.FAILED, "4": ReportAction.DELAYED, "2": ReportAct
 class BounceReport:
     """What is reported about one recipient."""
 
-    message_id: str  # of the e-mail that it is about, with < and >; empty if the report does not have it
-    recipient: str  # the address that it was sent to, or else the last one that it was forwarded to; empty if not said
-    addresses: frozenset[str]  # in small letters: all addresses that may mean the recipient
+    message_id: str  # of the reported e-mail, with < and >; empty if the report does not name it
+    recipient: str  # the original recipient, or else the address that the e-mail was forwarded to; empty if not named
+    addresses: frozenset[str]  # all spellings of the addresses that the report names as the recipient, in lower case
     action: ReportAction
-    status: str  # such as 5.1.1 (RFC 3463); empty if not said
+    status: str  # such as 5.1.1 (RFC 3463); empty if the report has none
     diagnostic: str
     reporting_mta: str
-    # When the e-mail had come to that server, or else when the report was written; None if it says neither.
+    # When the reporting server received the e-mail, or else when the report was written; None if neither is known.
     arrived_by: datetime | None = None
     is_of_content: bool = False  # whether the content was refused, after the recipient was accepted
-    is_forwarded: bool = False  # whether it is about an address to which the recipient's mail is forwarded
-    # What may name the e-mail, such as x@y: Message-IDs, the address that the report was sent to. The best first.
+    is_forwarded: bool = False  # whether the report is about an address to which the recipient's mail is forwarded
+    # Words of the form x@y that may name the e-mail: Message-IDs, then others, such as the report's own recipient.
     names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Mail:
-    """An e-mail that may be a report, and what all readings of it need."""
+    """An e-mail that may be a report, with what all three ways of reading it need."""
 
     message: mime.MimePart
     parts: Sequence[mime.MimePart]
-    lines: Sequence[str]  # what it says to people
+    lines: Sequence[str]  # the text for people, without the copy below
     copies: Sequence[Copy]
-    names: Sequence[str]  # the Message-IDs by which it names its e-mail
-    other_names: Sequence[str]  # what else may name the e-mail
+    names: Sequence[str]  # the Message-IDs that may be the reported e-mail's
+    other_names: Sequence[str]  # other words that may name the reported e-mail
 
     @property
     def copy(self) -> Copy:
-        """The returned e-mail."""
+        """The returned e-mail, preferably one with a Message-ID."""
         return next((copy for copy in self.copies if copy.message_id), next(iter(self.copies), Copy()))
 
 
@@ -95,7 +95,8 @@ def _of_fields(mail: _Mail) -> Iterator[BounceReport]:
     reporting_mta = next((after_type(group["reporting-mta"]) for group in groups if "reporting-mta" in group), "")
     arrived_by = next(filter(None, (moment(group.get("arrival-date", "")) for group in groups)), None)
     of_whom = [_named(group) for group in groups]
-    # Exim says why it gave up by itself only to people, and no server says to programs what was refused.
+    # If Exim gave up by itself, it says why only in the text for people. And only that text says, for any server,
+    # whether the recipient or the content was refused.
     to_people = texts.diagnostics(mail.lines, [address for named in of_whom for address in named]) if groups else {}
     for group, named in zip(groups, of_whom, strict=True):
         diagnostic = texts.kept(_diagnostic(group))
@@ -113,14 +114,17 @@ def _of_fields(mail: _Mail) -> Iterator[BounceReport]:
 
 
 def _named(group: Group) -> list[str]:
-    """Return the recipient in a group of fields: the original one and the final one."""
+    """Return the recipient in a group of fields: the original address and the final address, if given."""
     return [
         *filter(None, (after_type(group.get(f"{which}-recipient", ""))[:LONGEST] for which in ("original", "final")))
     ]
 
 
 def _diagnostic(group: Group) -> str:
-    """Return what the refusing server said; some have a field of their own for it: `<mx #5.0.0 smtp; 550 no>`."""
+    """Return what the refusing server said.
+
+    Some servers write that in an X- field of their own, such as `<mx #5.0.0 smtp; 550 no>`.
+    """
     own = (after_type(value) for name, value in group.items() if name.startswith("x-"))
     return after_type(group.get("diagnostic-code", "")) or next(filter(_REPLY.match, own), "")
 
@@ -139,7 +143,7 @@ def _of_text(mail: _Mail) -> Iterator[BounceReport]:
 
 
 def _of_complaint(mail: _Mail) -> Iterator[BounceReport]:
-    """Yield a complaint by which a recipient says that the e-mail was not wanted."""
+    """Yield complaints, in which a recipient says that the e-mail was not wanted."""
     for group in _groups(mail, fields.COMPLAINTS):
         kind = group.get("feedback-type", "").lower()
         if kind in _COMPLAINTS:
@@ -171,7 +175,7 @@ def _report(
 
 
 def _names(message: mime.MimePart, copies: Sequence[Copy]) -> list[str]:
-    """Return the Message-IDs by which a report names its e-mail."""
+    """Return the Message-IDs that may be the reported e-mail's, the most certain first."""
     returned = names(" ".join(copy.message_id for copy in copies))
     answered = names(message.first("in-reply-to"))
     thread = names(message.first("references")[-_END_OF_THREAD:])[-1:]  # the last one (RFC 5322, 3.6.4)
@@ -179,7 +183,7 @@ def _names(message: mime.MimePart, copies: Sequence[Copy]) -> list[str]:
 
 
 def _other_names(message: mime.MimePart, parts: Sequence[mime.MimePart], copies: Sequence[Copy]) -> list[str]:
-    """Return what else may name the e-mail, such as the report's recipient and the e-mail's sender."""
+    """Return other words that may name the e-mail, such as the report's recipient and the e-mail's sender."""
     of_header = (value for name, values in message.fields.items() if name not in _OF_ANOTHER for value in values)
     of_status = (part.text[:_BEGINNING] for part in parts if part.kind in fields.STATUSES | fields.COMPLAINTS)
     found: dict[str, None] = {}
@@ -191,7 +195,10 @@ def _other_names(message: mime.MimePart, parts: Sequence[mime.MimePart], copies:
 
 
 def _action(text: str, status: str) -> ReportAction | None:
-    """Return what a group of fields says that happened. A failure with a status of success is not a failure."""
+    """Return the action in a group of fields, or the one that the status implies if the action is not known.
+
+    A failure with a status of success (2.x.x) counts as a delivery.
+    """
     word = _WORD.match(text)
     by_status = _BY_CLASS.get(status[:1])
     try:

@@ -1,4 +1,4 @@
-"""The ways in which mail servers spell an address: all ways of one address have a spelling in common."""
+"""Finds the ways in which mail servers may spell an address: the results for one address have a spelling in common."""
 
 import re
 
@@ -13,16 +13,16 @@ MOST_NAMES = 200
 
 
 def plain(text: str) -> str:
-    """Return the address of an address field; `+2B` (RFC 3461, 4) and the like in RFC 6533 (3) stand for letters."""
+    """Return the address in an address field, with escapes such as `+2B` decoded (RFC 3461, 4; RFC 6533, 3)."""
     text = _UTF8_ADDRESS.sub(_letter, text.strip("<> "))
     return _XTEXT.sub(_letter, text)
 
 
 def spellings(address: str) -> frozenset[str]:
-    """Return how an address may be written, in small letters: as it is, decoded, and as e-mails have it.
+    """Return the ways in which an address may be spelt, in lower case: unchanged, decoded, and as e-mails store it.
 
-    That is: with the domain in ASCII and without a dot at its end, and without quotes that the part before the @ does
-    not need.
+    E-mails store an address with its domain in ASCII. For that spelling, a dot at the end of the domain is removed, and
+    so are quotes that the part before the @ does not need.
     """
     found: set[str] = set()
     for text in {address.strip("<> "), plain(address)}:
@@ -36,7 +36,7 @@ def spellings(address: str) -> frozenset[str]:
 
 
 def names(text: str) -> list[str]:
-    """Return all words of a text that have the form of an address or of a Message-ID, in their order, each once."""
+    """Return the words of a text that look like an address or a Message-ID, in their order, each once."""
     words = dict.fromkeys(word.strip(_AROUND) for word in _BETWEEN.split(text) if "@" in word)
     return [word for word in words if 3 <= len(word) <= LONGEST and word.isprintable()][:MOST_NAMES]  # noqa: PLR2004  a@b
 

@@ -1,22 +1,25 @@
-"""Whether a report says that an address does not exist (RFC 3463, 3; the IANA's registry of enhanced status codes).
+"""Decides whether a report says that an address does not exist (RFC 3463, 3; IANA's registry of enhanced status codes).
 
-An address that is taken for dead silently gets no more e-mails. So only what is certain counts: each status in the
-report must say that it is dead, or say nothing, and no word may give another reason. The status of the reporting server
-is often its own summary: Exim writes 5.0.0 for all, sendmail 5.1.1 for each bare `550`. What the refusing server said
-(Diagnostic-Code) is nearer to the cause, and the status in that is nearest.
+An address that is taken for dead gets no more e-mails, and nobody is told. So only certain reports count: each status
+in the report must say that the address is dead, or give no reason, and no word may give another reason. The status of
+the reporting server is often only a summary: Exim writes 5.0.0 for every failure, sendmail 5.1.1 for every bare `550`.
+The refusing server's reply (Diagnostic-Code) is nearer to the cause, and a status in that reply is nearest.
 """
 
 import re
 
-# The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor any 5.2.x, by which a server says
-# that the mailbox exists (RFC 3463, 3.3), whatever its words are.
+# Statuses that say that the address does not exist. 5.1.7 and 5.1.8 are about the sender. A status 5.2.x says that the
+# mailbox exists (RFC 3463, 3.3), whatever the words beside it are.
 _DEAD = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
-# These say nothing about the reason, or are used for this one, too: the words decide.
+# Statuses that give no reason, or that servers also use for addresses that do not exist: the words decide.
 _VAGUE = frozenset({"5.1.0", "5.1.351", "5.3.0", "5.4.0", "5.4.4", "5.4.310", "5.5.0", "5.7.1"})
 
 
 def replies(classes: str) -> str:
-    """Return a pattern of replies and statuses of these classes, such as `550 no`, `5.1.1`; not of hosts and dates."""
+    """Return a pattern of replies and statuses of these classes, such as `550 no` and `5.1.1`.
+
+    The pattern does not match numbers in host names and dates.
+    """
     code = rf"(?<![\w.\[-])[{classes}]\d\d(?:[ -]|: )(?!\d\d? [A-Z])"
     return rf"{code}|(?<![\d.])[{classes}]\.\d{{1,3}}\.\d{{1,3}}(?!\.?\d)"
 
@@ -24,10 +27,10 @@ def replies(classes: str) -> str:
 _PASSING = re.compile(rf"{replies('4')}|\btry(?:ing)? again$|, try again\b")
 _STATUS = re.compile(r"(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)")
 _REPLY = re.compile(r"(?<![\w.\[-])5\d\d(?=[ :,-])")
-# "550 : User unknown" instead of "550 <kim@example.com>: User unknown": in reply to the content, as servers of au write
-# it, there is no recipient to name.
+# "550 : User unknown" instead of "550 <kim@example.com>: User unknown": servers of au reply so to the content, when
+# there is no recipient to name.
 _NAMES_NOBODY = re.compile(r"(?<![\w.\[-])5\d\d(?:[ -]|: ?): ")
-# A word that is an address, a host or a URL, which may have any other word in it.
+# A word that is an address, a host or a URL. Such a word may contain any of the words below by chance.
 _NAME = re.compile(r"@|\w\.[a-z]|://", re.IGNORECASE)
 _WHOSE = r"(?:user|mailbox|mail box|recipient|addressee|address|account|alias|local[ -]part|e-?mail)"
 _IS_GONE = (
@@ -55,7 +58,7 @@ _DEAD_WORDS = re.compile(
             r"\bnot a valid (?:mailbox|user)\b",
             r"\b(?:recip|recipient)notfound\b",
             r"\bnosuchuser\b",
-            r"\bhost (?:not found|unknown)",  # Postfix heads all look-ups with "Host or domain name not found"
+            r"\bhost (?:not found|unknown)",  # Postfix begins every look-up error with "Host or domain name not found"
             r"\bdomain(?: \S+){0,3}? does not exist\b",
             r"\bdomain not found\b",
             r"\bcouldn't find any host named\b",
@@ -67,7 +70,7 @@ _DEAD_WORDS = re.compile(
     ),
     re.IGNORECASE,
 )
-# These give another reason, whatever the status is: the sender, lists and policies, or something that may pass.
+# Words that give another reason, whatever the status is: the sender, lists, policies, or a state that may pass.
 _OTHER_WORDS = re.compile(
     r"\bsender|\bfrom address|\bmail from\b|\bspf\b|\bdkim\b|\bdmarc\b|\bptr\b|\breverse\b|\b(?:helo|ehlo)\b"
     r"|\bip address|\byour ip\b|\bclient host|\bauthenti|\bauthori[sz]"
@@ -78,21 +81,21 @@ _OTHER_WORDS = re.compile(
     r"|\bpreference|\brefused due|\bstorage\b|\btemporar|\blater\b|\btime[ -]?out|\bloop\b|\bcouldn't create\b",
     re.IGNORECASE,
 )
-# A mailbox that is described by these exists, or may exist: a text that has both kinds of words is not certain.
+# Words about a mailbox that exists, or may exist. A text that has such words beside dead words is not certain.
 _UNSURE_WORDS = re.compile(
     r"\bdisabled\b|\binactiv|\bsuspen|\bexpired?\b|\bverif|\b(?:may|might) (?:not|be|have)\b|\bor (?:mailbox|access)",
     re.IGNORECASE,
 )
-# Looked for in host names and URLs, too: a server that refuses because of a list names the list.
+# Names of block lists. They count even in host names and URLs: a server that refuses because of a list names the list.
 _LISTS = re.compile(r"spamhaus|spamcop|dnsbl|\brbl\b|black-?list|block-?list|barracudacentral|sorbs", re.IGNORECASE)
 
 
 def is_of_a_dead_address(status: str, diagnostic: str, *, is_of_content: bool = False) -> bool:
-    """Return whether it is useless to write to the address again.
+    """Return whether the report says for certain that the address does not exist.
 
-    `status` is the report's own; `diagnostic` is what the refusing server said, or else what the reporting server says
-    about the reason. A server that has refused the content (`is_of_content`) had accepted the recipient: some then say
-    "unknown user" about a recipient who wants no such e-mails.
+    `status` is the report's own status. `diagnostic` is what the refusing server said, or else the reason that the
+    reporting server gives. A server that refused the content (`is_of_content`) had accepted the recipient before. Some
+    servers then say "unknown user" about a recipient who does not want such e-mails.
     """
     said = _STATUS.findall(diagnostic)
     if _PASSING.search(f"{status} {diagnostic}") or not all(_may_be_dead(each) for each in (status, *said) if each):
@@ -103,10 +106,10 @@ def is_of_a_dead_address(status: str, diagnostic: str, *, is_of_content: bool = 
         return True
     reply = _REPLY.search(diagnostic)
     if not said and not reply and status in _DEAD:
-        return True  # the reporting server has found that out by itself
+        return True  # the reporting server itself found that the address does not exist
     if is_of_content or _NAMES_NOBODY.search(diagnostic):
         return False
-    words = _words(diagnostic[reply.start() :] if reply else diagnostic)  # another server's summary stands before it
+    words = _words(diagnostic[reply.start() :] if reply else diagnostic)  # a server's summary may precede the reply
     return bool(_DEAD_WORDS.search(words)) and not _UNSURE_WORDS.search(words)
 
 
@@ -115,13 +118,13 @@ def _words(text: str) -> str:
 
 
 def first_status(text: str) -> str:
-    """Return the first enhanced status in a text; empty if there is none."""
+    """Return the first enhanced status in a text; an empty string if there is none."""
     found = _STATUS.search(text)
     return found[1] if found else ""
 
 
 def exact_status(status: str, diagnostic: str) -> str:
-    """Return the report's status, or the one that the refusing server said if the report's has no detail."""
+    """Return the report's status; if that has no detail (x.0.0), the status in the refusing server's reply."""
     if status and not status.endswith(".0.0"):
         return status
     return next((each for each in _STATUS.findall(diagnostic) if each[0] == (status or each)[0]), status)

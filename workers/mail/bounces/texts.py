@@ -1,7 +1,7 @@
-"""What mail servers write to people: what a text says about recipients, and the copy of the e-mail below it.
+"""Reads what mail servers write to people: what a text says about recipients, and the copy of the e-mail below it.
 
-Each server has its own form, and no list of them is complete. What they have in common: they name the recipient, and
-they quote what the refusing server said, and at least the header of the e-mail that they return.
+Each server's text has a form of its own, and no list of the forms is complete. But all texts name the recipient, quote
+the refusing server, and quote at least the header of the returned e-mail.
 """
 
 import re
@@ -13,15 +13,15 @@ from weir.workers.mail.bounces import mime
 from weir.workers.mail.bounces.spellings import names, spellings
 from weir.workers.mail.bounces.statuses import replies
 
-_MOST_LINES = 1_000  # of what a server says, and of a header
-_LONGEST_LINE = 2_000  # characters that are looked at
-_MOST_OF_ONE = 60  # lines that are about one recipient
-_MOST_PLACES = 200  # at which recipients are named
+_MOST_LINES = 1_000  # lines that are read of a server's text, and of a header
+_LONGEST_LINE = 2_000  # characters of a line that are read
+_MOST_OF_ONE = 60  # lines about one recipient that are read
+_MOST_PLACES = 200  # places that name a recipient and are read
 _AROUND = " \t<>:\"'.;,()"  # what stands around an address
 _SEPARATOR = "--"  # before a copy, or another part of the text
 LONGEST_DIAGNOSTIC = 1_000  # characters that are kept
 _FIELD = re.compile(r"[> ]{0,4}([A-Za-z][A-Za-z0-9-]{1,60}):")
-# Fields that begin a header, and nothing else that a server says.
+# Fields that stand only in headers: lines of a server's own text do not begin with these words and a colon.
 _OF_A_HEADER = frozenset(
     {"received", "message-id", "return-path", "mime-version", "dkim-signature", "date", "from", "to"}
 )
@@ -40,22 +40,22 @@ class Copy:
 
     message_id: str = ""  # with < and >
     recipients: tuple[str, ...] = ()
-    sender: str = ""  # of its envelope
+    sender: str = ""  # the envelope sender
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Whether anything is known of a returned e-mail."""
         return bool(self.message_id or self.recipients or self.sender)
 
 
 def parted(text: str) -> tuple[list[str], Copy]:
-    """Return the lines of what a server says, and what is known of the copy below, which begins with a header."""
+    """Return the lines of the server's own text, and what is known of the copy below, which begins with a header."""
     lines = [line[:_LONGEST_LINE] for line in text.split("\n", 2 * _MOST_LINES)[: 2 * _MOST_LINES]]
     begin = next((at for at in range(min(len(lines), _MOST_LINES)) if _begins_a_header(lines, at)), None)
     return (lines, Copy()) if begin is None else (lines[:begin], copy_of(lines[begin:]))
 
 
 def copy_of(lines: Sequence[str]) -> Copy:
-    """Return what a returned header says, even if it was folded anew, or quoted, or its parts are mixed up."""
+    """Return what a returned header says, even if a server has folded it anew, quoted it, or changed its order."""
     found: dict[str, str] = {}
     for at, line in enumerate(lines[:_MOST_LINES]):
         field = _FIELD.match(line)
@@ -70,16 +70,17 @@ def copy_of(lines: Sequence[str]) -> Copy:
 
 
 def copy_in(part: mime.MimePart) -> Copy:
-    """Return what is known of the e-mail that a part returns, if it returns one."""
+    """Return what is known of the returned e-mail in a part; an empty Copy if the part has none."""
     if part.kind not in {"message/rfc822", "message/global", "text/rfc822-headers", "message/global-headers"}:
         return Copy()
     return copy_of([line[:_LONGEST_LINE] for line in part.text.lstrip().split("\n", _MOST_LINES)[:_MOST_LINES]])
 
 
 def diagnostics(lines: Sequence[str], recipients: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """Return, for each recipient that the lines name, what they say about it, and whether the content was refused.
+    """Return, for each recipient that the lines name, the reason in the text, and whether the content was refused.
 
-    That stands between the recipient's name and the next one: what a server has replied, or else a paragraph.
+    The lines from a recipient's name to the next name are about that recipient. The reason is a server's reply in these
+    lines, or else their first paragraphs.
     """
     known = {spelling: recipient for recipient in recipients for spelling in spellings(recipient)}
     places: list[tuple[int, str]] = []
@@ -95,7 +96,7 @@ def diagnostics(lines: Sequence[str], recipients: Sequence[str]) -> dict[str, tu
     found: dict[str, tuple[str, bool]] = {}
     for at, recipient in places[:_MOST_PLACES]:
         end = begins[bisect_right(begins, at)]
-        if recipient not in found or not _REPLY.search(found[recipient][0]):  # named before without a reason
+        if recipient not in found or not _REPLY.search(found[recipient][0]):  # else an earlier place has a reply
             found[recipient] = _said_of(recipient, lines[at : min(end, at + _MOST_OF_ONE)], lines)
     return found
 
@@ -112,16 +113,16 @@ def _reply_in(lines: Sequence[str]) -> str:
 
 
 def _first_words(lines: Sequence[str], recipient: str) -> str:
-    """Return the paragraph that names the recipient, and the next one; without the name if that stands first."""
+    """Return the paragraph that names the recipient, and the next paragraph; without the name if it stands first."""
     before, _, after = lines[0].partition(recipient)
     return _paragraphs([lines[0] if before.strip(_AROUND) else after.strip(_AROUND), *lines[1:]], 2)
 
 
 def _is_of_content(said: Sequence[str], lines: Sequence[str]) -> bool:
-    """Return whether the content was refused, after the recipient was accepted, as servers write it to people."""
+    """Return whether the text says that a server accepted the recipient, and then refused the content."""
     if _OF_CONTENT.search(" ".join(" ".join(said).split())) or "DATA" in map(str.strip, said):
         return True
-    commands = [line for line in lines if line.startswith((">>> ", "<<< "))]  # sendmail's
+    commands = [line for line in lines if line.startswith((">>> ", "<<< "))]  # sendmail quotes its SMTP dialogue so
     last = max((at for at, line in enumerate(commands) if line.startswith(">>> ")), default=-1)
     replies = [line[4:] for line in commands[last + 1 :]]
     is_data = last >= 0 and commands[last][4:].strip().upper() in {"DATA", "."}
@@ -129,7 +130,7 @@ def _is_of_content(said: Sequence[str], lines: Sequence[str]) -> bool:
 
 
 def _paragraphs(lines: Sequence[str], most: int) -> str:
-    """Return the first paragraphs, on one line."""
+    """Return the first `most` paragraphs on one line, up to a separator."""
     said: list[str] = []
     for line in lines:
         most -= bool(said and said[-1] and not line.strip())
@@ -140,12 +141,15 @@ def _paragraphs(lines: Sequence[str], most: int) -> str:
 
 
 def kept(text: str) -> str:
-    """Return a diagnostic on one line, not too long."""
+    """Return a diagnostic on one line, with LONGEST_DIAGNOSTIC characters at most."""
     return " ".join(text[: 4 * LONGEST_DIAGNOSTIC].split())[:LONGEST_DIAGNOSTIC]
 
 
 def _begins_a_header(lines: Sequence[str], at: int) -> bool:
-    """Return whether a Message-ID begins here, or three fields, two of which only a header has."""
+    """Return whether a header begins here: with a Message-ID, or with three fields, two of which only headers have.
+
+    Two such fields are enough if only lines that continue them follow.
+    """
     known, count = 0, 0
     first = _FIELD.match(lines[at])
     if first is None or lines[at][:1] in {" ", "\t"}:
@@ -166,7 +170,7 @@ def _begins_a_header(lines: Sequence[str], at: int) -> bool:
 
 
 def _folded(lines: Sequence[str], at: int) -> list[str]:
-    """Return the lines that continue a field."""
+    """Return the indented lines that continue the field at `at`."""
     folded = []
     for line in lines[at + 1 : at + 20]:
         if line[:1] not in {" ", "\t"}:

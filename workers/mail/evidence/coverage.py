@@ -1,4 +1,4 @@
-"""What a host's log covers: from when to when, and where lines may be missing without a trace."""
+"""Finds what a host's log covers: from when to when it has lines, and where lines may be missing without a trace."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -13,26 +13,26 @@ from weir.workers.mail.evidence.signs import LoggedSign, Sign
 AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)
 EVER = datetime.min.replace(tzinfo=UTC)
-KINDS = 4  # of gaps: by a crash or not, strange or not
+KINDS = 4  # kinds of gaps: `crash` or not, `strange` or not
 LONGEST_QUOTED = 200  # characters of a line in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class LogGap:
-    """A time of which lines may be missing, and why."""
+    """A period from which lines may be missing, and the reason."""
 
     since: datetime
     until: datetime
     why: str
-    crash: bool = False  # the program that keeps the log may have kept it all the same
-    strange: bool = False  # the operator may know that the lines not understood are not a mail server's
+    crash: bool = False  # a crash is the reason: the program that keeps the log may have kept every line all the same
+    strange: bool = False  # a line was not understood: the operator may know that no mail server wrote it
 
     def touches(self, since: datetime, until: datetime) -> bool:
         return self.since <= until and since <= self.until
 
 
 class Minutes:
-    """The minutes in which something was logged: one number for each, however many lines there are."""
+    """The minutes in which something was logged. One number is kept for each minute, however many lines it has."""
 
     def __init__(self) -> None:
         self._found: set[int] = set()
@@ -41,7 +41,7 @@ class Minutes:
         self._found.add(_minute(moment))
 
     def has_any(self, since: datetime, until: datetime) -> bool:
-        """Return whether there is one from one time to another, to the minute."""
+        """Return whether something was logged from `since` to `until`, to the minute."""
         first, last = _minute(since), _minute(until)
         if last - first < len(self._found):
             return any(minute in self._found for minute in range(first, last + 1))
@@ -50,7 +50,7 @@ class Minutes:
 
 @dataclass(slots=True)
 class LoggedSpan:
-    """From when to when one file has lines of a host."""
+    """The period from which one file has lines of a host."""
 
     file: str
     first: datetime
@@ -59,24 +59,25 @@ class LoggedSpan:
 
 @dataclass(slots=True)
 class Coverage:
-    """What the log of one host covers. Fill it with `note`, in any order of files."""
+    """What the log of one host covers. Call `note` for each of its lines, file by file in any order."""
 
     first: datetime
     last: datetime
-    certain: bool = False  # a line is of Postfix or Exim beyond doubt
+    certain: bool = False  # Postfix or Exim wrote at least one of the lines, beyond doubt
     lines: int = 0
     gaps: list[LogGap] = field(default_factory=list)
     spans: list[LoggedSpan] = field(default_factory=list)
-    named: Minutes = field(default_factory=Minutes)  # when it has Message-IDs: whether it logs them
+    named: Minutes = field(default_factory=Minutes)  # when Message-IDs were logged
     discarded: Minutes = field(default_factory=Minutes)  # when e-mails were accepted and thrown away
-    _silence: timedelta = timedelta(0)  # the longest between two lines of a file
-    _previous: datetime | None = None  # the line before, in the order of reading
-    _down: str = ""  # what was down between the line before and the next one
-    # By instance, time, start or stop, and process id, because a line may be in two files: the time of the line before.
+    _silence: timedelta = timedelta(0)  # the longest silence between two lines of one file
+    _previous: datetime | None = None  # the time of the previous line, in the order of reading
+    _down: str = ""  # what was down between the previous line and the next line
+    # The time of the line before each start and stop. The key is the instance, the time, whether it is a start, and the
+    # process id: so a line that stands in two files counts once.
     _runs: dict[tuple[str, datetime, bool, str], datetime | None] = field(default_factory=dict)
 
     def note(self, line: LogLine, said: LoggedSign, file: str) -> None:
-        """Record that the host's log has this line, and what it says."""
+        """Record that the host's log has this line, and what the line says."""
         sign = said.sign
         self.lines += 1
         self._stretch(line.moment, file)
@@ -101,21 +102,21 @@ class Coverage:
         self._previous = line.moment
 
     def note_cut(self, line: LogLine, *, strange: bool) -> None:
-        """Record that the end of this line, which may have named an e-mail, is missing, or seems to be."""
+        """Record that the end of this line is missing, or seems to be missing; it may have named an e-mail."""
         why = f"a line of it is not complete ({line.program}: {line.text[:LONGEST_QUOTED]})"
         add(self.gaps, LogGap(min(self._previous or line.moment, line.moment), line.moment, why, strange=strange))
 
     def note_boot(self) -> None:
-        """Record that the machine was started between the line before and the next one."""
+        """Record that the machine was started between the previous line and the next line."""
         self._down = "the machine was started then"
 
     @property
     def previous(self) -> datetime | None:
-        """The time of the line before, in the order of reading."""
+        """The time of the previous line, in the order of reading."""
         return self._previous
 
     def close(self) -> None:
-        """Record that all is read: add the gaps between files, and before starts that followed no stop."""
+        """Record that all lines are read: add the gaps between files, and the gaps before starts without a stop."""
         self.gaps += [*self._between_files(), *self._before_starts()]
 
     def _before_starts(self) -> Iterator[LogGap]:
@@ -128,7 +129,7 @@ class Coverage:
                 yield LogGap(min(before, moment), moment, why, crash=True)
 
     def _between_files(self) -> Iterator[LogGap]:
-        """Yield silences between two files that are longer than any within a file: a file may be missing there."""
+        """Yield the silences between two files that are longer than any within a file: a file may be missing there."""
         spans = sorted(self.spans, key=lambda span: span.first)
         for last, span in zip(accumulate(spans, _later), spans[1:], strict=False):
             if span.first - last.last > self._silence:
@@ -138,7 +139,7 @@ class Coverage:
                 yield LogGap(last.last, span.first, why)
 
     def overlap(self) -> LogGap | None:
-        """Return from when to when two files have lines, if they do not follow each other as those of one host do."""
+        """Return the whole period of the files if two of them overlap, which the files of one host do not."""
         spans = sorted(self.spans, key=lambda span: span.first)
         for before, after in pairwise(spans):
             if before.last - after.first > A_MINUTE:
@@ -161,7 +162,10 @@ class Coverage:
 
 
 def add(gaps: list[LogGap], gap: LogGap) -> None:
-    """Add a gap, to one of the last if that is of its kind and close: there are as many as minutes, not as lines."""
+    """Add a gap. If one of the last gaps is close and of the same kind, extend it instead.
+
+    So the number of gaps grows with the minutes of the log, not with its lines.
+    """
     for at in range(max(len(gaps) - KINDS, 0), len(gaps)):
         last = gaps[at]
         if (last.crash, last.strange) != (gap.crash, gap.strange):
@@ -173,9 +177,9 @@ def add(gaps: list[LogGap], gap: LogGap) -> None:
 
 
 def of_loss(reach: Reach, before: datetime, moment: datetime, text: str) -> LogGap:
-    """Return the time in which lines were lost, as another program says at `moment`.
+    """Return the period in which lines were lost, as a program that is not a mail server says at `moment`.
 
-    `before` is the time of the line before, of the host or of the file.
+    `before` is the time of the previous line of the host, or else of the file.
     """
     said = text[:LONGEST_QUOTED]
     if reach is Reach.DOWN:
@@ -196,16 +200,16 @@ def _minute(moment: datetime) -> int:
 
 @dataclass(slots=True)
 class Place:
-    """Where the reading of a file stands: between which times a line without a time lies."""
+    """How far a file has been read: the times between which a line without a time lies."""
 
     gaps: list[LogGap] = field(default_factory=list)
-    moment: datetime = EVER  # of the last line that has a time, or of the end of the file before
-    before: datetime = EVER  # of the one before that
+    moment: datetime = EVER  # the time of the last line that has one, or of the end of the previous file
+    before: datetime = EVER  # the value of `moment` before the last line that has a time
     first: datetime | None = None
     _why: str = ""
 
     def move(self, moment: datetime) -> None:
-        """Go on to a line that has a time."""
+        """Move on to a line that has a time."""
         self.first = self.first or moment
         if self._why:
             self._add(moment, self._why, strange=True)
@@ -213,11 +217,11 @@ class Place:
         self.before, self.moment = self.moment, moment
 
     def stop_at(self, why: str) -> None:
-        """Record that a line is here that may be a mail server's, and is not understood."""
+        """Record that a line at this place is not understood, and may be a mail server's."""
         self._why = self._why or why
 
     def end(self, changed: datetime, damage: str = "") -> None:
-        """Record that the file ends here, or cannot be read from here on."""
+        """Record that the file ends here, or that the rest of it cannot be read (`damage` says why)."""
         if self._why:
             self._add(changed, self._why, strange=True)
         if damage:

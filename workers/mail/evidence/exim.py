@@ -1,8 +1,8 @@
-"""What a line of Exim's mainlog says (Exim's specification, "Log files").
+"""Reads what a line of Exim's mainlog says (Exim's specification, "Log files").
 
-Exim writes `<=`, which names the Message-ID, once the e-mail is in its spool, and before it answers the dot. An e-mail
-that it refuses after DATA gets no such line. Nor does one whose client was seen to have left before the answer ("SMTP
-connection lost after final dot"): Exim forgets it then.
+Exim writes a line with `<=`, which names the Message-ID, when the e-mail is in Exim's spool, and before Exim answers
+the dot. An e-mail that Exim refuses after DATA gets no such line. Neither does an e-mail whose client was seen to have
+left before the answer ("SMTP connection lost after final dot"): Exim discards that e-mail.
 """
 
 import re
@@ -10,28 +10,28 @@ import re
 from weir.workers.mail.evidence.formats.lines import LogLine, until_ellipsis
 from weir.workers.mail.evidence.signs import OTHER, LoggedSign, Sign
 
-_MESSAGE = re.compile(  # the ids of Exim before 4.97, and since
+_MESSAGE = re.compile(  # the ids of Exim before 4.97, and those since 4.97
     r"(?P<id>[0-9A-Za-z]{6}-(?:[0-9A-Za-z]{6}-[0-9A-Za-z]{2}|[0-9A-Za-z]{11}-[0-9A-Za-z]{4})) (?P<text>.*)", re.DOTALL
 )
 _MESSAGE_ID = re.compile(r" id=(?P<id>\S+)")
-# The end of a line is missing: of a text, within the message's id or after it; of an arrival, before its size, after
-# which the Message-ID stands; or of a long entry that syslog has in pieces.
+# A line whose end is missing: it ends within its stamp or the message's id, or soon after; or it is a piece of a long
+# entry, which syslog has in several. An arrival that ends later, before its Message-ID, does not match `_WITHOUT`.
 _CUT = re.compile(
     r"\w{0,6}(?:-(?:\w{0,11}(?:-(?:\w{0,4}(?: <?=?)?)?)?)?)?|[\d :.+-]*(?:\[\d*\]?)?|\[\d+[/\\]\d+\] .*", re.DOTALL
 )
-# There is no Message-ID in its place: a field that comes later stands there.
+# An arrival without a Message-ID: in the place of the Message-ID stands a field that comes after it.
 _WITHOUT = re.compile(r" S=\d+(?: (?:M8S|RT)=\S+)* (?:T=|from |for )")
 _OWN = re.compile(r"exim \d[\w.]* daemon started|(?:Start|End) queue run: pid=")
 _ACCEPTED = ("=> ", "-> ", ">> ", "*> ", "** ", "== ", "Completed")
 
 
 def is_certain(line: LogLine) -> bool:
-    """Return whether a line is Exim's beyond doubt: other programs' logs have times of the same form as its mainlog."""
+    """Return whether Exim wrote the line beyond doubt: other programs' logs have times of the same form as mainlog."""
     return not line.of_mainlog or bool(_MESSAGE.match(line.text) or _OWN.match(line.text))
 
 
 def read(line: LogLine) -> LoggedSign:
-    """Return what the line says: `<=` both names the e-mail and accepts it."""
+    """Return what the line says. A line with `<=` both names the e-mail and shows that Exim accepted it."""
     if _CUT.fullmatch(until_ellipsis(line.text)):
         return LoggedSign(Sign.CUT)
     found = _MESSAGE.match(line.text)
@@ -40,7 +40,7 @@ def read(line: LogLine) -> LoggedSign:
     text = found["text"]
     if text.startswith("<= "):
         named = _MESSAGE_ID.search(text)
-        if not named and " P=local " in text.partition(" T=")[0]:  # by a program of its host, or a bounce by Exim
+        if not named and " P=local " in text.partition(" T=")[0]:  # from a local program, or a bounce of Exim's
             return LoggedSign(Sign.ACCEPTED, found["id"])
         if not named and not _WITHOUT.search(text):
             return LoggedSign(Sign.CUT)

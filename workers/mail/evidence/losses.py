@@ -1,9 +1,9 @@
-"""What programs that keep or carry logs say about lines that they have lost, or could not take while they were down.
+"""Knows how programs that keep or carry logs say that they lost lines, or were down and could not take lines.
 
-From their sources: rsyslog (runtime/ratelimit.c, action.c, stream.c, queue.c, imuxsock, imjournal), systemd
-(journald-server.c, journald-syslog.c, journald-kmsg.c, journal-file.c), syslog-ng (logqueue-fifo.c, afsql, diskq,
-logwriter.c), BusyBox (syslogd.c), FreeBSD's and Linux' sysklogd, Docker (daemon/logger), the kubelet, logrotate, and
-the kernel.
+The wordings are from the sources of these programs: rsyslog (runtime/ratelimit.c, action.c, stream.c, queue.c,
+imuxsock, imjournal), systemd (journald-server.c, journald-syslog.c, journald-kmsg.c, journal-file.c), syslog-ng
+(logqueue-fifo.c, afsql, diskq, logwriter.c), BusyBox (syslogd.c), FreeBSD's and Linux' sysklogd, Docker
+(daemon/logger), the kubelet, logrotate, and the kernel.
 """
 
 import re
@@ -11,35 +11,36 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import NamedTuple
 
-# Lines that were lost lie around the line that says so: it is written when a limit's interval is over; but if a disk is
-# full, or a queue stays full, it is written at the beginning.
+# The lost lines stood within this time before or after the line that reports the loss. A program that drops lines
+# because of a rate limit reports that when the limit's interval is over. A program whose disk or queue is full reports
+# that when the loss begins.
 AROUND = timedelta(hours=1)
 
 
 class Reach(Enum):
-    """Whose lines are concerned."""
+    """Whose lines were lost."""
 
-    HOST = auto()  # those of the host whose logger says it
-    ALL = auto()  # those of all hosts, because this one may gather their lines
-    DOWN = auto()  # those of the host, since its line before: the logger was started
-    BOOT = auto()  # those of the host, since its line before: the machine was started
+    HOST = auto()  # lines of the host whose logger reports the loss
+    ALL = auto()  # lines of any host, because the reporting host may gather the logs of others
+    DOWN = auto()  # lines of the reporting host since its previous line: its logger was started
+    BOOT = auto()  # lines of the reporting host since its previous line: the machine was started
 
 
 class Loss(NamedTuple):
-    """A wording."""
+    """A wording with which a program reports a loss."""
 
     words: str  # a regular expression
     reach: Reach
 
 
 LOSSES = (
-    # rsyslog: its limits of rates, of a program, of a process and of the journal.
+    # rsyslog: its rate limits for a program, for a process and for the journal.
     Loss(r"imuxsock.{0,200}lost \d+ messages", Reach.HOST),
     Loss(r"(?:imuxsock|imjournal|imklog).{0,200}(?:messages? lost due to|begins? to drop messages)", Reach.HOST),
     Loss(r"messages? lost due to|begins? to drop messages|lost \d+ messages", Reach.ALL),
-    # A TCP frame that does not fit: what follows begins at any letter.
+    # A TCP frame that does not fit: the next line may begin in its middle.
     Loss(r"larger than (?:max msg size|log_msg_size)|received oversize message|Framing Error in received", Reach.ALL),
-    # rsyslog: disks, queues and servers that it forwards to.
+    # rsyslog: its disks, its queues, and the servers to which it forwards.
     Loss(r"message lost, could not be processed|line lost\b|message is being discarded", Reach.ALL),
     Loss(r"\bwrite error\b|No space left on device|file size limit cmd|Message suspended", Reach.ALL),
     Loss(r"queue is full|queue nearly full|messages? discarded|discarding message|discarded \d+ messages?", Reach.ALL),
@@ -65,14 +66,14 @@ LOSSES = (
     Loss(r"failed to (?:rename|compress|truncate)\b", Reach.HOST),
     # The kernel killed the program that kept the log.
     Loss(r"[Kk]illed process \d+ \((?:r?syslogd|syslog-ng|systemd-journal|postlogd|dockerd|containerd)", Reach.HOST),
-    # A logger ended: lines are lost until it was started again, which it may not have said.
+    # A logger ended: lines are lost until it starts again, and it may not log its start.
     Loss(r"exiting on signal \d+|syslog-ng shutting down|^syslogd exiting|^Journal stopped", Reach.HOST),
-    # A logger was down: lines that were written meanwhile went nowhere.
+    # A logger was started: lines that programs wrote while it was down are lost.
     Loss(r"origin software=\"rsyslogd\".{0,200}\] start$|syslog-ng starting up|syslogd started: BusyBox", Reach.DOWN),
     Loss(r"^\S* ?[\d.]*: restart\b|syslogd.{0,200}\brestart|kernel boot file is|^Journal started", Reach.DOWN),
     Loss(r"^(?:\[ *\d+\.\d+\] )?Linux version \d", Reach.BOOT),
 )  # fmt: skip
-# Each wording has one of these: looking for these, one after the other, is many times as fast as for the wordings.
+# Each wording contains one of these words. To look for the words first is many times faster than to try each wording.
 _WORDS = (
     *("lost", "loss", "rror", "drop", "discard", "full", "uspend", "ailed", "orrupt", "Suppressed", "issed", "skipped"),
     *("larger than", "oversize", "Framing"),
@@ -94,7 +95,7 @@ _EACH = [(re.compile(loss.words), loss.reach) for loss in LOSSES]
 
 
 def reach(text: str) -> Reach | None:
-    """Return whose lines were lost by what a program other than a mail server says; None if it says no such thing."""
+    """Return whose lines were lost, if a text of a program that is not a mail server says so; else None."""
     if not any(word in text for word in _WORDS):
         return None
     return next((reach for words, reach in _EACH if words.search(text)), None)

@@ -1,12 +1,12 @@
-"""Reads logs for what they say about Message-IDs of ours.
+"""Reads logs for what they say about Message-IDs of ours. All files are read up to three times.
 
-1. The first reading finds the years of lines that name none, because only a file's end tells them.
-2. The second looks for the Message-IDs in each line, whatever it is; it records with which queue ids they came in, what
-   each host's log covers, and where a line was not understood.
-3. The third, if there are such queue ids, gathers the lines that have them, and cuts them into lives.
+1. The first reading finds the years of lines that name no year, because only a file's end shows the year.
+2. The second looks for our Message-IDs in each line, whatever wrote it. It records with which queue ids they came in,
+   what each host's log covers, and where a line was not understood.
+3. The third takes place if such queue ids were found. It gathers the lines that have them, and cuts them into lives.
 
-A queue id's other lines may stand in a file that is read earlier. Only what concerns our Message-IDs is kept of the
-logs; and one number for each minute in which a Message-ID was logged.
+The third is needed because a queue id's other lines may stand in a file that was read before. Only what the logs say
+about our Message-IDs is kept, and one number for each minute in which a Message-ID was logged.
 """
 
 from bisect import bisect_left
@@ -28,12 +28,12 @@ from weir.workers.mail.evidence.losses import Reach
 from weir.workers.mail.evidence.signs import LoggedSign, Sign
 from weir.workers.mail.evidence.traces import Traces
 
-SAMPLES = 3  # lines that were not understood are shown
+SAMPLES = 3  # lines that are shown, of those not understood
 LONGEST_PROOF = 500  # characters of a line that are kept
 MOST_MENTIONS = 8  # lines that are kept for a Message-ID
 AND_MORE = "... and more lines"
 _BOOTS = ("-- Boot", "-- Reboot")
-# Mail servers whose logs are not read: the silence of a log proves nothing about a host that has such lines.
+# Mail servers whose logs cannot be read. If a host has such lines, the lack of other lines proves nothing.
 _NOT_READ = frozenset(
     {"sendmail", "sm-mta", "sm-msp-queue", "smtpd", "opensmtpd", "qmail", "qmail-send"}
     | {"maddy", "stalwart", "haraka", "zmta", "james", "dma", "MSExchangeTransport"}
@@ -42,33 +42,36 @@ _NOT_READ = frozenset(
 
 @dataclass(slots=True)
 class Logs:
-    """What was read."""
+    """What the logs say."""
 
     coverage: dict[str, Coverage] = field(default_factory=dict)  # by host
     gaps: list[LogGap] = field(
         default_factory=list
-    )  # of any host: where a line, or the rest of a file, was not understood
+    )  # of any host: because a line, or the rest of a file, was not understood
     lives: dict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))  # by Message-ID
     mentions: dict[str, list[str]] = field(
         default_factory=lambda: defaultdict(list)
     )  # by Message-ID: lines not understood
-    not_read: list[str] = field(default_factory=list)  # sentences: what is not a log of a mail server that is read
+    not_read: list[str] = field(default_factory=list)  # sentences about files and hosts without a log that can be read
     lines: int = 0
     of_other_programs: int = 0
     not_understood: int = 0
-    samples: list[str] = field(default_factory=list)  # of the last ones
+    samples: list[str] = field(default_factory=list)  # the last of these lines
 
 
 @dataclass(slots=True)
 class _Hosts:
-    """The hosts whose lines a file has."""
+    """The hosts whose lines stand in a file."""
 
     mail: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
 
 
 def read(files: Collection[LogFile], message_ids: Collection[str], zone: tzinfo, year: int | None = None) -> Logs:
-    """Read the files for these Message-IDs, given without < and >; `year` is that of their last lines, if known."""
+    """Read the files for these Message-IDs, which are given without < and >.
+
+    `year` is the year of the files' last lines, if the operator knows it.
+    """
     reader = _Reader(years_of(files, zone, year), message_ids, zone)
     reader.look_for_message_ids()
     if reader.queue_ids:
@@ -79,7 +82,7 @@ def read(files: Collection[LogFile], message_ids: Collection[str], zone: tzinfo,
 class _Reader:
     def __init__(self, known: dict[LogFile, Years], message_ids: Collection[str], zone: tzinfo) -> None:
         self.logs = Logs()
-        self.queue_ids: set[tuple[str, str]] = set()  # with the host
+        self.queue_ids: set[tuple[str, str]] = set()  # each after its host
         self._years, self._zone = known, zone
         self._files = sorted(known, key=self._begin)
         self._wanted = frozenset(message_ids)
@@ -89,12 +92,12 @@ class _Reader:
         self._last_of_family: dict[str, datetime] = {}
         self._losses: dict[str, list[LogGap]] = defaultdict(
             list
-        )  # by host; a line of a mail server of that host may come later
-        self._lost_for_all: set[str] = set()  # hosts that may gather the logs of others, and have lost some
-        self._places: dict[str, Place] = {}  # by file: where its reading began and ended
+        )  # by host; kept until the end, because a host's first line of a mail server may come later
+        self._lost_for_all: set[str] = set()  # hosts that have lost lines, and may gather the logs of others
+        self._places: dict[str, Place] = {}  # by file: the times at which it begins and ends
 
     def _begin(self, file: LogFile) -> datetime:
-        """Return the time of the first line that has one: files are read in this order."""
+        """Return the time of the first line that has a time: files are read in the order of these times."""
         try:
             return next((record.line.moment for record in self._records(file) if record.line), file.changed)
         except Damaged:
@@ -124,7 +127,7 @@ class _Reader:
             coverage.close()
 
     def gather_lines(self) -> None:
-        """Find the lines of our queue ids, and the line of a client that left while its e-mail came in."""
+        """Gather the lines that have our queue ids, and lines about clients that left while such an e-mail came in."""
         events: dict[tuple[str, str], list[Event]] = defaultdict(list)
         receiving: dict[tuple[str, str], str] = {}  # by host and process id
         for text, line, said in self._mail_lines():
@@ -148,11 +151,11 @@ class _Reader:
                     said = _said(record.line) if record.line else None
                     if record.line and said:
                         yield record.text, record.line, said
-            except Damaged:  # it was recorded before
+            except Damaged:  # the second reading has recorded the damage
                 continue
 
     def _note(self, record: LogRecord, file: str, place: Place, hosts: _Hosts) -> None:
-        """Record what a line says of its host, and where lines may be missing."""
+        """Record what a line says about its host, and where lines may be missing."""
         self.logs.lines += 1
         line = record.line
         said = _said(line) if line else None
@@ -161,7 +164,7 @@ class _Reader:
         if line:
             place.move(line.moment)
             (hosts.mail if said else hosts.others).add(line.host)
-            if record.strange:  # what is missing may stand before this line or after it
+            if record.strange:  # the missing line may belong before or after this line
                 place.stop_at(record.strange)
         if line and said:
             self._note_mail(line, said, file)
@@ -256,7 +259,7 @@ class _Reader:
                 self.logs.gaps += [replace(gap, why=f"{host} says that {gap.why}") for gap in gaps]
 
     def _note_missing_files(self) -> None:
-        """Record where a number is missing among those of a rotated log's files: mail.log.2 between 1 and 3."""
+        """Record where a file of a rotated log is missing: mail.log.2, if mail.log.1 and mail.log.3 were given."""
         numbers: dict[str, dict[int, str]] = defaultdict(dict)
         for name, place in self._places.items():
             number = rotation(name)

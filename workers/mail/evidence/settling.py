@@ -1,11 +1,11 @@
-"""Settles unknown e-mails by what logs prove.
+"""Resolves unknown e-mails according to what logs prove.
 
-By default the logs are taken for those of the only relay that the settings name, if it is a mail server: no mail
-server's log has a line about e-mails to a provider with an HTTP API.
+By default, the logs are taken for the logs of the only relay in the settings, if that relay is a mail server. For a
+provider with an HTTP API there is no such default, because no mail server's log has a line about e-mails to it.
 
-Safe beside mailers and operators: an e-mail is resolved only if it is still `unknown` by the attempt that was judged,
-which is looked at again with its row locked. What a late worker reports first counts, and so does what an operator
-says.
+Mailers and operators may work at the same time. An e-mail is resolved only if it is still `unknown` because of the
+attempt that was judged, which is checked again while its row is locked. If a late worker or an operator has said before
+what became of the e-mail, that counts.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from weir.workers.mail.models import Act, Email
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.transports import relays
 
-MOST = 100_000  # e-mails that are judged in one call, the oldest first: some 50 MB
+MOST = 100_000  # e-mails that are judged in one call, the oldest first; they take some 50 MB of memory
 LONGEST_WHY = 2_000  # characters that are kept
 Resolve = Callable[[int, Act, str], object]
 
@@ -36,11 +36,11 @@ Resolve = Callable[[int, Act, str], object]
 class Given:
     """What the operator says about the files."""
 
-    zone: tzinfo  # of times that name none
-    year: int | None = None  # of the last line of files whose lines name no year
+    zone: tzinfo  # the zone of times that name no zone
+    year: int | None = None  # the year of the last line, in files whose lines name no year
     hosts: Collection[
         tuple[str, str]
-    ] = ()  # names of hosts, each with a pattern of names of files whose lines name no host
+    ] = ()  # pairs of a host and a file-name pattern: lines without a host in such files belong to that host
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +56,24 @@ class JudgedEmail:
 
 @dataclass(slots=True)
 class EvidenceReport:
-    """What was read, and what was judged."""
+    """What the logs say, and how each unknown e-mail was judged."""
 
     logs: Logs
     judged: list[JudgedEmail] = field(default_factory=list)
     more: bool = False  # there are more unknown e-mails than are judged in one call
 
     def counts(self) -> Counter[LogOutcome]:
-        """Return how many there are of each outcome."""
+        """Return the number of e-mails with each outcome."""
         return Counter(each.verdict.outcome for each in self.judged)
 
 
 def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolve | None = None) -> EvidenceReport:
-    """Judge all unknown e-mails by these log files, and resolve those about which something is proven.
+    """Judge the unknown e-mails, MOST at most, by these log files, and resolve those about which something is proven.
 
-    `resolve` is called with the e-mail, the act and the reason: what was accepted becomes `sent`, what was certainly
-    not accepted is sent again, all else stays as it is. It must leave `expires_at` as it is, because no log says that
-    an e-mail may be late. Raises files.CannotBeRead, before anything is resolved.
+    `resolve` is called with the e-mail's id, the act and the reason. It makes an accepted e-mail `sent`, and resends an
+    e-mail that was certainly not accepted; all others stay unchanged. It must not change `expires_at`, because no log
+    says that an e-mail may be late. Without `resolve`, e-mails are only judged. Raises files.CannotBeRead, before
+    anything is resolved.
     """
     unknown = _unknown()
     known = relays.relays()
@@ -98,7 +99,7 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
         noted = email.sending_since
         if noted is not None:  # always: a constraint requires it
             since, relay = noted, email.relay
-            if email.phase == Phase.FORGOTTEN:  # it may have gone at any time until then, by any relay
+            if email.phase == Phase.FORGOTTEN:  # it may have been sent at any time until then, to any relay
                 since, relay = email.created_at, ", ".join(others)
             attempt = LoggedAttempt(message_id=bare(email.message_id), relay=relay, since=since, until=noted + longest)
             verdict = judge(attempt, logs, vouched)
@@ -107,11 +108,11 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
 
 
 def _resolved(judged: JudgedEmail, resolve: Resolve) -> JudgedEmail:
-    """Resolve the e-mail, if something is proven and it was not resolved meanwhile; say whether it was resolved."""
+    """Resolve the e-mail if something is proven and nobody has resolved it meanwhile; say whether it was resolved."""
     if judged.verdict.outcome is LogOutcome.STILL_UNKNOWN:
         return judged
     with transaction.atomic():
-        # The same attempt: between reading and now it may have been sent again, and be unknown again.
+        # Only the same attempt: since the logs were read, the e-mail may have been resent, and become unknown again.
         same = Email.objects.filter(pk=judged.id, state=EmailState.UNKNOWN, sending_since=judged.sending_since)
         if same.select_for_update().first() is None:
             return judged

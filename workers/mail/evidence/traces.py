@@ -1,8 +1,8 @@
-"""Finds Message-IDs of ours in a text, whatever else it says, and however they are written.
+"""Finds Message-IDs of ours in a text, whatever else the text says, and however it escapes them.
 
-Each Message-ID has twelve random hexadecimal digits. No way to escape a text changes these, so these are looked for:
-one look-up for each place in a run of digits, whatever the number of Message-IDs. A Message-ID without them, which no
-release makes, is looked for as a word of which only letters and digits count.
+Each Message-ID has twelve random hexadecimal digits, and no way to escape a text changes digits. So the digits are
+looked for, with one look-up for each place in a run of digits, whatever the number of Message-IDs. No release makes a
+Message-ID without these digits. If there is one, it is looked for as a word of which only letters and digits count.
 """
 
 import re
@@ -17,7 +17,7 @@ _NOT_PLAIN = re.compile(r"[^0-9a-z]")
 
 
 class Traces:
-    """Finds these Message-IDs."""
+    """Finds the given Message-IDs in texts."""
 
     def __init__(self, message_ids: Collection[str]) -> None:
         self._by_digits: dict[str, list[str]] = defaultdict(list)

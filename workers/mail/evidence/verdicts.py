@@ -1,8 +1,9 @@
-"""What logs prove about one e-mail: a pure function.
+"""Judges what logs prove about one e-mail, in a pure function.
 
-A log proves what it has. The absence of a line proves something only if the log is complete, which no log can show:
-lines that are missing cannot be seen. So the operator must vouch for a time in which the log is complete; what the log
-itself shows against that (it begins too late, ends too early, says that lines were lost) outweighs the vouching.
+A log proves what its lines say. The absence of a line proves something only if the log is complete, and no log can show
+that it is, because missing lines cannot be seen. So the operator must vouch for a period in which the log is complete.
+Evidence against that in the log itself (it begins too late, ends too early, says that lines were lost) outweighs the
+operator's word.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,7 +19,7 @@ CLOCK_ERROR = timedelta(minutes=5)  # how much the clocks of the database and of
 
 
 class LogOutcome(StrEnum):
-    """What became of an e-mail."""
+    """What became of an e-mail, according to the logs."""
 
     ACCEPTED = "accepted"
     NOT_ACCEPTED = "not accepted"
@@ -30,35 +31,38 @@ class LoggedAttempt:
     """An attempt to send an e-mail, whose outcome is unknown. Times are by the database's clock."""
 
     message_id: str  # without < and >
-    relay: str  # the one to which it went; empty for an attempt of an earlier release
+    relay: str  # the relay that the e-mail was sent to; empty for an attempt of an earlier release
     since: datetime
-    until: datetime  # when it had ended for certain
+    until: datetime  # when the attempt had ended for certain
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vouched:
-    """What the operator knows and the logs cannot show."""
+    """What the operator vouches for, because the logs cannot show it."""
 
-    complete_from: datetime | None = None  # the logs have every line of every host from here
-    complete_until: datetime | None = None  # to here
+    complete_from: datetime | None = None  # the logs have every line of every host from this time
+    complete_until: datetime | None = None  # until this time
     clock_error: timedelta = CLOCK_ERROR
-    queue_empty: bool = False  # the mail server's queue was seen empty, after the last line
-    strange_harmless: bool = False  # a person looked at the lines not understood: they are of no e-mail of ours
-    survived_crashes: bool = False  # what keeps the log is not a part of the mail server, and did not crash
-    relays: Collection[str] = ()  # the logs are those of these relays
-    hosts: Collection[str] = ()  # the mail servers by their names in the logs; without any, all that are in them
+    queue_empty: bool = False  # the mail server's queue was seen empty after the last line was logged
+    strange_harmless: bool = False  # a person looked at the lines not understood: they are not about e-mails of ours
+    survived_crashes: bool = False  # the program that keeps the log is not part of the mail server, and did not crash
+    relays: Collection[str] = ()  # the relays whose logs these are
+    hosts: Collection[str] = ()  # the mail servers, as the logs name them; if empty, all mail servers in the logs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogVerdict:
-    """What is proven, and by what."""
+    """What is proven, and what proves it."""
 
     outcome: LogOutcome
     why: str  # a sentence, or the line of the log that proves it
 
 
 def judge(attempt: LoggedAttempt, logs: Logs, vouched: Vouched) -> LogVerdict:
-    """Return what the logs prove about this attempt. What was accepted is accepted, whatever else they have or lack."""
+    """Return what the logs prove about this attempt.
+
+    If a line shows that the e-mail was accepted, that counts, whatever else the logs have or lack.
+    """
     since = attempt.since - vouched.clock_error
     lives = sorted(logs.lives.get(attempt.message_id, ()), key=_named_at)
     now = [life for life in lives if _named_at(life) >= since]
@@ -71,7 +75,7 @@ def judge(attempt: LoggedAttempt, logs: Logs, vouched: Vouched) -> LogVerdict:
 
 
 def _of_lives(attempt: LoggedAttempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
-    """Yield what the lines that name the e-mail leave open."""
+    """Yield the doubts that the lines with the e-mail's Message-ID leave."""
     since = attempt.since - vouched.clock_error
     for life in lives:
         if life.accepted:

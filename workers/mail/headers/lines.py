@@ -1,7 +1,7 @@
-"""Headers as they are transmitted, folded, with each text exactly as it was given.
+"""Writes headers as they are transmitted: folded, and so that a reader sees each text exactly as it was given.
 
-A line has 78 characters at most if it can be folded, and 998 at most in any case (RFC 5322, 2.1.1). ASCII stays as it
-is, except a text that a reader could take for encoded words.
+A line has at most 78 characters if it can be folded, and at most 998 in any case (RFC 5322, 2.1.1). Text in ASCII is
+not encoded, unless a reader could take it for encoded words.
 """
 
 import re
@@ -20,17 +20,17 @@ _SPECIAL = re.compile(r'[()<>\[\]:;@\\,."]')
 _BLANK = re.compile(r"(?<=\S) (?=\S)")  # where a line can be folded
 _PERCENT_ENCODED = re.compile(r"%[0-9A-F]{2}(?:%[89AB][0-9A-F])*|.")  # one character
 _CHARSET = "utf-8''"
-_LONGEST_SECTION = 50  # characters of a file's name on a line (RFC 2231, 3)
+_LONGEST_SECTION = 50  # characters of a file's name that one parameter has (RFC 2231, 3)
 
 
 class HeaderValue(str):
-    """What stands after a header's name, to the last byte before the line's end."""
+    """A header's value, exactly as it is transmitted between the colon and the last line end."""
 
     __slots__ = ()
 
 
 def text(name: str, value: str) -> HeaderValue:
-    """Return a header of text: the one kind that may have encoded words anywhere (RFC 2047, 5 (1))."""
+    """Return a header of free text, the only kind that may have encoded words anywhere (RFC 2047, 5 (1))."""
     pieces = _BLANK.split(value)
     if _is_ascii(value) and not words.could_be_there(value) and _fits(name, pieces):
         return _folded(name, pieces)
@@ -46,14 +46,14 @@ def mailboxes(name: str, found: Iterable[tuple[str, str]]) -> HeaderValue:
 
 
 def phrase(called: str, room: int = words.LONGEST) -> list[str]:
-    """Return the words of a name: as they are, quoted, or encoded."""
+    """Return the words of a name: unchanged, quoted or encoded."""
     if not _is_plain(called):
         return words.encoded(called, room)
     return called.split() if _ATOMS.fullmatch(called) or not called else [quoted(called)]
 
 
 def structured(name: str, value: str) -> HeaderValue:
-    """Return a header in which nothing may be encoded, such as one of URLs. Raises CannotBeWritten."""
+    """Return a header in which nothing may be encoded, such as a list of URLs. Raises CannotBeWritten."""
     pieces = value.split()
     if not (value.isascii() and value.isprintable() and _fits(name, pieces)) or words.has_one(value):
         raise CannotBeWritten(f"The header {name} has ASCII characters only, and no long words, but is {value!r}.")
@@ -61,7 +61,7 @@ def structured(name: str, value: str) -> HeaderValue:
 
 
 def parameters(name: str, value: str, given: Sequence[str]) -> HeaderValue:
-    """Return a header of a part: a value and its parameters, each of which is written already."""
+    """Return a header of a part: a value and its parameters, which are already in their written form."""
     *first, last = [value, *given]
     return _folded(name, [*(f"{piece};" for piece in first), last])
 
@@ -69,7 +69,8 @@ def parameters(name: str, value: str, given: Sequence[str]) -> HeaderValue:
 def file_name(called: str) -> list[str]:
     """Return the parameters that give the name of a file (RFC 2183, RFC 2231).
 
-    Every program reads a name in quotes, if it has nothing that some programs decode in a way of their own.
+    A name without characters that some programs decode in their own way is quoted, which every program reads. Other
+    names are percent-encoded, in several parameters if they are long.
     """
     if _is_plain(called) and not set(called) & {'"', "\\", "%"}:
         return [f'filename="{called}"']
@@ -85,7 +86,7 @@ def file_name(called: str) -> list[str]:
 
 
 def mailbox(called: str, address: str) -> str:
-    """Return name and address as one text, for APIs: letters stay as they are."""
+    """Return name and address as one text, for APIs. Letters beyond ASCII are not encoded."""
     if not called:
         return address
     is_bare = not _SPECIAL.search(called) and words.BEGIN not in called and called == called.strip()
@@ -111,7 +112,7 @@ def _fits(name: str, pieces: list[str]) -> bool:
 
 
 def _room(name: str) -> int:
-    """Return how long an encoded word may be that stands on the line of the header's name."""
+    """Return how long an encoded word may be on the same line as the header's name."""
     return _LONGEST_ENCODED - len(name) - 2
 
 

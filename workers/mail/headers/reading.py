@@ -1,6 +1,7 @@
-"""Headers as a person or an API reads them: unfolded and decoded, and checked after that.
+"""Reads headers for a person or an API: unfolds and decodes them, and then checks the result.
 
-A header that an older version stored may decode to a line break, which an API might write into a header.
+The result is checked because a header that an older release stored may decode to a text with a line break, which an API
+might write into a header.
 """
 
 import re
@@ -10,14 +11,14 @@ from urllib.parse import unquote_to_bytes
 from weir.workers.mail.headers import words
 from weir.workers.mail.headers.texts import refuse_controls
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"?'  # even without its end, which is not looked for again then
+_QUOTED = r'"(?:[^"\\]|\\.)*"?'  # without a closing quote, the rest of the text, which is then read only once
 _TOKEN = re.compile(rf'(?P<quoted>{_QUOTED})|<(?P<address>[^<>]*)>|(?P<comma>,)|(?P<word>[^\s,<"]+|.)')
 _PARAMETER = re.compile(rf';\s*(?P<name>[^\s=;"]+)\s*=\s*(?P<value>{_QUOTED}|[^\s;"]*)')
 _SECTION = re.compile(r"filename(?:\*(?P<number>\d{1,4}))?(?P<is_encoded>\*)?", re.IGNORECASE)
 
 
 def text(value: str, where: str) -> str:
-    """Return what a header says. Raises CannotBeWritten if that could end a header."""
+    """Return what a header says. Raises CannotBeWritten if the text could end a header."""
     found = shown(value)
     refuse_controls(found, where)
     return found
@@ -29,7 +30,7 @@ def shown(value: str) -> str:
 
 
 def mailboxes(value: str, where: str) -> list[tuple[str, str]]:
-    """Return names and addresses of a header that has some. Raises CannotBeWritten as `text` does."""
+    """Return the names and addresses in a header of addresses. Raises CannotBeWritten as `text` does."""
     found = list(_mailboxes(_unfolded(value)))
     for each in found:
         refuse_controls("".join(each), where)
@@ -37,7 +38,7 @@ def mailboxes(value: str, where: str) -> list[tuple[str, str]]:
 
 
 def file_name(value: str) -> str:
-    """Return the name that a Content-Disposition gives (RFC 2183, RFC 2231). Raises CannotBeWritten as `text` does."""
+    """Return the file name in a Content-Disposition (RFC 2183, RFC 2231). Raises CannotBeWritten as `text` does."""
     sections: dict[int, tuple[bool, str]] = {}
     for parameter in _PARAMETER.finditer(_unfolded(value)):
         if section := _SECTION.fullmatch(parameter["name"]):
@@ -79,7 +80,7 @@ def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _phrase(tokens: list[re.Match[str]]) -> str:
-    """Return a name. In quotes nothing is encoded (RFC 2047, 5)."""
+    """Return the name that these tokens form. Encoded words are decoded, but not inside quotes (RFC 2047, 5)."""
     said, plain = [], ""
     for token in tokens:
         if token["quoted"]:
@@ -92,6 +93,6 @@ def _phrase(tokens: list[re.Match[str]]) -> str:
 
 
 def _unfolded(value: str) -> str:
-    """Return a header's text on one line; bytes that are not ASCII are UTF-8 (RFC 6532)."""
+    """Return a header's text on one line; bytes beyond ASCII are read as UTF-8 (RFC 6532)."""
     line = value.replace("\r", "").replace("\n", "").strip()
     return line if line.isascii() else line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

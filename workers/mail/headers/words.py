@@ -1,8 +1,8 @@
-"""Encoded words (RFC 2047): text of any letters, in ASCII.
+"""Writes and reads encoded words (RFC 2047), which are text of any letters, in ASCII.
 
-Python's e-mail package is not used for them: its versions write some texts with another meaning, and decode what a text
-has by chance, or what an attacker has put there, such as `=?utf-8?q?=0D=0ABcc:...?=` (cpython#121650, #128110,
-#144156).
+Python's e-mail package is not used for them. Its versions write some texts so that they read as another text. They also
+decode what a text contains by chance, or because an attacker has put it there, such as `=?utf-8?q?=0D=0ABcc:...?=`
+(cpython#121650, #128110, #144156).
 """
 
 import re
@@ -14,8 +14,8 @@ LONGEST = 75  # RFC 2047, 2
 BEGIN, END = "=?", "?="
 _AROUND = len("=?utf-8?q??=")
 _LEAST_ROOM = 32  # enough for one letter of any alphabet
-_WORTH_READING = 4  # characters more than base64 are accepted, because a person can read the other encoding
-_AS_THEY_ARE = frozenset(f"{ascii_letters}{digits}!*+-/")  # also in a name (RFC 2047, 5 (3))
+_WORTH_READING = 4  # characters by which the encoding Q may be longer than base64, because a person can read Q
+_AS_THEY_ARE = frozenset(f"{ascii_letters}{digits}!*+-/")  # need no encoding, even in a name (RFC 2047, 5 (3))
 _WORD = r"=\?([!#-'*+\-0-9A-Z^_`a-z{|}~]+)\?([BQbq])\?([!->@-~]*)\?="
 _ONE = re.compile(_WORD)
 _SIGNS = re.compile(r'([ \t\r\n"(),:;<=>@\[\]\\]+)')  # between words, in headers of any grammar
@@ -24,7 +24,10 @@ _SOME = re.compile(rf"(?<!\S){_WORD}(?:\s+{_WORD})*(?!\S)")
 
 
 def encoded(text: str, room: int = LONGEST) -> list[str]:
-    """Return words that mean this text, exactly: what separates them means nothing. The first has `room` characters."""
+    """Return encoded words that decode to exactly this text; what separates them means nothing.
+
+    The first word has at most `room` characters, or _LEAST_ROOM if that is more.
+    """
     in_q = {letter: _in_q(letter) for letter in set(text)}
     size = len(text.encode())
     if sum(len(in_q[letter]) for letter in text) <= (size + 2) // 3 * 4 + _WORTH_READING:
@@ -35,14 +38,14 @@ def encoded(text: str, room: int = LONGEST) -> list[str]:
 
 
 def decoded(text: str) -> str:
-    """Return the text with its encoded words decoded; what cannot be decoded stays as it is."""
+    """Return the text with its encoded words decoded; words that cannot be decoded stay unchanged."""
     return _SOME.sub(lambda found: "".join(map(_decoded, _ONE.finditer(found[0]))), text) if BEGIN in text else text
 
 
 def in_ascii(value: str) -> str:
-    """Return a header that Weir has not written, with its words encoded that are not ASCII; the others stay.
+    """Return a header that Weir has not written, with each word that is not ASCII encoded; other words stay unchanged.
 
-    Bytes are taken for UTF-8 if they can be that, else for ISO 8859-1. Nothing is decoded.
+    Bytes are read as UTF-8 if they are valid UTF-8, else as ISO 8859-1. Nothing is decoded.
     """
     given = value.encode("ascii", "surrogateescape")
     try:
@@ -53,7 +56,7 @@ def in_ascii(value: str) -> str:
         return text
     parts = ["", *_SIGNS.split(text)]  # signs and words, in turn
     said: list[str] = []
-    held: list[str] = []  # words that are encoded together: blanks between encoded ones mean nothing
+    held: list[str] = []  # words to encode together, because blanks between encoded words mean nothing
     for sign, word in zip(parts[::2], parts[1::2], strict=True):
         is_encoded = _NOT_ASCII.search(word) is not None
         if held and not (is_encoded and sign.isspace()):
@@ -66,17 +69,17 @@ def in_ascii(value: str) -> str:
 
 
 def could_be_there(text: str) -> bool:
-    """Return whether a reader may find an encoded word, even one that takes blanks for a part of it."""
+    """Return whether a reader may find an encoded word in the text, even a reader that allows blanks in such words."""
     return 0 <= text.find(BEGIN) < text.rfind(END)
 
 
 def has_one(text: str) -> bool:
-    """Return whether there is an encoded word, even within a word."""
+    """Return whether the text has an encoded word, even inside a longer word."""
     return _ONE.search(text) is not None
 
 
 def are_all(text: str) -> bool:
-    """Return whether there is nothing but encoded words."""
+    """Return whether the text consists of encoded words only."""
     return _SOME.fullmatch(text) is not None
 
 
@@ -106,5 +109,5 @@ def _decoded(word: re.Match[str]) -> str:
     charset, encoding, content = word[1].partition("*")[0], word[2].lower(), word[3].encode()
     try:
         return (a2b_qp(content, header=True) if encoding == "q" else a2b_base64(content)).decode(charset, "replace")
-    except (LookupError, ValueError):  # a charset that Python does not know, or that is not one
+    except (LookupError, ValueError):  # Python does not know the charset, or the name is not one
         return word[0]

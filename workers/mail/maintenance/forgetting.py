@@ -1,4 +1,4 @@
-"""Forgetting a recipient: personal data of all e-mails to an address is removed, the proof of what was sent stays."""
+"""Forgets a recipient: removes personal data from all e-mails to an address, and keeps the proof of what was sent."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from weir.workers.mail.maintenance import operators
 from weir.workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
 
 BATCH = 500  # e-mails
-WAIT_S = 10.0  # for e-mails that are just being transmitted
+WAIT_S = 10.0  # how long to wait for e-mails that are being transmitted
 LOOK_EVERY_S = 0.2
 LISTED_BECAUSE = "Its owner was forgotten."
 
@@ -22,8 +22,8 @@ class Forgotten(NamedTuple):
     """What became of the e-mails to an address."""
 
     forgotten: int
-    cancelled: int  # of these: they waited
-    left: int  # a relay has them in hand, or is asked what became of them: call again when they have ended
+    cancelled: int  # how many of the forgotten e-mails were waiting, and were cancelled first
+    left: int  # e-mails that a relay has in hand, or is asked about: call again when they have ended
 
 
 def forget_recipient(
@@ -31,19 +31,19 @@ def forget_recipient(
 ) -> Forgotten:
     """Remove an address from all e-mails; no more is written to it.
 
-    1. The address's hash goes on the suppression list, and the act is recorded, with that hash; `note` is called.
+    1. The address's hash is put on the suppression list, the act is recorded with this hash, and `note` is called.
     2. E-mails that wait are cancelled, including those that a mailer has claimed and not begun.
     3. Recipient, context, subject, replies and contents of ended e-mails are removed. Kind, key, Message-ID, hashes,
        times, state, relay and the provider's id stay: keys should not be personal.
-    4. E-mails that are being transmitted are waited for, `wait_s` at most.
+    4. For e-mails that are being transmitted, this function waits, `wait_s` seconds at most.
 
-    An e-mail that was queued in a transaction that commits only after that is forgotten by the mailer that finds it.
+    An e-mail may be queued in a transaction that commits only after this call. The mailer that finds it forgets it.
 
-    In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or `why` is
-    blank, and RuntimeError inside a transaction.
+    Works in short transactions, so it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or
+    `why` is blank, and RuntimeError inside a transaction.
     """
     address = addresses.as_stored(address)
-    if not address:  # as in e-mails whose recipient was forgotten, or is not known yet
+    if not address:  # a blank would match all e-mails whose recipient was forgotten, or is not known yet
         raise ValueError("Say which address is to be forgotten.")
     with transaction.atomic(durable=True):
         reason = addresses.redacted(why, address)
@@ -63,7 +63,7 @@ def forget_recipient(
 
 
 def _to(address: str) -> QuerySet[Email]:
-    """Return the e-mails that still name the address, by the index weir_email_recipient."""
+    """Return the e-mails that still name the address. Uses the index weir_email_recipient."""
     found: QuerySet[Email] = Email.objects.alias(lower_recipient=LOWER_RECIPIENT).filter(
         lower_recipient=Lower(Value(address))
     )
@@ -71,7 +71,7 @@ def _to(address: str) -> QuerySet[Email]:
 
 
 def _cancel(address: str, who: str, why: str) -> int:
-    """Cancel the e-mails that wait, each in a transaction of its own; return how many."""
+    """Cancel the waiting e-mails, each in a transaction of its own; return how many were cancelled."""
     waiting = _to(address).filter(state__in=resolving.ALLOWED[Act.CANCEL], ask_until=None).order_by("pk")
     done = 0
     ids = [0]
@@ -79,7 +79,7 @@ def _cancel(address: str, who: str, why: str) -> int:
         for email_id in ids:
             try:
                 resolving.resolve(email_id, Act.CANCEL, who, f"The recipient is forgotten: {why}")
-            except resolving.CannotBeResolved:  # a mailer has begun meanwhile
+            except resolving.CannotBeResolved:  # a mailer has begun to send it meanwhile
                 continue
             done += 1
     return done

@@ -1,8 +1,8 @@
-"""What operators do that is not about a single e-mail: each act is recorded, with who did it and why (MailAct).
+"""What operators do about whole kinds and about addresses. Each act is recorded, with who did it and why (MailAct).
 
-Reasons are recorded without the address: acts are kept when it is forgotten.
+Acts are kept when an address is forgotten, so the address is removed from reasons before they are recorded.
 
-Raises ValueError if `who` or `why` is blank: then nothing is done.
+The functions raise ValueError, and do nothing, if they would record an act with a blank `who` or `why`.
 """
 
 from django.db import transaction
@@ -14,9 +14,9 @@ What = MailAct.What
 
 
 def pause(kind: str, who: str, why: str) -> bool:
-    """Begin no more e-mails of the kind; False if it was paused: then the first reason stays.
+    """Begin no more e-mails of the kind; return False if it was paused already: then the first reason stays.
 
-    E-mails that a mailer has claimed go on. Raises kinds.UnknownKind.
+    E-mails of the kind that a mailer has claimed are still sent. Raises kinds.UnknownKind.
     """
     kinds.get(kind)
     with transaction.atomic():
@@ -27,7 +27,7 @@ def pause(kind: str, who: str, why: str) -> bool:
 
 
 def resume(kind: str, who: str, why: str) -> bool:
-    """Resume sending this kind; False if it was not paused. The kind need not be registered any more."""
+    """Resume sending this kind; return False if it was not paused. The kind need not be registered any more."""
     with transaction.atomic():
         is_gone, _ = PausedKind.objects.filter(kind=kind).delete()
         if is_gone:
@@ -37,9 +37,9 @@ def resume(kind: str, who: str, why: str) -> bool:
 
 
 def suppress(address: str, who: str, why: str) -> bool:
-    """Put an address on the suppression list; False if it was there, and then the first reason stays.
+    """Put an address on the suppression list; return False if it was listed already: then the first reason stays.
 
-    Raises CannotBeWritten if it is not an address.
+    Raises CannotBeWritten if the text is not an address.
     """
     address = addresses.canonical(address.strip())
     with transaction.atomic():
@@ -50,13 +50,16 @@ def suppress(address: str, who: str, why: str) -> bool:
 
 
 def release(address: str, who: str, why: str) -> bool:
-    """Take an address off the suppression list; False if it was not there."""
+    """Take an address off the suppression list; return False if it was not listed."""
     address_hash = suppression.address_hash(addresses.as_stored(address))
     return release_hash(address_hash, who, addresses.redacted(why, address))
 
 
 def release_hash(address_hash: str, who: str, why: str) -> bool:
-    """Take an address off the list by its hash: it may have been forgotten."""
+    """Take the address with this hash off the list. The address itself may have been forgotten.
+
+    The caller must have removed the address from `why`.
+    """
     with transaction.atomic():
         is_gone = suppression.release_hash(address_hash)
         if is_gone:
@@ -65,7 +68,7 @@ def release_hash(address_hash: str, who: str, why: str) -> bool:
 
 
 def note(what: MailAct.What, about: str, who: str, why: str) -> None:
-    """Record, in the caller's transaction, what an operator does."""
+    """Record what an operator does, in the caller's transaction."""
     if not who.strip() or not why.strip():
         raise ValueError("Say who does it, and why.")
     MailAct.objects.create(what=what, about=about, who=who.strip(), why=why.strip())

@@ -1,4 +1,4 @@
-"""Purge: an e-mail's rendering is deleted after its retention. The e-mail's row stays, with the content's hash."""
+"""Deletes renderings of e-mails after their retention. The e-mails' rows stay, with the hashes of the contents."""
 
 import math
 import time
@@ -9,7 +9,7 @@ from weir.conf import settings
 from weir.postgres.statements import Statement
 
 BATCH = 500  # renderings, which may be large
-WITHIN_S = 5.0  # of every ten minutes
+WITHIN_S = 5.0  # how long the purge may take, every ten minutes
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -28,8 +28,9 @@ PURGE_RENDERINGS = Statement("purge_renderings", row=Purged, commits=True)
 def purge(within_s: float = math.inf) -> int:
     """Delete the renderings of e-mails that ended, WEIR_MAIL_CONTENT_RETENTION after they were rendered.
 
-    Returns how many. In short batches, which skip rows that other transactions hold locked; after `within_s` seconds
-    the rest is left to the next call. May be killed anywhere. E-mails that wait keep their content, however old.
+    Returns how many were deleted. Works in short batches, which skip rows that other transactions hold locked. After
+    `within_s` seconds the rest is left to the next call. May be killed anywhere. Waiting e-mails keep their content,
+    however old it is.
     """
     deleted, last, last_id, looked_at = 0, _BEGINNING, 0, BATCH
     give_up_at = time.monotonic() + within_s

@@ -1,4 +1,4 @@
-"""What becomes of e-mails when PostgreSQL's clock was stepped."""
+"""Corrects the times of e-mails when PostgreSQL's clock was stepped."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""`manage.py emails bounces`: delivery reports are read and applied."""
+"""`manage.py emails bounces`: reads delivery reports, and applies them."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ def _of_files(names: list[str], errors: list[str]) -> Iterator[tuple[str, list[H
         try:
             with sys.stdin.buffer if name == STDIN else Path(name).open("rb") as file:
                 content = file.read(mime.LOOKED_AT)
-                while name == STDIN and file.read(mime.LOOKED_AT):  # a pipe's writer must not find it broken
+                while name == STDIN and file.read(mime.LOOKED_AT):  # else a pipe's writer gets an error
                     pass
         except OSError as error:
             raise ValueError(f"{name}: {error.strerror}.") from error
@@ -67,7 +67,7 @@ def _of_maildir(folder: Path, errors: list[str]) -> Iterator[tuple[str, list[Han
 
 
 def _handled(name: str, content: bytes, errors: list[str]) -> list[Handled] | None:
-    """Handle the reports in an e-mail; None, and one more error, if that is to be tried again."""
+    """Handle the reports in an e-mail. Return None, and add an error, if the e-mail is to be handled again."""
     try:
         return [handling.handle(report) for report in reports.parse(content)]
     except Exception as error:

@@ -1,4 +1,4 @@
-"""E-mails as people and as machines read them."""
+"""Formats e-mails for people and for machines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -26,7 +26,7 @@ TIMES = ("created_at", "next_attempt_at", "expires_at", "sending_since", "sent_a
 def list_text(
     emails: Sequence[Email], numbers: Mapping[str, str], holds: Sequence[RelayHold], *, has_states: bool, has_more: bool
 ) -> str:
-    """Return the numbers by state, the held relays, and the e-mails as a table; with states if these may differ."""
+    """Return the numbers by state, the held relays, and a table of the e-mails, which may have a column of states."""
     text = "\n".join(f"{number:>11} {counted}" for counted, number in numbers.items())
     for hold in holds:
         text += f"\n\n{terminal.printable(_held(hold))}"
@@ -53,7 +53,7 @@ def number_text(number: int) -> str:
 
 
 def numbers_text(states: Mapping[str, int], hour: Sent, day: Sent) -> dict[str, str]:
-    """Return the numbers by state, and how many were sent, by what they count."""
+    """Return the number of e-mails in each state, and the numbers of sent e-mails, by a description of each."""
     sent = {"sent in the last hour": hour, "sent in the last day": day}
     return {
         **{state: number_text(number) for state, number in states.items()},
@@ -72,7 +72,7 @@ def bounded_text(number: int, *, or_more: bool) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with what it counts."""
+    """Return a number with the noun for what it counts, such as `2 e-mails`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -148,7 +148,7 @@ def details(email: Email, blockers: Sequence[EmailBlocker]) -> dict[str, object]
 
 
 def as_text(of: dict[str, object]) -> str:
-    """Return what `details` says, on a screen; without empty fields."""
+    """Return what `details` says as text for a terminal, without empty fields."""
     lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
     waits = (f"  waits  {it['text']}{_until(it['until'])}" for it in _listed(of, "waits_for"))
     said = _listed(of, "resolutions")
@@ -190,7 +190,7 @@ def _age_s(email: Email) -> float:
 
 
 def kinds_text(kinds: Sequence[KindNumbers]) -> str:
-    """Return the kinds as a table, and below it who paused which, and why."""
+    """Return the kinds as a table, and below the table who paused which kind, and why."""
     columns = ("waiting", "unknown", "failed", "sent, hour", "sent, day")
     has_routes = len({tuple(kind.relays) for kind in kinds}) > 1
     table = terminal.table("kind", *columns, *(["relays"] if has_routes else []), "", numbers=columns)
@@ -249,7 +249,7 @@ def suppression_data(entry: Suppression) -> dict[str, object]:
 
 
 def preview_text(preview: EmailPreview) -> str:
-    """Return headers, text and files of an e-mail, on a screen."""
+    """Return headers, text and files of an e-mail as text for a terminal."""
     headers = [f"{name}: {value}" for name, value in preview.headers]
     files = [f"[{part.name}: {part.content_type}, {counted(part.size, 'byte')}]" for part in preview.attachments]
     text = preview.text.replace("\r\n", "\n").rstrip("\n").split("\n")

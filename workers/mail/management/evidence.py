@@ -1,4 +1,4 @@
-"""`manage.py emails evidence`: unknown e-mails are settled by the mail server's logs."""
+"""`manage.py emails evidence`: resolves unknown e-mails according to the mail server's logs."""
 
 import argparse
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class Evidence(Subcommand):
 
 
 def _resolve_as(actor: acting.Actor) -> settling.Resolve:
-    """Return a function that resolves. Raises acting.ActRefused before the logs are read."""
+    """Return a function that resolves e-mails as this actor. Raises acting.ActRefused, before the logs are read."""
     actions.RESOLVE[Act.ARRIVED].allow(actor, WHO)
     return lambda email_id, act, why: actions.resolve(actor, email_id, act, why=why, may_be_late=False)
 
@@ -213,7 +213,7 @@ def _moment(text: str) -> datetime:
 
 
 def _host_of(text: str) -> tuple[str, str]:
-    """Return a host and a pattern of names of files, for argparse."""
+    """Return a host and a pattern of file names, for argparse."""
     host, equals, pattern = text.partition("=")
     if not host or not equals or not pattern:
         raise argparse.ArgumentTypeError(f"must be a host and its files, such as mx1='logs/mx1/*', not {text!r}")
@@ -221,7 +221,7 @@ def _host_of(text: str) -> tuple[str, str]:
 
 
 def _whole_name(name: str) -> str:
-    """Return the relay's full name, given that or the project's own name for it; any other name as it is."""
+    """Return the full name of the relay that has this full name or own name; any other name is returned unchanged."""
     relay = relays.named(name, relays.relays())
     return relay.name if relay else name
 

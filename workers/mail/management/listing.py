@@ -92,10 +92,10 @@ class Show(Subcommand):
 
 
 def refuse_unknown(kind: str) -> None:
-    """Raise ValueError, with what may have been meant, for a kind that no app registers and no e-mail has."""
+    """Raise ValueError, with a similar kind if there is one, for a kind that no app registers and no e-mail has."""
     if kind in kinds.names():
         return
-    # The first kind from this one on: in this order there is only one index to read.
+    # Ask for the first kind from this kind on: for this order PostgreSQL has only one index to read.
     stored = Email.objects.filter(kind__gte=kind).order_by("kind", "pk").values_list("kind", flat=True).first()
     if stored != kind:
         raise ValueError(f"{no_such_word(kind, kinds.names(), 'kind')}.")

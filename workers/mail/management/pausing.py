@@ -16,7 +16,7 @@ from weir.workers.mail.reports import counts
 
 
 class Kinds(Subcommand):
-    """All kinds of e-mail."""
+    """Lists all kinds of e-mail."""
 
     name = "kinds"
     help = (
@@ -34,7 +34,7 @@ class Kinds(Subcommand):
 
 
 class Pause(Subcommand):
-    """E-mails of a kind are not begun any more."""
+    """Stops sending a kind of e-mail."""
 
     name = "pause"
     help = "begin no e-mail of a kind until an operator resumes it"
@@ -51,7 +51,7 @@ class Pause(Subcommand):
 
 
 class Resume(Subcommand):
-    """Sending a kind is resumed."""
+    """Resumes sending a kind of e-mail."""
 
     name = "resume"
     help = "resume sending the e-mails of a kind"

@@ -21,7 +21,7 @@ TO = "somebody@example.com"
 
 
 class PreviewAction(Subcommand):
-    """One e-mail as it is, or would be, transmitted."""
+    """Shows one e-mail as it is transmitted, or would be."""
 
     name = "preview"
     help = "show what an e-mail says: a stored one, or one of a kind with these arguments; nothing is stored or sent"
@@ -77,7 +77,7 @@ def _stored(email_id: int) -> Email:
 
 
 def argument(text: str) -> tuple[str, object]:
-    """Return name and value of KEY=VALUE, for argparse: the value is read as JSON if it is that, else as text."""
+    """Return name and value of KEY=VALUE, for argparse. A value that is not valid JSON is taken as text."""
     name, sign, value = utf8(text).partition("=")
     if not sign or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"write KEY=VALUE, not {text!r}")

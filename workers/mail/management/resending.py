@@ -15,7 +15,7 @@ from weir.workers.mail.management.listing import refuse_unknown
 
 
 class Resend(Subcommand):
-    """Failed e-mails are sent again, many together."""
+    """Resends many failed e-mails together."""
 
     name = "resend"
     help = "send failed e-mails again, many together, when the cause is mended"

@@ -1,4 +1,4 @@
-"""`manage.py emails resolve`, `cancel` and `correct`: what a person says about single e-mails."""
+"""`manage.py emails resolve`, `cancel` and `correct`: a person decides about single e-mails."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ SAID: Mapping[Act, str] = {
 
 
 class Resolve(Subcommand):
-    """A person says what became of e-mails."""
+    """Records what a person says about unknown e-mails, or resends e-mails."""
 
     name = "resolve"
     help = "say of e-mails that they arrived, have them sent again, or give them up"
@@ -52,7 +52,7 @@ class Resolve(Subcommand):
 
 
 class Cancel(Subcommand):
-    """E-mails that wait are not to be sent any more."""
+    """Cancels waiting e-mails."""
 
     name = "cancel"
     help = "have e-mails not sent that wait, and that no mailer has begun"
@@ -67,7 +67,7 @@ class Cancel(Subcommand):
 
 
 class Correct(Subcommand):
-    """An e-mail is rendered anew."""
+    """Has an e-mail rendered anew, and sent."""
 
     name = "correct"
     help = "have an e-mail rendered anew and sent, to another address if there is one"
@@ -90,7 +90,7 @@ class Correct(Subcommand):
 
 
 def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Result:
-    resolved: dict[int, str] = {}  # with what is said about each
+    resolved: dict[int, str] = {}  # by id: what is printed about each e-mail
     refused: list[str] = []
     actor = acting.of_shell(who)
     for email_id in dict.fromkeys(ids):

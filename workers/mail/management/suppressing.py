@@ -16,7 +16,7 @@ LISTED = 100
 
 
 class Suppress(Subcommand):
-    """An address is not written to any more."""
+    """Puts an address on the suppression list."""
 
     name = "suppress"
     help = "put an address on the suppression list: nothing is sent to it"
@@ -34,7 +34,7 @@ class Suppress(Subcommand):
 
 
 class Unsuppress(Subcommand):
-    """An address is written to again."""
+    """Takes an address off the suppression list."""
 
     name = "unsuppress"
     help = "take an address off the suppression list; what was not sent meanwhile stays unsent"
@@ -53,7 +53,7 @@ class Unsuppress(Subcommand):
 
 
 class Suppressed(Subcommand):
-    """The suppression list."""
+    """Lists the suppressed addresses."""
 
     name = "suppressed"
     help = "list the addresses that are not written to, the newest first; of forgotten ones, the hash"
@@ -78,7 +78,7 @@ class Suppressed(Subcommand):
 
 
 class Forget(Subcommand):
-    """Personal data of the e-mails to an address is removed."""
+    """Removes personal data from all e-mails to an address."""
 
     name = "forget"
     help = "remove what is personal of all e-mails to an address, and write to it no more; the proof stays"

@@ -1,4 +1,4 @@
-"""How many e-mails there are, by state and by kind, at a cost that does not grow with the table."""
+"""Counts e-mails by state and by kind, at a cost that does not grow with the table."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -11,14 +11,14 @@ from weir.postgres.statements import Statement
 from weir.workers.mail import kinds
 from weir.workers.mail.transports import relays
 
-MOST: Final = 10_000  # e-mails that are counted: a number that is this means "or more"
-MOST_SENT: Final = 100_000  # e-mails that are counted as sent in a period, of all kinds
+MOST: Final = 10_000  # e-mails that are counted, at most: this number means "or more"
+MOST_SENT: Final = 100_000  # sent e-mails of a period that are counted, at most, of all kinds together
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 
 
 class States(NamedTuple):
-    """E-mails by state, each up to MOST. Those that were sent are not counted: they are nearly all."""
+    """The number of e-mails in each state, each up to MOST. Sent e-mails, which are nearly all, are not counted."""
 
     pending: int
     claimed: int
@@ -32,14 +32,14 @@ class States(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The e-mails that were sent in a period until now."""
+    """The numbers of e-mails that were sent in a period that ends now."""
 
     by_kind: Mapping[str, int]
-    or_more: bool  # MOST_SENT were counted: there are more, of any kind
+    or_more: bool  # MOST_SENT were counted, and the count stopped: any number in by_kind may be higher
 
     @property
     def number(self) -> int:
-        """How many there are of all kinds."""
+        """The number for all kinds together."""
         return sum(self.by_kind.values())
 
 
@@ -54,7 +54,7 @@ class _KindRow(NamedTuple):
     kind: str
     is_registered: bool  # by an installed app
     paused_at: datetime | None
-    who: str  # has paused it
+    who: str  # who has paused the kind
     why: str
     waiting: int
     unknown: int
@@ -67,12 +67,12 @@ STATES = Statement("states", row=States, commits=False)
 
 
 class KindNumbers(NamedTuple):
-    """A kind of e-mail, with numbers up to MOST, and how many were sent."""
+    """A kind of e-mail, with the numbers of its e-mails, each up to MOST, and of those that were sent."""
 
     kind: str
     is_registered: bool  # by an installed app
     paused_at: datetime | None
-    who: str  # has paused it
+    who: str  # who has paused the kind
     why: str
     waiting: int
     unknown: int
@@ -81,11 +81,11 @@ class KindNumbers(NamedTuple):
     sent_hour_or_more: bool
     sent_day: int
     sent_day_or_more: bool
-    relays: list[str]  # the ones that its e-mails go by, in this order
+    relays: list[str]  # the relays that its e-mails use, the first choice first
 
 
 def sent(within: timedelta) -> Sent:
-    """Count the e-mails that were sent in the period that ends now, and have not come back since."""
+    """Count the e-mails that were sent in the last `within`, and have not come back since."""
     with transaction.atomic():
         planner.by_indexes()
         found = SENT(within=within, most=MOST_SENT)
@@ -102,7 +102,7 @@ def by_state() -> States:
 
 
 def of_kinds() -> list[KindNumbers]:
-    """Return all kinds: those that are registered, paused, or have e-mails."""
+    """Return all kinds with their numbers: registered kinds, paused kinds, and kinds that have e-mails."""
     with transaction.atomic():
         planner.by_indexes()
         found = KINDS(most=MOST, registered=kinds.names())

@@ -1,7 +1,7 @@
-"""Lists of e-mails, page by page: of one state, of a kind, or to an address. Each has an index.
+"""Lists e-mails page by page: those of a state, of a kind, or to an address. Each of these filters has an index.
 
-If two of these are wanted, an index usually serves only one of them. Then a page ends after LOOKED_AT e-mails: it may
-have fewer than other pages, says so, and its cursor goes on from there.
+If a list has two filters, an index usually serves only one of them. Then PostgreSQL looks at LOOKED_AT e-mails for a
+page, at most. Such a page may have fewer e-mails than others, and says so; the next page begins where it ended.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from weir.workers.mail.phases import UNSENT, EmailState
 from weir.workers.mail.reports import searching
 
 A_PAGE: Final = 100
-LOOKED_AT: Final = 5_000  # e-mails, for one page; each may have to be read from another place of a disk
+LOOKED_AT: Final = 5_000  # e-mails for one page; each may have to be read from another place on a disk
 LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmailFilters:
-    """Which e-mails: of a state, of a kind, and to addresses that begin so; "" if that does not matter."""
+    """Which e-mails are wanted: their state, their kind, and how their address begins. "" selects any."""
 
     state: str = ""
     kind: str = ""
@@ -32,22 +32,23 @@ class EmailFilters:
 
 Place = tuple[
     Any, ...
-]  # of an e-mail in the order of a list: the value of the list's column, if that is not the id, and the id
+]  # an e-mail's place in a list: its id, preceded by its value in the list's column if that is another column
 
 
 class EmailsPage(NamedTuple):
-    """A page, and the cursor of the next one; "" after the last."""
+    """A page, and the cursor of the next page, which is "" after the last page."""
 
     emails: list[Email]
     next: str
-    looked_at: int | None = None  # if the page is short, though the list goes on: how many were looked at
+    looked_at: int | None = None  # how many e-mails were looked at, if the page is short although the list goes on
 
 
 def listed(wanted: EmailFilters) -> QuerySet[Email]:
-    """Return the e-mails in the order of an index: unknown ones by when they were sent, sent ones the newest first.
+    """Return the e-mails in the order of an index.
 
-    Those to an address come in the order of addresses, all others the oldest first. Each has its age, by the database's
-    clock.
+    E-mails to an address are ordered by their addresses, unknown e-mails by the time when they were being sent, the
+    oldest first. Sent e-mails, and lists without a state, begin with the newest, all others with the oldest. Each
+    e-mail has its age, by the database's clock.
     """
     emails: QuerySet[Email] = Email.objects.all()
     if wanted.state:
@@ -76,9 +77,9 @@ def page(wanted: EmailFilters, cursor: str = "") -> EmailsPage:
 
 
 def _last_looked_at(wanted: EmailFilters, cursor: str) -> Place | None:
-    """Return the last place that a page may look at; None if the list ends before, or an index serves all of it.
+    """Return the last place that a page may look at; None if the list ends before, or one index serves all filters.
 
-    The query asks only for what stands in the index, except for addresses.
+    Except for addresses, the query asks only for columns that are in the index.
     """
     if (served := _served(wanted)) == wanted:
         return None
@@ -129,7 +130,7 @@ def _after(emails: QuerySet[Email], wanted: EmailFilters, cursor: str) -> QueryS
 
 
 def _until(emails: QuerySet[Email], wanted: EmailFilters, last: Place) -> QuerySet[Email]:
-    """Return those that do not come after the last place."""
+    """Return the e-mails up to the last place."""
     *values, pk = last
     if not values:
         return emails.filter(pk__gte=pk)
@@ -140,7 +141,7 @@ def _until(emails: QuerySet[Email], wanted: EmailFilters, last: Place) -> QueryS
 
 
 def _column(wanted: EmailFilters) -> str:
-    """Return what the list is ordered by."""
+    """Return the first column by which the list is ordered."""
     return "lower" if wanted.to else _order(wanted)[0]
 
 

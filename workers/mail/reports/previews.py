@@ -1,4 +1,4 @@
-"""What is, or was, transmitted of an e-mail, for a person to look at."""
+"""Shows people what is, was or would be transmitted of an e-mail."""
 
 import base64
 import re
@@ -16,7 +16,7 @@ _RENDERED_LATER = frozenset({EmailState.PENDING, EmailState.CLAIMED})
 
 
 class NothingToShow(LookupError):
-    """What was transmitted is not there any more, or never was; the message says which."""
+    """There is no content to show: it was deleted, or the e-mail was never rendered. The message says which."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,18 +32,18 @@ class PreviewedPart:
 class EmailPreview:
     """An e-mail, taken apart."""
 
-    content: bytes  # as it is transmitted
+    content: bytes  # the e-mail as it is transmitted
     headers: tuple[tuple[str, str], ...]
     text: str
-    html: str  # with its own pictures in it
+    html: str  # with the pictures that are sent along, as data URLs
     attachments: tuple[PreviewedPart, ...]
-    is_stored: bool  # false: it was rendered for this preview, and another time might give something else
+    is_stored: bool  # false if it was rendered for this preview: a later rendering may differ
 
 
 def of(email: Email) -> EmailPreview:
-    """Return what is, or was, transmitted of it; if it was not rendered yet, what would be transmitted now.
+    """Return what is, or was, transmitted of the e-mail; if it is not rendered yet, what would be transmitted now.
 
-    Raises NothingToShow, and addresses.CannotBeWritten for one that cannot be rendered.
+    Raises NothingToShow, and addresses.CannotBeWritten if the e-mail cannot be rendered.
     """
     if stored := Rendering.objects.filter(pk=email.pk).first():
         return read(bytes(stored.content), is_stored=True)
@@ -65,7 +65,7 @@ def rendered_now(kind: str, context: dict[str, object], language: str, to: str) 
 
 
 def read(content: bytes, *, is_stored: bool) -> EmailPreview:
-    """Take an e-mail apart."""
+    """Return the parts of an e-mail, for a preview."""
     message = message_from_bytes(content, policy=policy.SMTP)
     text, html = (message.get_body((kind,)) for kind in ("plain", "html"))
     return EmailPreview(
@@ -85,7 +85,7 @@ def _part(part: EmailMessage) -> PreviewedPart:
 
 
 def _with_pictures(html: str, message: EmailMessage) -> str:
-    """Return the HTML with the pictures that are sent along, as data: a browser finds them nowhere else."""
+    """Return the HTML with data URLs for the pictures that are sent along: a browser cannot resolve `cid:` URLs."""
     pictures = {
         str(part["Content-ID"]).strip("<>"): part
         for part in message.walk()

@@ -1,24 +1,25 @@
-"""How operators search for e-mails: each way has an index, whatever the statistics."""
+"""Searches for e-mails on behalf of operators. Each way uses an index, whatever PostgreSQL's statistics say."""
 
 from django.db.models import Q, QuerySet
 
 from weir.workers.mail import addresses, kinds
 from weir.workers.mail.models import LOWER_RECIPIENT, Email
 
-MOST_FOUND = 1_000  # e-mails; no person reads more of a search
+MOST_FOUND = 1_000  # e-mails that a search finds, at most: no person reads more
 
 
 def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
-    """Return those to the address, however it is written, or to addresses that begin so, in the order of addresses."""
+    """Return the e-mails to this address, however it is written, or to addresses that begin with it, by address."""
     begins = Q(lower_recipient__startswith=addresses.as_stored(address).lower())
     found: QuerySet[Email] = emails.alias(lower_recipient=LOWER_RECIPIENT).filter(begins)
     return found.order_by(LOWER_RECIPIENT, "pk")
 
 
 def matching(emails: QuerySet[Email], text: str) -> QuerySet[Email]:
-    """Return those whose address begins with the text, or whose key or Message-ID it is: the first MOST_FOUND of each.
+    """Return the e-mails whose address begins with the text, or whose key or Message-ID is the text.
 
-    Three short queries, because PostgreSQL would read the table in the order of the list instead if it expects many.
+    Each of these three ways finds at most MOST_FOUND. Each is a short query of its own: in one query, PostgreSQL would
+    read the table in the order of the list if it expected many matches.
     """
     angled = f"<{text.strip('<>')}>"
     ways = (

@@ -1,4 +1,4 @@
-"""Why an e-mail waits: everything that is in its way now, and until when, if that is known."""
+"""Finds out why an e-mail waits: everything that is in its way now, and until when, if that is known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class EmailBlocker:
 
 
 def why(email: Email) -> list[EmailBlocker]:
-    """Return what is in the e-mail's way, first what needs a person; nothing if it has ended for good."""
+    """Return what is in the e-mail's way, first what needs a person; an empty list if it has ended for good."""
     if email.state == EmailState.PENDING:
         found = [*_by_people(email), *_by_time(email), *_by_relays(email), *_without_mailer()]
         return found or [
@@ -50,7 +50,10 @@ def why(email: Email) -> list[EmailBlocker]:
 
 
 def goes_by(email: Email) -> list[Relay]:
-    """Return the relays that it would go by, the first one first: those of its kind, or the one that may have it."""
+    """Return the relays that the e-mail would use, the first choice first.
+
+    These are the relays of its kind or, if a relay may have accepted it, only that relay.
+    """
     if email.state not in {EmailState.PENDING, EmailState.CLAIMED}:
         return []
     if email.ask_until is None:
@@ -82,7 +85,7 @@ def _by_time(email: Email) -> Iterator[EmailBlocker]:
 
 
 def _by_relays(email: Email) -> Iterator[EmailBlocker]:
-    """Yield the holds, if each relay that the e-mail may take has one."""
+    """Yield the holds if each relay that the e-mail may use has one; and the relays' sites that are paused."""
     usable = goes_by(email)
     holds = RelayHold.objects.in_bulk([relay.name for relay in usable])
     if len(holds) == len(usable):

@@ -1,20 +1,22 @@
-"""Blame: whether a relay that refuses an e-mail for good means this one, if its reply does not say.
+"""Decides whether an e-mail is to blame if a relay refuses it for good, and its reply does not say whom it refuses.
 
-Whether the relay accepts others decides. So the relay is asked about a refused e-mail again, later:
+Whether the relay accepts other e-mails decides. So the relay is asked about a refused e-mail again, later:
 
-1. If it is refused again although the relay has accepted another since, it is to blame.
-2. But not if FEW e-mails in a row were refused, then or now. A relay that refuses all for a while, and accepts some in
-   between, such as one with an hourly limit, means none of them. That costs an attempt, and no more.
-3. While FEW in a row were refused and none was accepted since, no e-mail pays for it: the relay refuses us.
-4. An e-mail that is refused alone, while nothing else is tried, pays an attempt each time, so it is not asked about for
-   ever.
+1. If the e-mail is refused again although the relay has accepted another e-mail since, the e-mail is to blame.
+2. But it is not to blame if FEW e-mails in a row were refused, then or now. A relay that refuses everything for a
+   while, and accepts some e-mails in between, such as one with an hourly limit, does not mean any of them. Such a
+   refusal costs an attempt, and no more.
+3. While FEW e-mails in a row were refused, and none was accepted since, no e-mail pays: the relay refuses us.
+4. An e-mail that is refused alone, while nothing else is tried, pays an attempt each time, so that the relay is not
+   asked about it for ever.
 
-For a reply that says that it means us, one rule holds: if the relay has accepted others since, it costs an attempt.
+If the reply says that the relay refuses us, only one rule holds: the second refusal of an e-mail costs an attempt if
+the relay has accepted others since the first.
 
-This module says what an e-mail pays, and remembers e-mails. refusals.py says when a relay is asked again, and which
-e-mails wait until then; it remembers kinds and domains. Neither follows from the other.
+This module decides what an e-mail pays, and remembers e-mails. refusals.py decides when a relay is asked again, and
+which e-mails wait until then, and remembers kinds and domains. Neither decision follows from the other.
 
-Safe for the threads of one process. Another process asks once more.
+The threads of a process may share a Suspects. Another process does not know it, and asks the relay once more.
 """
 
 from dataclasses import dataclass, field
@@ -24,36 +26,38 @@ from threading import Lock
 
 from weir.workers.mail.sending.refusals import FEW
 
-MOST_REMEMBERED = 10_000  # e-mails; the oldest are forgotten, and asked about once more
+MOST_REMEMBERED = 10_000  # e-mails; the oldest are forgotten, and the relay is asked about them once more
 
 
 class Blame(IntEnum):
     """What an e-mail pays for a refusal."""
 
-    NOBODY = 0  # nothing: it is tried again
+    NOBODY = 0  # nothing: the e-mail is tried again
     PERHAPS = 1  # an attempt
-    EMAIL = 2  # it fails for good
+    EMAIL = 2  # the e-mail fails for good
 
 
 @dataclass(kw_only=True)
 class Suspects:
-    """The e-mails of this process that one relay has refused, and when it accepted one.
+    """The e-mails of this process that one relay has refused, and when the relay last accepted an e-mail.
 
-    For each e-mail there are two counts of what the relay had accepted at a moment: has it accepted more since?
+    Two dictionaries have, for each e-mail, how many e-mails the relay had accepted at a certain moment. If it has
+    accepted more by now, it has accepted others since that moment.
     """
 
-    accepted_at: datetime | None = None  # the last one
-    _accepted: int = 0  # e-mails, until now
+    accepted_at: datetime | None = None  # when the relay last accepted an e-mail
+    _accepted: int = 0  # how many e-mails the relay has accepted until now
     _at_last_refusal: dict[int, int] = field(default_factory=dict)  # the oldest refusal first
-    _at_first_doubt: dict[int, int] = field(default_factory=dict)  # at a doubtful refusal, not among FEW in a row
-    _in_a_row: set[int] = field(default_factory=set)  # refused since one was accepted, up to FEW
+    _at_first_doubt: dict[int, int] = field(default_factory=dict)  # only of doubtful refusals, not among FEW in a row
+    _in_a_row: set[int] = field(default_factory=set)  # e-mails refused since the last acceptance, FEW at most
     _lock: Lock = field(default_factory=Lock)
 
     def refused(self, email: int, *, is_doubtful: bool, was_due_before: bool) -> Blame:
         """Record that the e-mail was refused; return what it pays.
 
-        `is_doubtful` if the reply does not say whom it means; `was_due_before` if the e-mail was refused once, and was
-        due again before the relay accepted its last one. That is known even if another process was refused.
+        `is_doubtful` says that the reply does not tell whom the relay refuses. `was_due_before` says that the e-mail
+        was refused before, and was due again before the relay last accepted an e-mail. The e-mail's row shows that,
+        even if another process met the earlier refusal.
         """
         with self._lock:
             was_taken_since = self._at_last_refusal.pop(email, self._accepted) < self._accepted
@@ -77,12 +81,12 @@ class Suspects:
             return Blame.PERHAPS if was_taken_since or was_due_before or is_alone else Blame.NOBODY
 
     def has(self, email: int) -> bool:
-        """Return whether this e-mail may be to blame: its refusal did not say whom it means, and not all had one."""
+        """Return whether this e-mail may be to blame: it met a doubtful refusal that was not among FEW in a row."""
         with self._lock:
             return email in self._at_first_doubt
 
     def forget(self, email: int) -> None:
-        """Clear the suspicion of an e-mail that has all its attempts ahead of it."""
+        """Forget that an e-mail may be to blame, because all its attempts are ahead of it again."""
         with self._lock:
             self._at_first_doubt.pop(email, None)
 

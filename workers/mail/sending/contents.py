@@ -1,4 +1,4 @@
-"""Contents: what is transmitted for an e-mail that was claimed, or why nothing is."""
+"""Finds what is to be transmitted for a claimed e-mail, or why nothing is."""
 
 from django.db import Error, transaction
 
@@ -15,9 +15,9 @@ from weir.workers.mail.transports.base import BrokenOff
 
 
 def content_of(held: Held) -> Message | EmailOutcome:
-    """Return what is to be transmitted, or why nothing is.
+    """Return the message to transmit; if nothing is to be transmitted, the outcome of the e-mail.
 
-    Raises BrokenOff if PostgreSQL fails while a kind or a template renders the e-mail, and leases.ClaimLost.
+    Raises leases.ClaimLost; and BrokenOff if PostgreSQL fails while a kind or a template renders the e-mail.
     """
     email = held.email
     leases.refuse_expired(email)
@@ -36,7 +36,10 @@ def content_of(held: Held) -> Message | EmailOutcome:
 
 
 def _question(held: Held) -> Message | EmailOutcome:
-    """Return what was transmitted before, to ask the relay what became of it, or why the relay cannot be asked."""
+    """Return the message that was transmitted before, to ask the relay what became of it.
+
+    If the relay cannot be asked, return the outcome, which says why.
+    """
     if not leases.may_be_asked_about(held.email):
         reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
         return outcomes.stays_unknown(reason)

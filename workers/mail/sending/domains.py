@@ -1,7 +1,8 @@
-"""Recipients' domains that take only so many e-mails: each is a site of `ratelimit`, named DOMAIN:25.
+"""Paces e-mails to recipients' domains: a paced domain is a site of `ratelimit`, named DOMAIN:25.
 
-A domain is such a site if WEIR_MAIL_DOMAIN_RATE is set, or a person has set its rate (`manage.py sites set DOMAIN:25
-5/m`), or after its mail server has said that it takes no more for now, until it has not said so for RECOVERED_AFTER.
+A domain is paced in three cases: WEIR_MAIL_DOMAIN_RATE is set; a person has set the rate of the domain (`manage.py
+sites set DOMAIN:25 5/m`); or the domain's mail server has said that it takes no more for now. In the last case, pacing
+ends when the server has not said so for RECOVERED_AFTER.
 """
 
 import time
@@ -19,11 +20,12 @@ from weir.ratelimit import site_names, site_settings
 from weir.ratelimit.models import Site
 from weir.ratelimit.sites import known_sites, leave_to_purge
 
-# The rate of a domain that has refused, if no other is set: about what one sender may send to a large provider.
+# The rate of a domain that has refused e-mails, if no other rate is set. A large provider takes about this much from
+# one sender.
 RATE_AFTER_REFUSAL = "1/s"
 RECOVERED_AFTER = timedelta(hours=1)
-PATIENCE_S = 1.0  # for a site's row that another transaction has locked
-CLAIMED_BEFORE_S = 60.0  # how long e-mails may have been claimed before their domain was backed off
+PATIENCE_S = 1.0  # how long to wait for a site's row that another transaction has locked
+CLAIMED_BEFORE_S = 60.0  # e-mails may have been claimed this long before their domain was backed off
 
 _backed_off: dict[str, float] = {}  # sites of domains that this process has backed off lately, and when
 _lock = Lock()
@@ -32,7 +34,7 @@ log = get_logger(__name__)
 
 
 def paced(recipients: Iterable[str]) -> dict[str, str]:
-    """Return the sites of those recipients whose domains are paced, by recipient."""
+    """Return, by recipient, the sites of those recipients whose domains are paced."""
     names = {recipient: name for recipient in recipients if (name := _site(recipient))}
     if not names:
         return {}
@@ -46,7 +48,7 @@ def paced(recipients: Iterable[str]) -> dict[str, str]:
 
 
 def backed_off_since_claimed(recipient: str) -> str:
-    """Return the site of the recipient's domain if this process has just backed it off; empty if not."""
+    """Return the site of the recipient's domain if this process has just backed it off, or else an empty string."""
     if not _backed_off or not (name := _site(recipient)):
         return ""
     with _lock:
@@ -54,7 +56,7 @@ def backed_off_since_claimed(recipient: str) -> str:
 
 
 def back_off(recipient: str) -> None:
-    """Back off the recipient's domain: its e-mails wait, in all processes, longer with each refusal in a row."""
+    """Back off the recipient's domain: e-mails to it wait in all processes, longer after each refusal in a row."""
     if not (name := _site(recipient)):
         return
     try:
@@ -73,13 +75,13 @@ def back_off(recipient: str) -> None:
 
 
 def _counting(ids: Iterable[int]) -> set[int]:
-    """Return the ids of sites whose rate a person has set, or that have refused lately."""
+    """Return the ids of those sites whose rate a person has set, or whose mail server has refused e-mails lately."""
     lately = Q(backed_off_until__gt=Now() - RECOVERED_AFTER)
     return set(Site.objects.filter(lately | Q(is_kept=True), pk__in=list(ids)).values_list("pk", flat=True))
 
 
 def _site(recipient: str) -> str:
-    """Return the name of the site; empty for an address that cannot have one."""
+    """Return the name of the site of the recipient's domain; an empty string if the address cannot have a site."""
     try:
         return site_names.canonical(f"{recipient.rpartition('@')[2]}:25")
     except site_names.InvalidSiteName:

@@ -1,4 +1,4 @@
-"""What a mailer writes about the e-mails that it holds. Each function commits by itself.
+"""Writes what a mailer does with the e-mails that it holds. Each function commits by itself.
 
 From the claim on, only the worker that has the claim's token writes the e-mail's row:
 
@@ -6,8 +6,8 @@ From the claim on, only the worker that has the claim's token writes the e-mail'
 2. `begin`, right before the content is transmitted: `claimed` -> `sending`, if the claim still holds.
 3. `record`: the outcome, if the claim still holds.
 
-If a worker dies, its claimed e-mails are taken back when the lease is over: it cannot begin any more. What it was
-sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is never sent again without an operator's word.
+If a worker dies, its claimed e-mails are taken back when their lease is over: it has not begun them. The e-mail that it
+was sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is not sent again unless an operator says so.
 """
 
 import os
@@ -40,7 +40,7 @@ LONGEST_REPLY = 1_000  # characters of a reply that are kept
 LONGEST_ID: int = Email._meta.get_field("provider_id").max_length or 0  # noqa: SLF001  documented, in spite of its name
 WRITE_WITHIN_S = 60.0  # how long an outcome is kept in memory while PostgreSQL is away
 TRY_EVERY_S = 0.5
-NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind of an app's own
+NOTHING_SAID = "No reply, and no reason, was given."  # for an app's own transport or kind that says nothing
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 ALL_KINDS: Mapping[str, bool] = {kind_routes.OTHERS: True}
 Result = TypeVar("Result")
@@ -69,7 +69,7 @@ RECORD = Statement("record", commits=True, prepare=True)
 
 
 class ClaimLost(Exception):
-    """The e-mail is not this worker's any more; `outcome` is what became of it, if this worker has written that."""
+    """This worker does not hold the e-mail any more; `outcome` is its outcome, if this worker has written one."""
 
     def __init__(self, outcome: EmailOutcome | None = None) -> None:
         super().__init__()
@@ -77,12 +77,11 @@ class ClaimLost(Exception):
 
 
 def claim(limit: int, token: UUID, kinds: Mapping[str, bool] = ALL_KINDS) -> list[Email]:
-    """Take up to `limit` e-mails that are due, for a lease, in the order in which they are to be sent.
+    """Claim up to `limit` due e-mails for a lease; return them in the order in which they are to be sent.
 
     `kinds` maps patterns of kinds, as in WEIR_MAIL_ROUTES, to whether this claim takes such kinds.
-
-    No two claims may have the same token: a late write for one would be mistaken for the other's. Raises RuntimeError
-    inside a transaction: a claim must be committed.
+    Each claim needs a new token: with the same token, a late write for one claim would count for the other. Raises
+    RuntimeError inside a transaction, because a claim must be committed.
     """
     if own_commits.is_in_transaction():
         raise RuntimeError("A claim must be committed before anything is sent: call it outside of transactions.")
@@ -108,15 +107,15 @@ def taking(kinds: Mapping[str, bool]) -> dict[str, object]:
 
 
 def renew(tokens: Collection[UUID]) -> None:
-    """Renew the lease of all e-mails that were claimed with these tokens and not begun."""
+    """Renew the leases of all e-mails that were claimed with these tokens, and have not been begun."""
     Email.objects.filter(claim_token__in=tokens, state=EmailState.CLAIMED).update(claimed_until=Now() + _lease())
 
 
 def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
     """Return how long after `begin` a relay that remembers keys for `key_lifetime` may be asked again; None: never.
 
-    A question that is in flight when the key is forgotten would send a second e-mail. So no question begins that may
-    still be in flight then.
+    A question that reaches the relay after it has forgotten the key would send a second e-mail. So no question begins
+    that may still be in flight at that time.
     """
     if key_lifetime is None:
         return None
@@ -125,7 +124,7 @@ def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
 
 
 def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
-    """Record that the e-mail's transmission to this relay begins now: from here on it is never taken back.
+    """Record that the e-mail's transmission to this relay begins now: from here on the e-mail is never taken back.
 
     Raises ClaimLost if the claim is lost, or the e-mail has expired.
     """
@@ -135,7 +134,7 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
 
 
 def refuse_expired(email: Email) -> None:
-    """End the e-mail, and raise ClaimLost with the outcome, if it has expired by the database's clock."""
+    """If the e-mail has expired by the database's clock, end it, and raise ClaimLost with the outcome."""
     if email.expires_at is not None and Email.objects.filter(pk=email.pk, expires_at__lte=Now()).exists():
         end_expired(0.0)
         state = EmailState.EXPIRED if email.ask_until is None else EmailState.UNKNOWN
@@ -143,9 +142,9 @@ def refuse_expired(email: Email) -> None:
 
 
 def end_expired(within_s: float) -> int:
-    """End e-mails that expired before an attempt began, even if they wait for a person or a relay; returns how many.
+    """End e-mails that have expired, even if they wait for a person or a relay; return how many.
 
-    In short batches; after `within_s` seconds the rest is left to the next call. May be killed anywhere.
+    Works in short batches; after `within_s` seconds the rest is left to the next call. May be killed anywhere.
     """
     ended, batch, give_up_at = 0, SWEPT_AT_ONCE, time.monotonic() + within_s
     while batch == SWEPT_AT_ONCE and (not ended or time.monotonic() < give_up_at):
@@ -164,22 +163,22 @@ def _end_expired() -> int:
         log.warning("emails_expired", emails=expired)
     for address in suppression.forgotten(
         row.recipient for row in ended
-    ):  # queued before it was forgotten, committed later
+    ):  # queued before its recipient was forgotten, committed afterwards
         suppression.forget_ended(address, FORGOTTEN_AT_ONCE)
     return len(ended)
 
 
 def may_be_asked_about(email: Email) -> bool:
-    """Return whether its relay still knows the idempotency key, by the database's clock: this host's may be wrong."""
+    """Return whether the relay still knows the e-mail's idempotency key, by the database's clock, not this host's."""
     return Email.objects.filter(pk=email.pk, ask_until__gt=Now()).exists()
 
 
 def record(email: Email, outcome: EmailOutcome) -> bool:
-    """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
+    """Write the outcome of an attempt. If the claim is lost, log the outcome, which does not count; return False.
 
-    An e-mail that has become `unknown` meanwhile is still written. An acceptance is written even if an operator has
-    resent the e-mail, or has given it up. While PostgreSQL is away this tries again for a minute: only this worker
-    knows the outcome.
+    The outcome is written even if the e-mail has become `unknown` meanwhile. An acceptance is written even if an
+    operator has resent the e-mail, or given it up. While PostgreSQL is away, this tries again for a minute, because
+    only this worker knows the outcome.
     """
     about = {"email": email.pk, "phase": outcome.phase, "reply": outcome.last_reply}
     if not _patiently(lambda: _write(email, outcome)):
@@ -193,9 +192,9 @@ def record(email: Email, outcome: EmailOutcome) -> bool:
 
 
 def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> int:
-    """Make e-mails pending again that were claimed with these tokens and not begun, or `only` these; returns how many.
+    """Make the e-mails that were claimed with these tokens, and not begun, pending again; return how many.
 
-    `only` has ids.
+    `only` limits this to e-mails with these ids.
     """
     claimed = Email.objects.filter(claim_token__in=tokens, state=EmailState.CLAIMED)
     if only is not None:
@@ -204,16 +203,16 @@ def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> 
 
 
 def put_off(waits_s: Mapping[int, float], token: UUID) -> int:
-    """Make e-mails pending again that were claimed with this token and not tried; returns how many.
+    """Make the e-mails in `waits_s` pending again, which were claimed with this token, and not tried; return how many.
 
-    `waits_s` says in how many seconds each is due again; up to a fifth of that is added, so that they spread.
+    `waits_s` says, by id, in how many seconds each e-mail is due again. Up to a fifth is added, so that they spread.
     """
     parameters = {"token": token, "emails": list(waits_s), "seconds": list(waits_s.values())}
     return _patiently(lambda: len(PUT_OFF(**parameters)))
 
 
 def take_back_abandoned() -> int:
-    """Make e-mails pending again that dead workers had claimed and not begun; returns how many."""
+    """Make the e-mails that dead workers had claimed, and not begun, pending again; return how many."""
     return len(
         claims.claim(
             Email.objects.abandoned(),
@@ -226,9 +225,9 @@ def take_back_abandoned() -> int:
 
 
 def end_silent() -> int:
-    """Make e-mails unknown that dead workers had begun to send; returns how many.
+    """Make the e-mails that dead workers had begun to send unknown; return how many.
 
-    If the relay still knows an e-mail's idempotency key, it is asked again instead.
+    If the relay still knows an e-mail's idempotency key, the e-mail is pending instead, and the relay is asked again.
     """
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
     unknown: list[int] = []
@@ -242,8 +241,8 @@ def end_silent() -> int:
 
 
 def _end(email: Email) -> bool:
-    """Write, in the caller's transaction, that its worker did not report; return whether the e-mail is unknown now."""
-    if email.earlier_reply:  # the acceptance of an earlier attempt outweighs the outcome of this one
+    """Record, in the caller's transaction, that the worker did not report; return whether the e-mail is unknown now."""
+    if email.earlier_reply:  # an earlier attempt was accepted, which outweighs this attempt
         email.state, email.sent_at, email.last_reply = EmailState.SENT, Now(), email.earlier_reply
     elif may_be_asked_about(email):
         email.state, email.next_attempt_at, email.last_reply = EmailState.PENDING, Now(), NO_WORD
@@ -288,12 +287,12 @@ def _without_address(reply: str, email: Email) -> str:
 
 
 def _patiently(write: Callable[[], Result]) -> Result:
-    """Call `write` again and again while PostgreSQL is away, for a minute."""
+    """Call `write`. While PostgreSQL is away, try again for a minute."""
     give_up_at = time.monotonic() + WRITE_WITHIN_S
     while True:
         try:
             return write()
-        except (OperationalError, InterfaceError, InternalError) as error:  # the last: a server that only reads
+        except (OperationalError, InterfaceError, InternalError) as error:  # InternalError: the server is read-only
             sessions.leave(connection)
             if time.monotonic() > give_up_at:
                 raise

@@ -1,7 +1,8 @@
-"""What becomes of an e-mail after an attempt: pure decisions, from what the sender saw to what is written.
+"""Decides what becomes of an e-mail after an attempt: pure functions from what the sender saw to what is written.
 
-An unknown outcome is found by the transport (smtp.py: everything was transmitted, and no reply came), or by
-`leases.end_silent` (the worker died). If the relay knows the e-mail's idempotency key, asking again settles it.
+Two parts find out that an outcome is unknown: the transport, if everything was transmitted and no reply came (smtp.py),
+and `leases.end_silent`, if the worker died. If the relay knows the e-mail's idempotency key, asking it again shows what
+became of the e-mail.
 """
 
 import re
@@ -13,7 +14,7 @@ from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused
 
 LONGEST_RETRY_S = 3_600.0
-LONGEST_ASKING_S = 300.0  # between two questions about an unknown outcome
+LONGEST_ASKING_S = 300.0  # the longest time between two questions about an unknown outcome
 _SES_ID = re.compile(r"250 (?:\d\.\d\.\d )?ok ([0-9a-f]{16}-[0-9a-f-]{36}-\d{6})\s*", re.IGNORECASE)
 
 
@@ -24,10 +25,10 @@ class EmailOutcome:
     state: EmailState
     phase: Phase | None = None
     last_reply: str
-    attempts: int  # how many are added to the e-mail's number of attempts
+    attempts: int  # how many attempts are added to the e-mail's number of attempts
     retry_in_s: float = 0.0
     provider_id: str = ""
-    is_settled: bool = True  # whether it is known now if one of the attempts until now was accepted
+    is_settled: bool = True  # whether it is known now if any attempt until now was accepted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,10 +37,10 @@ class History:
 
     attempts: int
     max_attempts: int
-    is_asked_again: bool = False  # an earlier attempt ended unknown, and this one asks what became of it
-    ask_until: datetime | None = None  # until when the relay may be asked; counts from this attempt if it is the first
+    is_asked_again: bool = False  # whether this attempt asks what became of an earlier one, which ended unknown
+    ask_until: datetime | None = None  # until when the relay may be asked, counted from the first attempt
     now: datetime
-    chance: float  # in [0, 1): the jitter
+    chance: float  # a random number in [0, 1), for the jitter
 
 
 def accepted(reply: Accepted) -> EmailOutcome:
@@ -50,18 +51,18 @@ def accepted(reply: Accepted) -> EmailOutcome:
 
 
 def _id_in(reply: str) -> str:
-    """Return the id that Amazon SES gives to an e-mail in its reply: SES replaces the Message-ID by that."""
+    """Return the id in a reply of Amazon SES, with which SES replaces the e-mail's Message-ID."""
     found = _SES_ID.fullmatch(reply)
     return found[1] if found else ""
 
 
 def cannot_be_written(reason: str) -> EmailOutcome:
-    """Return the outcome of an e-mail that failed before there was anything to submit, and would fail again."""
+    """Return the outcome of an e-mail that cannot be written, and could not be written later either."""
     return EmailOutcome(state=EmailState.FAILED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
 def suppressed(reason: str) -> EmailOutcome:
-    """Return the outcome of an e-mail whose recipient is not written to."""
+    """Return the outcome of an e-mail whose recipient is on the suppression list."""
     return EmailOutcome(state=EmailState.SUPPRESSED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
@@ -80,7 +81,7 @@ def waits_for_its_domain(reason: str, retry_in_s: float) -> EmailOutcome:
 
 
 def asked_in_vain(reason: str) -> EmailOutcome:
-    """Return the outcome of an e-mail whose relay could not be asked now what became of it: it is asked later."""
+    """Return the outcome of an e-mail whose relay cannot be asked now what became of it: the relay is asked later."""
     return EmailOutcome(
         state=EmailState.PENDING,
         phase=Phase.BEGUN,
@@ -92,14 +93,14 @@ def asked_in_vain(reason: str) -> EmailOutcome:
 
 
 def stays_unknown(reason: str) -> EmailOutcome:
-    """Return the outcome of an e-mail if no relay can be asked any more what became of it."""
+    """Return the outcome of an e-mail that may have been accepted, if its relay can no longer be asked."""
     return EmailOutcome(state=EmailState.UNKNOWN, phase=Phase.BEGUN, last_reply=reason, attempts=0, is_settled=False)
 
 
 def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> EmailOutcome:
     """Return the outcome of a failed attempt."""
     said = str(error)
-    if isinstance(error, OutcomeUnknown) or before.is_asked_again:  # a refusal now says nothing about the first
+    if isinstance(error, OutcomeUnknown) or before.is_asked_again:  # a refusal now says nothing about that attempt
         return _unsettled(error, before)
     if isinstance(error, Refused) and error.is_permanent:
         return EmailOutcome(state=EmailState.FAILED, phase=error.phase, last_reply=said, attempts=1)
@@ -113,7 +114,7 @@ def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> 
 
 
 def _unsettled(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> EmailOutcome:
-    """Return the outcome if this attempt, or an earlier one, may have been accepted: ask while that settles it."""
+    """Return the outcome if this or an earlier attempt may have been accepted: the relay is asked while it may be."""
     retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_ASKING_S)
     can_ask = before.ask_until is not None and before.now + timedelta(seconds=retry_in_s) < before.ask_until
     phase = error.phase if isinstance(error, OutcomeUnknown) else Phase.BEGUN

@@ -1,26 +1,26 @@
-"""What a round decides for a stream while its senders work: pure functions of what it sees of them."""
+"""Decides, for a round, whether a stream needs another sender, and whether it is over. The functions are pure."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-ORDINARY_SENDERS = 2  # if much is due: while one waits for an answer, the other gets on
-MOST_SENDERS = 10  # of a stream, in one process: connections to its relays, and to PostgreSQL
-MOST_OF_ALL = 20  # of all streams; beyond that, no stream has more than the ordinary ones
+ORDINARY_SENDERS = 2  # senders of a stream, if much is due: while one waits for an answer, the other works
+MOST_SENDERS = 10  # senders of a stream in one process; each has connections to relays and to PostgreSQL
+MOST_OF_ALL = 20  # senders of all streams; with so many, a stream gets no more than its ordinary senders
 MOST_IN_HAND = 16 * 2**20  # bytes that the senders of a stream transmit; beyond that, none begins a further e-mail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Situation:
-    """What a round sees when it looks."""
+    """What a round sees of a stream."""
 
-    senders: int  # at work
-    stalled: int  # of these, those that have been busy with one e-mail for longer than others should wait
-    are_many: bool  # more than a batch is due
-    has_ended: bool  # the outcome of some e-mail is known: the relays answer
+    senders: int  # senders at work
+    stalled: int  # those of them that have been busy with one e-mail for longer than others should wait
+    are_many: bool  # the last batch was full, so more may be due
+    has_ended: bool  # the outcome of some e-mail is known, so the relays answer
     is_one_enough: bool  # a relay has refused a further connection
     is_stopped: bool
     of_all: int = 0  # senders at work, including those of other streams
-    in_hand: int = 0  # bytes of the e-mails that they transmit
+    in_hand: int = 0  # bytes of the e-mails that the stream's senders transmit
 
 
 class Another(Enum):
@@ -32,7 +32,7 @@ class Another(Enum):
 
 
 def another_sender(seen: Situation) -> Another:
-    """Return whether a further sender is needed: too much is due for one, or all have stalled."""
+    """Return whether a further sender is needed, because too much is due for one sender, or all have stalled."""
     if seen.is_stopped or not seen.senders or seen.senders >= MOST_SENDERS or seen.in_hand > MOST_IN_HAND:
         return Another.NO
     if seen.of_all >= MOST_OF_ALL and seen.senders >= ORDINARY_SENDERS:
@@ -43,5 +43,8 @@ def another_sender(seen: Situation) -> Another:
 
 
 def is_over(*, now: float, end_at: float | None, stalled: int) -> bool:
-    """Return whether to leave the rest to other calls; not while a stalled sender keeps this call from ending."""
+    """Return whether the stream leaves the rest to other calls: its time is over, and no sender has stalled.
+
+    A stalled sender keeps the call from ending, so others go on meanwhile.
+    """
     return end_at is not None and now > end_at and not stalled

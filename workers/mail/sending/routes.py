@@ -1,4 +1,4 @@
-"""Routes: a sender's connections to the relays, and which of them an e-mail may take."""
+"""A sender's routes to relays: decides which relays an e-mail may go to, and records how the relays behave."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ from weir.workers.mail.transports.base import BrokenOff, RelayRefuses, Transport
 from weir.workers.mail.transports.relays import Relay
 
 LONGEST_TURN_WAIT_S = 15.0
-LONGEST_IDLE_S = 2.0  # how long a connection waits for a turn; servers under load allow ten seconds or less
-_breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
+LONGEST_IDLE_S = 2.0  # how long a connection may wait for a turn; servers under load allow ten seconds or less
+_breakers: dict[str, CircuitBreaker] = {}  # this process' breakers, by the relays' names; so are the next two
 _refusals: dict[str, Refusals] = {}
 _suspects: dict[str, Suspects] = {}
 _lock = Lock()
@@ -35,7 +35,7 @@ class NotLately(Unreachable):
 
 
 class RefusedLately(Unreachable):
-    """The relay has refused e-mails like this one lately; this one is to wait for `wait_s` seconds."""
+    """The relay has refused similar e-mails lately, so this e-mail is to wait for `wait_s` seconds."""
 
     def __init__(self, said: str, wait_s: float) -> None:
         super().__init__(said)
@@ -43,7 +43,7 @@ class RefusedLately(Unreachable):
 
 
 class RelayIsGone(LookupError):
-    """The settings no longer name the relay that could be asked about the e-mail."""
+    """The settings no longer name the relay that could be asked what became of the e-mail."""
 
 
 def breaker(relay: str) -> CircuitBreaker:
@@ -61,7 +61,7 @@ def refusals(relay: str) -> Refusals:
 
 
 def suspects(relay: str) -> Suspects:
-    """Return which of this process' e-mails may be to blame for the relay's refusals of them."""
+    """Return the e-mails of this process that may be to blame for the relay's refusals."""
     with _lock:
         return _suspects.setdefault(relay, Suspects())
 
@@ -75,14 +75,15 @@ def forget_failures() -> None:
 
 
 def open_for_s(relays: Sequence[Relay]) -> float:
-    """Return for how long no relay may be tried; 0 if one may."""
+    """Return for how many seconds none of the relays may be tried; 0 if one may be."""
     return min(_alone_for_s(relay.name) for relay in relays)
 
 
 def waits_s(relays: Sequence[Relay], email: Email) -> float:
-    """Return for how long the e-mail is to wait: each relay has refused such e-mails, or is left alone; 0 if not.
+    """Return for how many seconds the e-mail is to wait, because each relay has refused such e-mails, or is left alone.
 
-    If all are left alone, nothing is claimed. An e-mail that may have been accepted waits only for its own relay.
+    0 means that it may be tried. If all relays are left alone, nothing is claimed. An e-mail that may have been
+    accepted waits only for its own relay.
     """
     if email.ask_until is not None:
         return 0.0
@@ -94,7 +95,7 @@ def waits_s(relays: Sequence[Relay], email: Email) -> float:
 
 
 def all_refuse_because(relays: Sequence[Relay]) -> str:
-    """Return what a relay said last if each one has refused us, or e-mails of ours, or is left alone; else ""."""
+    """Return a relay's last refusal if each relay has refused us or e-mails of ours, or is left alone; else ""."""
     said = {relay.name: refusals(relay.name).because for relay in relays}
     is_usable = any(not because and not _alone_for_s(name) for name, because in said.items())
     return "" if is_usable else next((because for because in reversed(said.values()) if because), "")
@@ -114,20 +115,20 @@ def _domain(email: Email) -> str:
 
 
 def _was_due_before(email: Email, accepted_at: datetime | None) -> bool:
-    """Return whether the e-mail was refused once, and was due again before the relay accepted its last one.
+    """Return whether the e-mail was refused before, and was due again before the relay last accepted an e-mail.
 
-    By this host's clock: if that is wrong, an attempt is counted that should not be, or the e-mail waits for longer.
+    This host's clock decides. If it is wrong, an attempt too many is counted, or the e-mail waits for longer.
     """
     return bool(email.last_reply) and accepted_at is not None and email.next_attempt_at < accepted_at
 
 
 class Route:
-    """One relay, over one connection at a time. For one thread."""
+    """A way to one relay, over one connection at a time. For one thread."""
 
     def __init__(self, relay: Relay) -> None:
         self.relay = relay
-        self.served = 0  # e-mails over this connection
-        self.blame = Blame.NOBODY  # of the e-mail that last entered, if the relay has refused it
+        self.served = 0  # e-mails that were accepted over this connection
+        self.blame = Blame.NOBODY  # what the e-mail that last entered pays, if the relay has refused it
         self.transport: Transport = relay.new()
 
     def enter(self, email: Email) -> None:
@@ -138,12 +139,12 @@ class Route:
             raise NotLately(f"{self.relay.name} is left alone for a while")
         wait_s = refusals(self.relay.name).enter(email.kind, _domain(email), now, is_new=not email.last_reply)
         if wait_s:
-            if suspects(self.relay.name).has(email.pk):  # else one relay at a time would be asked for ever
+            if suspects(self.relay.name).has(email.pk):  # else the relays would be asked in turns for ever
                 self.blame = Blame.PERHAPS
             raise RefusedLately(refusals(self.relay.name).said, wait_s)
 
     def connect(self) -> None:
-        """Connect, unless there is a connection. Raises Unreachable, even untried while the circuit breaker is open."""
+        """Connect, unless there is a connection. Raises Unreachable; at once while the circuit breaker is open."""
         if self.transport.is_connected:
             return
         if not breaker(self.relay.name).enter(time.monotonic()):
@@ -156,13 +157,13 @@ class Route:
             raise
 
     def failed(self, error: Unreachable) -> None:
-        """Record that the relay cannot be used, for this process and for operators."""
+        """Record that the relay cannot be used, so that this process leaves it alone, and operators see it."""
         at_least_s = error.retry_after_s if isinstance(error, RelayRefuses) else 0.0
         breaker(self.relay.name).failed(time.monotonic(), at_least_s)
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
 
     def refused(self, email: Email, error: Unreachable) -> None:
-        """Record that the relay, which was asked to take this e-mail, refuses us, or leaves."""
+        """Record that the relay refused us, or left, when it was asked to take this e-mail."""
         if not _may_mean_the_email(error):
             self.failed(error)
             return
@@ -183,14 +184,15 @@ class Route:
             holds.note(self.relay.name, f"It refuses us, or these e-mails: {error}")
 
     def may_take_others(self, error: Unreachable) -> bool:
-        """Return whether other e-mails may be tried although one ended with this error."""
+        """Return whether the relay may be tried with other e-mails although one ended with this error."""
         is_others = isinstance(error, RefusedLately) or _may_mean_the_email(error)
         return is_others and not _alone_for_s(self.relay.name)
 
     def lost(self, error: Exception) -> None:
         """Record that the relay broke off, or did not say what became of an e-mail.
 
-        If that goes on, all others would become unknown, or lose an attempt.
+        After some such errors in a row, the circuit breaker opens: else all other e-mails would become unknown, or lose
+        an attempt.
         """
         breaker(self.relay.name).failed(time.monotonic())
         if breaker(self.relay.name).open_for_s(time.monotonic()):
@@ -198,7 +200,7 @@ class Route:
             holds.note(self.relay.name, f"It {does}: {error}")
 
     def works(self) -> None:
-        """Record that the relay talks to us."""
+        """Record that the relay answers us."""
         if breaker(self.relay.name).succeeded():
             holds.clear(self.relay.name)
 
@@ -212,7 +214,7 @@ class Route:
 
 
 class Routes:
-    """A sender's routes: those of its stream, in their order, and those to other relays that it asks about e-mails."""
+    """A sender's routes: those of its stream, in their order, and those to other relays that must be asked."""
 
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = [Route(relay) for relay in relays]
@@ -221,8 +223,8 @@ class Routes:
     def of(self, email: Email) -> Iterator[Route]:
         """Return the routes that the e-mail may take, the best first.
 
-        If an earlier attempt may have been accepted, only the relay that it went to may be asked, even if the kind goes
-        by other relays now. Raises RelayIsGone.
+        If an earlier attempt may have been accepted, only the relay of that attempt may be asked, even if the kind uses
+        other relays now. Raises RelayIsGone.
         """
         if email.ask_until is None:
             return iter(self._routes)
@@ -235,7 +237,7 @@ class Routes:
         return iter(same)
 
     def asks_another(self, email: Email) -> bool:
-        """Return whether the e-mail may only go by another relay than the first of the stream."""
+        """Return whether the e-mail must go to one relay, and that is not the first of the stream."""
         return email.ask_until is not None and email.relay != self._routes[0].relay.name
 
     def close(self) -> None:
@@ -246,7 +248,7 @@ class Routes:
 
 @contextmanager
 def turn(route: Route, email: Email) -> Iterator[None]:
-    """Wait until the relay's rate allows one more e-mail, and only then connect: servers end connections that idle.
+    """Wait until the relay's rate allows one more e-mail, and only then connect: servers close idle connections.
 
     Raises Unreachable, and slots.SlotTooFar.
     """
@@ -263,6 +265,6 @@ def turn(route: Route, email: Email) -> Iterator[None]:
 
 @cache
 def site(place: str, rate: str) -> str:
-    """Return the name of the relay's site, and set this rate for it, once in a process."""
+    """Return the name of the relay's site, after setting its rate, which happens once in a process."""
     site_settings.set_rate(place, rate)
     return place

@@ -1,14 +1,14 @@
-"""send_due: this process sends everything that is due.
+"""Sends everything that is due, in this process (`send_due`). One call is a round.
 
-1. Take back what dead workers had claimed; what they were sending becomes `unknown`.
+1. Take back the e-mails that dead workers had claimed; those that they were sending become `unknown`.
 2. Claim a batch (source.py).
 3. A sender delivers one e-mail after the other, over one connection (sender.py). If much is due, there are two senders.
-4. If all senders are busy with e-mails that take long, a further sender goes on with the next ones, over a connection
-   of its own (policy.py).
+4. If all senders are busy with e-mails that take long, a further sender goes on with the next e-mails, over a
+   connection of its own (policy.py).
 5. The round ends when nothing is due and no sender is busy.
 
-Kinds that go by other relays are another stream. Each stream has its own claims and senders (crews.py), which work at
-the same time.
+Kinds that use other relays form another stream. Each stream has its own claims and senders (crews.py); all streams work
+at the same time.
 """
 
 import time
@@ -44,24 +44,24 @@ class SendReport:
     """What became of the e-mails that one call took."""
 
     sent: int = 0
-    postponed: int = 0  # refused for now: tried again later
+    postponed: int = 0  # refused for now, and tried again later
     failed: int = 0
     suppressed: int = 0  # to recipients on the suppression list
     expired: int = 0  # their time was over before they were tried
-    unknown: int = 0  # those of this call, and those that dead workers left behind
-    given_back: int = 0  # not tried, or refused though they are not to blame
-    stopped_because: str = ""  # set if e-mails that are due were not tried
+    unknown: int = 0  # those of this call, and those that dead workers were sending
+    given_back: int = 0  # not tried, or refused without being to blame
+    stopped_because: str = ""  # why due e-mails were not tried; empty if all were
     is_out_of_time: bool = False  # more may be due
 
 
 def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> SendReport:
     """Send the e-mails that are due, at most `limit`; after `at_most_s` seconds leave the rest to other calls.
 
-    (While a relay keeps an e-mail waiting, the call cannot end, and goes on with others instead.)
+    (While a relay keeps an e-mail waiting, the call cannot end, and goes on with other e-mails instead.)
 
-    Each is submitted to a relay at most once, however many processes call this, and whatever is killed; except those
-    that an operator has resent. What is refused for now is tried again by later calls. If no relay can be reached,
-    all go back as if they had not been tried, and the relays are left alone for a while.
+    Each e-mail is submitted to a relay at most once, however many processes call this, and whatever is killed, unless
+    an operator resends it. Later calls try e-mails again that were refused for now. If no relay can be reached, all
+    e-mails are given back as if they had not been tried, and the relays are left alone for a while.
 
     Raises TransactionManagementError inside a transaction (a claim must be committed), and ValueError for a limit
     below 1.
@@ -75,7 +75,7 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
     given_up = leases.end_silent()
     try:
         addresses.from_address()
-    except addresses.CannotBeWritten as error:  # no e-mail is to blame
+    except addresses.CannotBeWritten as error:  # not the fault of any e-mail
         log.error("emails_cannot_be_sent", error=str(error))  # noqa: TRY400  the traceback says no more
         return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL cannot be used: {error}")
     if fault := renderings.envelope_fault():
@@ -89,12 +89,12 @@ class _Round:
 
     def __init__(self, streams: Sequence[MailStream], limit: int | None, at_most_s: float | None) -> None:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
-        self._lock = Lock()  # guards all that the crews have
+        self._lock = Lock()  # guards the crews and everything in them
         allowed = ClaimAllowance(limit)
         self._crews = [Crew(stream, allowed) for stream in streams]
 
     def run(self, unknown: int) -> SendReport:
-        """Deliver what is due. `unknown` is how many unknown e-mails were found before."""
+        """Deliver what is due. `unknown` is the number of e-mails that became unknown before the round began."""
         try:
             if begun := [crew for crew in self._crews if crew.begins()]:
                 with ThreadPoolExecutor(MOST_SENDERS * len(self._crews)) as pool:
@@ -116,9 +116,9 @@ class _Round:
         )
 
     def _watch_over_senders(self, pool: ThreadPoolExecutor, begun: Sequence[Crew]) -> None:
-        """Start a sender of each crew, and a further one whenever it is needed, until all have ended.
+        """Start one sender of each crew, and further senders whenever they are needed, until all have ended.
 
-        Raises what a sender raises. After an interrupt each sender finishes the e-mail that it has in hand.
+        Passes on the error of a sender. After an interrupt, each sender finishes the e-mail that it has in hand.
         """
         at_work = {pool.submit(self._serve, crew): crew for crew in begun}
         try:
@@ -143,7 +143,7 @@ class _Round:
             if self._is_another_needed(crew, at_work, at_work.total() + len(needed)):
                 needed.append(crew)
         for crew in self._crews:
-            if crew.stopped_because:  # now: a sender may wait for its answer for long
+            if crew.stopped_because:  # give back now, because a sender may wait long for its answer
                 crew.given_back += crew.source.give_back_waiting()
             crew.source.renew()
         return needed
@@ -180,10 +180,10 @@ class _Round:
                 crew.senders.remove(sender)
                 crew.rests()
             sender.close()
-            connections.close_all()  # those of this thread
+            connections.close_all()  # this thread's connections
 
     def _leave(self, crew: Crew, held: Held | None) -> None:
-        """Put back the e-mail in hand, for other processes: this round may go on for long, for another crew."""
+        """Put back the e-mail in hand, so that it is given back now: other crews may keep this round going for long."""
         with self._lock:
             if held:
                 crew.source.put_back(held)
@@ -193,7 +193,7 @@ class _Round:
             crew.stopped_because = crew.stopped_because or because
 
     def _next(self, crew: Crew) -> Held | None:
-        """Return the e-mail to deliver next; None if there is nothing left to do, or others have enough in hand."""
+        """Return the e-mail to deliver next; None if nothing is left to do, or other senders have enough in hand."""
         with self._lock:
             if crew.stopped_because or crew.in_hand() > policy.MOST_IN_HAND:
                 return None
@@ -201,7 +201,7 @@ class _Round:
             return None if crew.is_out_of_time else crew.source.next()
 
     def _is_over(self, crew: Crew) -> bool:
-        """Return whether the crew leaves the rest to other calls; not while other crews keep this call from ending."""
+        """Return whether the crew leaves the rest to other calls; not while another crew keeps this call going."""
         end_at = self._end_at
         late = end_at is not None and any(
             sender.is_late(end_at) for other in self._crews if other is not crew for sender in other.senders

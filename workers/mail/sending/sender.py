@@ -1,4 +1,4 @@
-"""A sender: delivers one e-mail after the other, over connections of its own."""
+"""A sender delivers one e-mail after the other, over connections of its own."""
 
 import random
 import time
@@ -28,8 +28,8 @@ from weir.workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnkn
 from weir.workers.mail.transports.relays import Relay
 from weir.workers.tracing import correlation, spans
 
-PATIENCE_S = 0.5  # after that, the next e-mails do not wait for the one that a sender is busy with
-LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
+PATIENCE_S = 0.5  # how long the next e-mails wait for the e-mail that a sender is busy with
+LONGEST_DOMAIN_WAIT_S = 0.2  # how long a sender waits for a slot of a recipient's domain, and so delays others
 
 log = get_logger(__name__)
 
@@ -38,35 +38,39 @@ log = get_logger(__name__)
 class Delivery:
     """What became of one e-mail that a sender had in hand."""
 
-    outcome: EmailOutcome | None = None  # None: the claim was lost, or the e-mail was not tried
-    is_held: bool = False  # it was not tried: this process still holds it
-    unreachable: Unreachable | None = None  # why others need not be tried either
+    outcome: EmailOutcome | None = None  # None if the claim was lost, or the e-mail was not tried
+    is_held: bool = False  # whether it was not tried, and this process still holds it
+    unreachable: Unreachable | None = None  # why other e-mails need not be tried either
 
 
 class Sender:
-    """Delivers e-mails that were claimed. For one thread; others may read `is_stalled`, `is_late` and `in_hand`."""
+    """Delivers claimed e-mails. For one thread; other threads may read `is_stalled`, `is_late` and `in_hand`."""
 
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = Routes(relays)
         self._busy_since: float | None = None
         self._delivers_since: float | None = None
-        self.in_hand = 0  # bytes of the e-mail that is delivered
+        self.in_hand = 0  # bytes of the e-mail that is being delivered
 
     @property
     def is_stalled(self) -> bool:
-        """Whether one e-mail takes longer than others should wait. Connecting and waiting for a turn concern all."""
+        """Whether one e-mail takes longer than others should wait.
+
+        Connecting, and waiting for a turn, do not count, because other e-mails would have to wait for them, too.
+        """
         since = self._busy_since
         return since is not None and time.monotonic() - since > PATIENCE_S
 
     def is_late(self, before: float) -> bool:
-        """Return whether it has had an e-mail for longer than others should wait, and since before that moment."""
+        """Return whether the sender got its e-mail before `before`, and has had it longer than others should wait."""
         since = self._delivers_since
         return since is not None and since < before and time.monotonic() - since > PATIENCE_S
 
     def deliver(self, held: Held) -> Delivery:
-        """Render the e-mail if that is not done yet, wait for its turn, submit it, and record the outcome.
+        """Render the e-mail if it is not rendered yet, wait for its turn, submit it, and record the outcome.
 
-        Raises slots.SlotTooFar if its turn is too far away: this process still holds it, and others need not be tried.
+        Raises slots.SlotTooFar if its turn is too far away. This process then still holds the e-mail, and other e-mails
+        need not be tried.
         """
         email = held.email
         self.in_hand = email.content_size
@@ -108,7 +112,7 @@ class Sender:
             self._busy_since = None
 
     def _as_its_domain_allows(self, held: Held, message: Message) -> Delivery:
-        """Submit it in a slot of its recipient's domain, if that is paced; a slot far away does not hold up others."""
+        """Submit the e-mail, in a slot of its recipient's domain if that is paced. A slot far away delays only it."""
         with ExitStack() as slot:
             try:
                 if paced := held.domain_site or domains.backed_off_since_claimed(held.email.recipient):
@@ -120,10 +124,10 @@ class Sender:
             return self._by_some_route(held.email, message)
 
     def _by_some_route(self, email: Email, message: Message) -> Delivery:
-        """Submit it to the first relay that can be used.
+        """Submit the e-mail to the first relay that can be used.
 
-        An e-mail that is refused while others may be accepted does not hold up others. Nor does an e-mail that only one
-        relay may have, or can take: it waits for that relay.
+        An e-mail that is refused while others may be accepted does not delay others. Nor does an e-mail that only one
+        relay may get, or can take: it waits for that relay while others are sent.
         """
         tried = Tried()
         try:
@@ -147,7 +151,7 @@ class Sender:
         return self._not_taken(email, tried)
 
     def _not_taken(self, email: Email, tried: Tried) -> Delivery:
-        """Record that no relay has taken the e-mail, and that none of it was transmitted."""
+        """Record that no relay has taken the e-mail, and that nothing of it was transmitted."""
         failure = tried.failure
         if failure is None:
             return _recorded(email, _failed(email, Refused(tried.cannot, Phase.NOT_BEGUN, is_permanent=True)))
@@ -155,7 +159,7 @@ class Sender:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
         if tried.was_asked and tried.blame > Blame.NOBODY:
             return _recorded(email, _failed(email, refusal_of_it(failure, Phase.NOT_BEGUN, tried.blame)))
-        if tried.was_asked:  # it goes behind all that is due, in case it is to blame
+        if tried.was_asked:  # it waits behind all due e-mails, in case it is to blame
             given_back = outcomes.given_back(str(failure), tried.wait_s)
             return replace(_recorded(email, given_back), unreachable=tried.stops_because)
         if tried.goes_on:
@@ -163,7 +167,7 @@ class Sender:
         return Delivery(is_held=True, unreachable=failure)
 
     def _submit(self, route: Route, email: Email, message: Message) -> Delivery:
-        """Submit it to this relay. Raises Unreachable and CannotTake if nothing was begun."""
+        """Submit the e-mail to this relay. Raises Unreachable and CannotTake if the transmission has not begun."""
         lifetime = route.transport.key_lifetime
         has_begun = False
 
@@ -174,13 +178,13 @@ class Sender:
 
         try:
             reply = route.transport.submit(message, begin)
-        except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
+        except Unreachable as error:  # the relay says that it refuses us, or leaves
             route.refused(email, error)
             if has_begun:
                 return _refused_at_its_end(route, email, error)
             raise
         except (BrokenOff, OutcomeUnknown, Refused) as error:
-            if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
+            if isinstance(error, BrokenOff) and not has_begun and route.served:  # it broke between two e-mails
                 route.served = 0
                 route.connect()
                 return self._submit(route, email, message)
@@ -198,13 +202,13 @@ class Sender:
 
 
 def _shown(email: Email) -> dict[str, str | int]:
-    """Return what a collector of traces may know: neither the recipient nor the text."""
+    """Return what traces may show of an e-mail: neither its recipient nor its text."""
     name = {correlation.KEY: email.correlation_id} if email.correlation_id else {}
     return {"weir.email": email.pk, "weir.kind": email.kind, **name}
 
 
 def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Delivery:
-    """Record the outcome of an e-mail that had begun when the relay refused us: it was certainly not accepted."""
+    """Record the outcome of an e-mail whose transmission had begun when the relay refused us: it was not accepted."""
     if email.ask_until is not None:
         return _recorded(email, outcomes.asked_in_vain(str(error)))
     if route.blame > Blame.NOBODY:
@@ -213,7 +217,7 @@ def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Deliv
 
 
 def _note(route: Route, email: Email, error: Exception) -> None:
-    """Record what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
+    """Record what an error says about other e-mails: whether the relay works, and whether the domain takes no more."""
     if isinstance(error, (BrokenOff, OutcomeUnknown)):
         route.lost(error)
     if isinstance(error, Refused):
@@ -223,7 +227,7 @@ def _note(route: Route, email: Email, error: Exception) -> None:
 
 
 def _put_off(email: Email, error: Unreachable) -> Delivery:
-    """Put the e-mail off: it was not tried, though others may be."""
+    """Put the e-mail off, because it was not tried, and others may be."""
     wait_s = error.wait_s if isinstance(error, RefusedLately) else 0.0
     if email.claim_token:
         leases.put_off({email.pk: wait_s}, email.claim_token)
@@ -235,9 +239,9 @@ def _recorded(email: Email, outcome: EmailOutcome) -> Delivery:
 
 
 def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
-    """Record the outcome of an e-mail that was not submitted; forget it if its recipient was forgotten.
+    """Record the outcome of an e-mail that was not submitted; forget the e-mail if its recipient was forgotten.
 
-    Such an e-mail was queued later than that, or in a transaction that had not been committed then.
+    Such an e-mail was queued after its recipient was forgotten, or in a transaction that committed only afterwards.
     """
     delivery = _recorded(email, outcome)
     if delivery.outcome and outcome.state == EmailState.SUPPRESSED and suppression.is_forgotten(email.recipient):
@@ -246,7 +250,7 @@ def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
 
 
 def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> EmailOutcome:
-    """Return the outcome of the failed attempt, which went to the relay of `route` if that is given."""
+    """Return the outcome of a failed attempt. If `route` is given, the attempt went to its relay."""
     now = timezone.now()
     asked_for = leases.asked_for(route.transport.key_lifetime) if route else None
     before = History(
@@ -262,7 +266,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
 
 def _unforeseen(email: Email, error: Exception, begun: Route | None) -> EmailOutcome:
     reason = f"{type(error).__name__}: {error}"
-    if isinstance(error, Error) and not begun:  # raised by `begin`, so it is not transmitted
+    if isinstance(error, Error) and not begun:  # PostgreSQL failed in `begin`, so nothing was transmitted
         return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if begun:

@@ -1,4 +1,4 @@
-"""The source of a crew: claims e-mails, hands them out one by one, and gives back what was not tried."""
+"""The source of a crew claims e-mails, hands them out one by one, and gives back e-mails that were not tried."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ from weir.workers.mail.sending import domains, leases
 
 BATCH = 50
 READ_AHEAD = 4 * 1024 * 1024  # bytes of content that a source keeps in memory
-RENEWED = 0.25  # the share of a lease after which it is renewed
+RENEWED = 0.25  # the share of its time after which a lease is renewed
 
 
 @dataclass(slots=True)
@@ -21,25 +21,28 @@ class Held:
     """An e-mail that this process has claimed."""
 
     email: Email
-    rendering: Rendering | None = None  # None: it was not rendered yet
+    rendering: Rendering | None = None  # None if it is not rendered yet, or its rendering was not read yet
     suppressed_because: str = ""
-    domain_site: str = ""  # whose slot it needs, if its recipient's domain is paced
+    domain_site: str = ""  # the site that must give a slot, if the recipient's domain is paced
 
 
 @dataclass(slots=True)
 class ClaimAllowance:
-    """How many e-mails the sources of a round may still claim together; None: any number. The round locks."""
+    """How many e-mails the sources of a round may still claim together; None: any number.
+
+    It is not thread-safe: the lock of the round guards it.
+    """
 
     left: int | None
 
 
 class Source:
-    """The source of one stream, for one round. Not thread-safe: the round locks."""
+    """The source of one stream, for one round. It is not thread-safe: the lock of the round guards it."""
 
     def __init__(
         self, allowed: ClaimAllowance, waits_s: Callable[[Email], float], kinds: Mapping[str, bool] = leases.ALL_KINDS
     ) -> None:
-        """`waits_s` returns for how long an e-mail is to wait without being tried; 0: it may be tried."""
+        """`waits_s` returns for how many seconds an e-mail is to wait untried; 0 if it may be tried."""
         self._allowed = allowed
         self._waits_s = waits_s
         self._kinds = kinds
@@ -47,10 +50,10 @@ class Source:
         self._waiting: deque[Held] = deque()
         self._read: deque[Held] = deque()  # e-mails whose contents are in memory; handed out first
         self._renew_at = 0.0
-        self.are_many = False  # the last batch was full
+        self.are_many = False  # whether the last batch was full
 
     def has_next(self) -> bool:
-        """Return whether there is an e-mail to hand out, after claiming some if there was none."""
+        """Return whether there is an e-mail to hand out. If there is none, claim some first."""
         while not self._waiting and not self._read:
             if not self._claim():
                 return False
@@ -65,28 +68,31 @@ class Source:
         return self._read.popleft()
 
     def put_back(self, held: Held) -> None:
-        """Take back an e-mail that was handed out, to be handed out next."""
+        """Take back an e-mail that was handed out. It is the next to be handed out."""
         self._read.appendleft(held)
 
     def give_back_waiting(self) -> int:
-        """Give back, for other processes, the e-mails that were not handed out; return how many."""
+        """Give the e-mails that are not handed out back, so that other processes may claim them; return how many."""
         waiting = [held.email.pk for held in (*self._read, *self._waiting)]
         self._read.clear()
         self._waiting.clear()
         return leases.give_back(self._tokens, waiting) if waiting else 0
 
     def give_back_all(self) -> int:
-        """Give back, for other processes, all e-mails that were not begun; return how many."""
+        """Give all e-mails that were not begun back, so that other processes may claim them; return how many."""
         return leases.give_back(self._tokens) if self._tokens else 0
 
     def renew(self) -> None:
-        """Renew the leases from time to time: an e-mail may have to wait for its turn, or for a slow relay."""
+        """Renew the leases, if it is time: an e-mail may have to wait for its turn, or for a slow relay."""
         if self._tokens and time.monotonic() >= self._renew_at:
             self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
             leases.renew(self._tokens)
 
     def _claim(self) -> bool:
-        """Claim a batch; only one e-mail if a rate is set, because it may wait for its turn. False: nothing is due."""
+        """Claim a batch; return False if nothing was claimed.
+
+        If a rate is set, the batch is one e-mail, because it may have to wait for its turn.
+        """
         batch = 1 if settings.WEIR_MAIL_RATE else BATCH
         if self._allowed.left is not None:
             batch = min(batch, self._allowed.left)
@@ -94,7 +100,7 @@ class Source:
             return False
         if not self._tokens:
             self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
-        self._tokens.append(uuid4())  # before the claim, so that whatever it takes is given back
+        self._tokens.append(uuid4())  # noted before the claim, so that whatever the claim takes is given back
         found = leases.claim(batch, self._tokens[-1], self._kinds)
         claimed = self._without_waiting(found)
         if not claimed:
@@ -115,7 +121,7 @@ class Source:
         return bool(found)
 
     def _without_waiting(self, claimed: list[Email]) -> list[Email]:
-        """Put off those that are to wait, in one statement: there may be very many. Returns the others."""
+        """Put off the e-mails that are to wait, in one statement, because there may be many. Return the others."""
         waiting = {email.pk: wait_s for email in claimed if (wait_s := self._waits_s(email))}
         if waiting:
             leases.put_off(waiting, self._tokens[-1])

@@ -1,4 +1,4 @@
-"""What the relays said that were tried for one e-mail, if none has taken it."""
+"""Collects what the relays said that were tried for one e-mail, and decides what follows if none has taken it."""
 
 import random
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ log = get_logger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class Tried:
-    """The results of the relays, one after the other."""
+    """What the relays that were tried for one e-mail have said."""
 
-    failure: Unreachable | None = None  # of the last one that could not be used
-    blame: Blame = Blame.EMAIL  # the least that any of them blames the e-mail
-    is_suspect: bool = False  # one of them blames the e-mail
-    was_asked: bool = False
-    goes_on: bool = False  # one of them may take other e-mails
-    cannot: str = ""  # why one of them cannot take the e-mail
+    failure: Unreachable | None = None  # the error of the last relay that could not be used
+    blame: Blame = Blame.EMAIL  # the least blame that any relay puts on the e-mail
+    is_suspect: bool = False  # whether a relay blames the e-mail
+    was_asked: bool = False  # whether a relay was asked to take the e-mail
+    goes_on: bool = False  # whether a relay may take other e-mails
+    cannot: str = ""  # why a relay cannot take the e-mail
 
     def note(self, route: Route, error: Unreachable) -> None:
-        """Record that this relay has not taken the e-mail, and whether it may take others."""
+        """Record that this relay has not taken the e-mail, and whether the relay may take other e-mails."""
         self.failure = error
         self.blame = min(self.blame, route.blame)
         self.is_suspect = self.is_suspect or route.blame > Blame.NOBODY
@@ -35,19 +35,19 @@ class Tried:
 
     @property
     def stops_because(self) -> Unreachable | None:
-        """Why no other e-mail is to be tried either; None if one may be."""
+        """Why no other e-mail is to be tried either; None if other e-mails may be tried."""
         return None if self.goes_on else self.failure
 
     @property
     def wait_s(self) -> float:
-        """For how long the e-mail waits: longer if it is suspect, or a relay would be asked about it each second."""
+        """For how long the e-mail waits. A suspect waits longer, or a relay would be asked about it each second."""
         return LONGEST_PAUSE_S if self.is_suspect else 1.0
 
 
 def refusal_of_it(error: Unreachable, phase: Phase, blame: Blame) -> Refused:
-    """Return a refusal of the e-mail for what looked like one of us: for good, or for now if it may still mean us.
+    """Return the refusal of us as a refusal of the e-mail: for good if the e-mail is to blame, else for now.
 
-    If the reply does not say whom it means, the relay is asked again a while later.
+    If the reply does not say whom the relay refuses, the relay is asked again only after a while.
     """
     is_doubtful = isinstance(error, RelayRefuses) and error.is_doubtful
     wait_s = LONGEST_PAUSE_S * (1 + random.random()) if is_doubtful else 0.0  # noqa: S311  spreads, protects nothing

@@ -1,7 +1,8 @@
--- Records that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
+-- Records that an e-mail's transmission begins now: from here on the e-mail is never taken back from its worker.
+-- Returns no row if the claim is lost, or if no attempt may begin any more.
 -- The first attempt at a relay that remembers idempotency keys starts the time in which the relay may be asked again.
--- When that time is over, or the e-mail has expired, no attempt begins, even by a worker that has stood still, or whose
--- clock is wrong.
+-- When that time is over, or the e-mail has expired, no attempt begins. PostgreSQL's clock decides, so this is true
+-- even for a worker that has stood still, or whose clock is wrong.
 UPDATE weir_mail_email
 SET
     state = 'sending',

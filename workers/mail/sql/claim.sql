@@ -1,13 +1,14 @@
--- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same e-mail; none of a
--- paused kind is taken, and none of another stream, which has other relays; a higher priority comes first, then the
--- kind whose first e-mail waits longest.
+-- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same e-mail; no e-mail of a
+-- paused kind is taken, and none of another stream, which has other relays. E-mails of a higher priority are taken
+-- first; among kinds of one priority, those of the kind whose first e-mail has waited longest.
 --
--- queues: each kind and priority with waiting e-mails, and the first of these; one index lookup for each
--- open:   the queues whose first e-mail is due. The longest pattern that matches a kind says whether the kind is ours:
---         `starts` are the patterns, `are_open` whether a kind may continue after one (as in `kind_routes.of_kind`)
--- picked: the first e-mails of the open queues; a queue is read, and its rows locked, if those before it gave too few.
---         Compared and ordered as rows, so that only the index of the queues can be used: an index by time alone would
---         read through all due e-mails of other kinds
+-- queues: each kind and priority that has waiting e-mails, with the time of the first of them; one index lookup each
+-- open:   the queues whose first e-mail is due, if their kind is of this stream. The longest pattern that matches a
+--         kind says whether it is: `starts` are the patterns, `are_open` says whether a kind may continue after its
+--         pattern (as in `kind_routes.of_kind`), `are_ours` whether the pattern is this stream's
+-- picked: the first e-mails of the open queues. A queue is read, and its rows are locked, only if the queues before it
+--         had too few. Columns are compared and ordered as rows, so that only the index of the queues can be used: with
+--         an index by time alone, the query would read through all due e-mails of other kinds
 WITH RECURSIVE queues AS (
     (
         SELECT kind, priority, next_attempt_at

@@ -1,8 +1,8 @@
--- Ends up to %(batch)s e-mails that wait, or are claimed, and whose time is over. Promises: an e-mail that may have
--- been accepted does not become `expired` but `unknown`, because its relay is not asked any more. The last reply is
--- kept. A mailer that has claimed such an e-mail finds that out when it begins to send it.
+-- Ends up to %(batch)s waiting or claimed e-mails that have expired. Promises: an e-mail that may have been accepted
+-- becomes `unknown`, not `expired`, because its relay is not asked about it any more. The last reply is kept. A mailer
+-- that has claimed an expired e-mail learns that it has expired when it tries to begin the transmission.
 --
--- over: a batch; rows that other transactions hold locked are left for the next time
+-- over: a batch; rows that other transactions hold locked are left for the next call
 WITH over AS MATERIALIZED (
     SELECT id
     FROM weir_mail_email

@@ -1,8 +1,8 @@
--- Remove personal data from up to `batch` e-mails to `address` that have ended, and from what was said about them.
--- Promises: an e-mail's personal data is removed as a whole; a forgotten e-mail is not found again. Its Message-ID, the
--- content's hash, its state, its times, the relay and the provider's id stay.
+-- Removes personal data from up to `batch` e-mails to `address` that have ended, and from their resolutions.
+-- Promises: all personal data of an e-mail is removed together; a forgotten e-mail is not found by its address again.
+-- The e-mail's Message-ID, state, times, relay, provider's id and the hash of its content stay.
 --
--- ended:     a batch, locked so that it stays ended
+-- ended:     a batch of e-mails, locked so that they stay ended
 -- contents:  the renderings of these e-mails
 -- said:      resolutions, whose texts may quote the address
 -- forgotten: the e-mails themselves

@@ -1,11 +1,12 @@
--- Count the waiting, unknown and failed e-mails of each kind, each up to `most`: of the `registered` kinds, of paused
--- kinds, and of kinds that have e-mails. Reads only, by indexes: the cost grows neither with the table nor with the
--- number of waiting e-mails. Run with planner.by_indexes.
+-- Counts the waiting, unknown and failed e-mails of each kind, each number up to `most`. The kinds are the `registered`
+-- ones, the paused ones, and those that have e-mails. The query only reads, and uses indexes: its cost grows neither
+-- with the table nor with the number of waiting e-mails. Run it with planner.by_indexes.
 --
--- stored: the kinds that have e-mails; one lookup in the index weir_email_kind for each
+-- stored: the kinds that have e-mails; one lookup in the index weir_email_kind for each kind
 -- known:  all kinds
--- A kind is compared and ordered so that one index is used, and the reading ends at `most`: weir_email_queues for
--- waiting e-mails, weir_email_unsent_by_kind for the others. An index without the kind would read all other kinds, too.
+-- Kinds are compared and ordered in such a way that each count uses one index, and stops at `most`: weir_email_queues
+-- for waiting e-mails, weir_email_unsent_by_kind for the others. With an index that lacks the kind, the query would
+-- read the e-mails of all other kinds, too.
 WITH RECURSIVE stored AS (
     (SELECT kind FROM weir_mail_email ORDER BY kind LIMIT 1)
     UNION ALL

@@ -1,7 +1,9 @@
--- Make up to `batch` e-mails unknown, of those with ids above `after`, that were due at `until`, wait after an attempt,
--- or are held by a mailer: PostgreSQL has forgotten whether they were sent. In the lost time, one that waits may have
--- been corrected, and have been due; an unknown one may have been sent again.
--- Returns how many, and the last id. A mailer that is sending an e-mail keeps its token, and records what it learns.
+-- Makes up to `batch` e-mails with ids above `after` unknown, because PostgreSQL has forgotten whether they were sent.
+-- These are e-mails that a mailer holds, that were due at `until`, that wait after an attempt, or that are unknown
+-- since before `until`. In the lost time, an operator may have corrected an e-mail that waits after an attempt, so that
+-- it was due; and may have resent an unknown e-mail.
+-- Returns how many became unknown, and the last id. E-mails keep their claim tokens, so that a mailer that is sending
+-- one can still record what it learns.
 WITH picked AS MATERIALIZED (
     SELECT id
     FROM weir_mail_email

@@ -1,5 +1,6 @@
--- Writes that a relay has accepted an e-mail, for a worker that has lost its claim: an acceptance is never thrown away.
--- While another worker transmits the e-mail once more, the acceptance is kept in `earlier_reply`, for `record`.
+-- Records that a relay has accepted an e-mail although the worker that sent it has lost its claim: an acceptance is
+-- never thrown away. If another worker is transmitting the e-mail once more, the acceptance is kept in `earlier_reply`,
+-- where `record` finds it.
 UPDATE weir_mail_email
 SET
     state = CASE WHEN state = 'sending' THEN state ELSE 'sent' END,

@@ -1,9 +1,10 @@
--- Delete the renderings of up to `batch` e-mails that have ended and were rendered more than `older_than` seconds ago,
--- in the order of that time, after the e-mail `after_id` of the time `after`. Rows that other transactions hold locked
--- are skipped. Promises: no rendering of a waiting e-mail is deleted, even if an operator resends the e-mail meanwhile.
+-- Looks at up to `batch` renderings that are older than `older_than` seconds, and deletes those of e-mails that have
+-- ended. The order is that of rendered_at and the e-mail's id; the batch begins after `after` and `after_id`. E-mails
+-- that other transactions hold locked are skipped. Promises: no rendering of a waiting e-mail is deleted, even if an
+-- operator resends the e-mail meanwhile.
 --
--- old:   the next ones, ended or not
--- ended: those that have ended, locked so that they stay ended
+-- old:   the next renderings, whether their e-mails have ended or not
+-- ended: the e-mails of these that have ended, locked so that they stay ended
 -- gone:  the deleted renderings
 WITH old AS MATERIALIZED (
     SELECT email_id, rendered_at

@@ -1,5 +1,5 @@
--- Gives back e-mails that were claimed and not tried, if the claim still holds: each is due after its wait, or up to a
--- fifth later.
+-- Gives back e-mails that a mailer has claimed and not tried, if its claim still holds. Each e-mail is due again after
+-- its own number of seconds; up to a fifth is added at random.
 UPDATE weir_mail_email
 SET
     state = 'pending',

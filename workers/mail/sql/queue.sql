@@ -1,5 +1,6 @@
--- Stores an e-mail, and its rendering if there is one. No row: there is already an e-mail of this kind and key. Waits
--- for another transaction that is storing one. A mailer finds both rows, or none.
+-- Stores an e-mail, and its rendering if there is one. Returns no row if there is already an e-mail of this kind and
+-- key. While another transaction is storing such an e-mail, the statement waits for that transaction. A mailer finds
+-- both rows, or none.
 WITH queued AS (
     INSERT INTO weir_mail_email (
         kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, expires_at,

@@ -1,6 +1,7 @@
--- Writes the outcome of an attempt, whatever state the e-mail is in, if its claim still holds. No row: the claim is
--- lost. An unknown e-mail keeps token and time: its worker may still learn more, and operators see since when.
--- The acceptance of an earlier attempt (note_acceptance) outweighs the outcome of this one.
+-- Writes the outcome of an attempt if the claim still holds, whatever state the e-mail is in. Returns no row if the
+-- claim is lost. An unknown e-mail keeps `claim_token`, because its worker may still learn more, and `sending_since`,
+-- because operators want to see since when it is unknown. If an earlier attempt was accepted (note_acceptance), that
+-- outweighs the outcome of this attempt.
 UPDATE weir_mail_email
 SET
     state = CASE WHEN earlier_reply = '' THEN %(state)s::text ELSE 'sent' END,

@@ -1,5 +1,5 @@
--- Whether mailers have anything to do: an e-mail is due, or held by a mailer, or its time is over. First row
--- (docs/explanation/sql.md).
+-- Returns whether mailers have anything to do: an e-mail is due, is held by a mailer, or has expired. On the form of
+-- the subqueries see "First row" in docs/explanation/sql.md.
 SELECT (
         SELECT id FROM weir_mail_email
         WHERE state = 'pending' AND next_attempt_at <= statement_timestamp()

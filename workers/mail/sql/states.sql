@@ -1,5 +1,5 @@
--- Count the e-mails of each state but `sent`, each up to `most`. Reads only, by partial indexes: the cost does not grow
--- with the table. Run with planner.by_indexes.
+-- Counts the e-mails of each state but `sent`, each number up to `most`. The query only reads, and uses partial
+-- indexes: its cost does not grow with the table. Run it with planner.by_indexes.
 SELECT
     (SELECT count(*) FROM (SELECT FROM weir_mail_email WHERE state = 'pending' LIMIT %(most)s) AS e) AS pending,
     (SELECT count(*) FROM (SELECT FROM weir_mail_email WHERE state = 'claimed' LIMIT %(most)s) AS e) AS claimed,

@@ -1,8 +1,9 @@
--- Correct the times of e-mails after PostgreSQL's clock was stepped by `step`. Leases, and since when an e-mail is
--- being sent, are moved. If the clock was set back, the time when an e-mail becomes due is moved, too, if it counts
--- from the clock: the e-mail was due already, or waits after an attempt. Other times were named by web code, and stay.
--- Promises: no relay is asked again that may have forgotten the idempotency key: ask_until becomes no later, because
--- the key's lifetime runs by another clock.
+-- Corrects the times of e-mails after PostgreSQL's clock was stepped by `step`. Leases, and the times since which
+-- e-mails are being sent, are moved by the step. If the clock was set back, next_attempt_at is moved, too, for an
+-- e-mail that was due already, or that waits after an attempt, because that time was computed from the clock. Web code
+-- chose all other times, and they stay.
+-- Promises: no relay is asked again after it may have forgotten the idempotency key. So ask_until never becomes later,
+-- because the relay's own clock decides how long it keeps the key.
 UPDATE weir_mail_email
 SET claimed_until = claimed_until + %(step)s,
     sending_since = CASE WHEN state = 'sending' THEN sending_since + %(step)s ELSE sending_since END,

@@ -1,4 +1,4 @@
-"""Any of Django's mail backends as a Transport."""
+"""Makes a Transport of any of Django's mail backends."""
 
 import smtplib
 from collections.abc import Callable
@@ -20,8 +20,8 @@ log = get_logger(__name__)
 class AnyBackend:
     """Any of Django's mail backends, as a Transport.
 
-    It cannot tell how far an attempt came. What its errors say for certain (`foreign_errors`) counts, all else is
-    OutcomeUnknown. After every error its connection is closed.
+    The backend cannot tell how far an attempt came. If an error says for certain what became of the e-mail
+    (`foreign_errors`), that counts; every other error is OutcomeUnknown. After an error the connection is closed.
     """
 
     key_lifetime: timedelta | None = None
@@ -31,7 +31,7 @@ class AnyBackend:
         self.is_connected = False
 
     def connect(self) -> None:
-        """Connect, if the backend connects at all. Raises Unreachable."""
+        """Connect, if the backend uses connections. Raises Unreachable."""
         try:
             self._backend.open()
         except Exception as error:  # whatever the backend raises
@@ -45,7 +45,7 @@ class AnyBackend:
         self.is_connected = False
         try:
             self._backend.close()
-        except Exception as error:  # noqa: BLE001  whatever the backend raises, it changes nothing about the e-mails
+        except Exception as error:  # noqa: BLE001  whatever the backend raises, it says nothing about an e-mail
             log.warning("mail_backend_not_closed", error=str(error))
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
@@ -72,9 +72,9 @@ class AnyBackend:
             raise OutcomeUnknown("The mail backend did not say that it sent it.", Phase.BEGUN)
 
     def _ask_whether_connected(self) -> None:
-        """Say NOOP if the backend is for SMTP: a server may have ended the connection. Raises BrokenOff.
+        """Send NOOP if the backend speaks SMTP, because the server may have closed the connection. Raises BrokenOff.
 
-        Without it the e-mail would be unknown, because smtplib raises the same error after the dot.
+        Without NOOP, a closed connection would make the e-mail unknown: smtplib raises the same error after the dot.
         """
         connection = getattr(self._backend, "connection", None)
         if isinstance(connection, smtplib.SMTP):

@@ -1,4 +1,4 @@
-"""What a sender needs of a relay (a mail server, a provider's HTTP API), and how far an attempt can have come."""
+"""Defines what a sender needs of a relay (a mail server, a provider's HTTP API), and how an attempt can end."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,21 +11,21 @@ from weir.workers.mail.phases import Phase
 class Accepted(NamedTuple):
     """The relay has accepted the e-mail."""
 
-    reply: str  # what it said
-    provider_id: str = ""  # the id that it gave to the e-mail, if it gave one: it answers questions about that id
+    reply: str  # what the relay said
+    provider_id: str = ""  # the id that the provider gave to the e-mail, if any: it answers questions about this id
 
 
 class Unreachable(Exception):
-    """The relay cannot be reached, or does not let us in: no e-mail was begun, and none is to blame."""
+    """The relay cannot be reached, or does not let us in. No transmission was begun, and no e-mail is to blame."""
 
 
 class RelayRefuses(Unreachable):
-    """The relay answers, and refuses us whatever the e-mail is: our login, our sender, our address, our rate.
+    """The relay answers, and refuses us whatever the e-mail is: our login, our sender, our address or our rate.
 
-    All e-mails wait, at least `retry_after_s` if the relay said so. But if it had been told the sender
-    (`knows_sender`), or the recipient, too (`knows_recipient`), it may accept others: then it refuses that sender or
-    recipient, whatever it says. If it refuses for good and does not say whom (`is_doubtful`), it may well mean the
-    e-mail.
+    All e-mails wait, for `retry_after_s` seconds at least. But if the relay had been told the sender (`knows_sender`),
+    or also the recipient (`knows_recipient`), it may accept other e-mails. In that case it refuses this sender or this
+    recipient, whatever it says. If the relay refuses for good, and does not say whom (`is_doubtful`), it may refuse
+    this e-mail only.
     """
 
     def __init__(
@@ -45,24 +45,24 @@ class RelayRefuses(Unreachable):
 
 
 class Refused(Exception):
-    """The relay refused this e-mail: certainly not accepted."""
+    """The relay refused this e-mail, which was certainly not accepted."""
 
     def __init__(
         self, reply: str, phase: Phase, *, is_permanent: bool, slows_domain: bool = False, at_least_s: float = 0.0
     ) -> None:
         super().__init__(reply)
-        self.at_least_s = at_least_s  # before the e-mail is tried again, if it is
+        self.at_least_s = at_least_s  # how long to wait before the e-mail is tried again, if it is
         self.is_permanent = is_permanent
         self.phase = phase
         self.slows_domain = slows_domain  # the recipient's domain takes no more for now, whatever the e-mail
 
 
 class CannotTake(Exception):
-    """This relay has said, before it was asked, that it cannot take the e-mail: not accepted. Another one may."""
+    """The relay has said in advance that it cannot take the e-mail. It was not accepted; another relay may take it."""
 
 
 class BrokenOff(Exception):
-    """The attempt broke off before the relay could accept the e-mail: certainly not accepted."""
+    """The attempt broke off before the relay could accept the e-mail, which was certainly not accepted."""
 
     def __init__(self, reason: str, phase: Phase) -> None:
         super().__init__(reason)
@@ -86,7 +86,7 @@ class Transport(Protocol):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, as far as it knows."""
+        """Whether there is a connection, as far as the transport knows."""
 
     def connect(self) -> None:
         """Connect and log in. Raises Unreachable."""
@@ -97,8 +97,9 @@ class Transport(Protocol):
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
         """Submit one e-mail.
 
-        Calls `begin` once, right before the first step after which the e-mail might be accepted; if that raises, the
-        e-mail must not be transmitted. Raises Unreachable before `begin`, or if the relay said for certain that it has
-        not accepted the e-mail; Refused, BrokenOff and OutcomeUnknown as they say. After any of them, except Refused
-        and a RelayRefuses that knows the recipient, the connection is closed.
+        Calls `begin` once, right before the first step after which the e-mail might be accepted. If `begin` raises an
+        error, the e-mail must not be transmitted. Raises Unreachable before `begin`, or if the relay said for certain
+        that it has not accepted the e-mail. Raises Refused, BrokenOff and OutcomeUnknown with the meanings above. After
+        each of these errors the connection is closed, except after Refused, and after a RelayRefuses with
+        `knows_recipient`.
         """

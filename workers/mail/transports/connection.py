@@ -1,4 +1,4 @@
-"""smtplib's connections: each step ends in time, and logins are in UTF-8, or by an access token."""
+"""Extends smtplib's connections: each step ends in time, and logins are in UTF-8, or use an access token."""
 
 import smtplib
 import time
@@ -9,19 +9,19 @@ from typing import Any
 from weir.conf import settings
 
 LONGEST_REPLY = (
-    65_536  # bytes, of all lines: RFC 5321 (4.5.3.1.5) allows 512 a line, and no server says more than a few
+    65_536  # bytes of all lines: RFC 5321 (4.5.3.1.5) allows 512 bytes per line, and servers write a few lines
 )
-TLS_RECORD = 16_384  # bytes that are written in one piece, so that the time is checked in between (RFC 8446, 5.1)
+TLS_RECORD = 16_384  # bytes that are written in one piece; the time is checked between two pieces (RFC 8446, 5.1)
 READ_AT_ONCE = 4_096  # bytes
 
 Reply = tuple[int, bytes]
 
 
 class SmtpConnection(smtplib.SMTP):
-    """smtplib's SMTP. Whatever it sends or receives outside of `step` may take `timeout` seconds, as a whole.
+    """smtplib's SMTP, in which each step ends in time. Raises OSError when the time is over.
 
-    (smtplib's own time-out begins anew with each byte that comes. Here, too, connecting has it for each address of the
-    host.) Raises OSError when the time is over.
+    Outside of `step`, each sending and each reply may take `timeout` seconds, as a whole. (smtplib's own time-out
+    begins anew with each byte that comes.) Connecting may take `timeout` for each address of the host, as in smtplib.
     """
 
     file: Any
@@ -31,7 +31,7 @@ class SmtpConnection(smtplib.SMTP):
 
     @contextmanager
     def step(self, longest_s: float) -> Iterator[None]:
-        """Limit to this time all that is sent and received inside, together."""
+        """Limit the time of everything that is sent and received inside this context, together."""
         before, self._end_at = self._end_at, time.monotonic() + longest_s
         try:
             yield
@@ -60,14 +60,14 @@ class SmtpConnection(smtplib.SMTP):
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether the last reply both accepts and refuses: RFC 5321, 4.2.1, requires one code in all lines."""
+        """Whether the last reply both accepts and refuses. RFC 5321, 4.2.1, requires the same code in all lines."""
         return b"2" in self.file.digits and len(self.file.digits) > 1
 
     def docmd(self, cmd: str, args: str = "") -> Reply:
         """Send a command, and return the reply.
 
-        Raises SMTPException if more than the reply to STARTTLS came in the clear: an attacker on the way may have put
-        it there, to be mistaken for the reply to an encrypted command (RFC 3207, 6).
+        Raises SMTPException if more than the reply to STARTTLS came unencrypted. An attacker on the way may have added
+        that, so that it is taken for the reply to an encrypted command (RFC 3207, 6).
         """
         reply = super().docmd(cmd, args)
         if cmd == "STARTTLS" and self.file:
@@ -78,21 +78,21 @@ class SmtpConnection(smtplib.SMTP):
         return reply
 
     def ehlo(self, name: str = "") -> Reply:
-        """Say who we are: WEIR_MAIL_EHLO_NAME, or this host."""
+        """Send EHLO with our name: WEIR_MAIL_EHLO_NAME, or this host's."""
         return super().ehlo(name or settings.WEIR_MAIL_EHLO_NAME)
 
     def helo(self, name: str = "") -> Reply:
-        """Do the same for a server that does not know EHLO."""
+        """Send HELO with our name, to a server that does not know EHLO."""
         return super().helo(name or settings.WEIR_MAIL_EHLO_NAME)
 
     def login(self, user: str, password: str, **options: Any) -> Reply:
-        """Log in by the best mechanism that the server offers. Raises what `auth` does, and SMTPException."""
-        return super().login(user, _Utf8(password), **options)  # CRAM-MD5 makes a digest of its bytes
+        """Log in with the best mechanism that the server offers. Raises SMTPException, and what `auth` raises."""
+        return super().login(user, _Utf8(password), **options)  # CRAM-MD5 hashes the password's bytes
 
     def auth(self, mechanism: str, authobject: Any, **options: Any) -> Reply:  # noqa: ANN401  as smtplib has them
-        """Log in by this mechanism; what is said is in UTF-8 (RFC 4616), which smtplib does not do by itself.
+        """Log in with this mechanism. User and password are sent in UTF-8 (RFC 4616), which smtplib does not do.
 
-        Raises LoginNotEncodable: Python's own error would show a character of the password.
+        Raises LoginNotEncodable, because Python's own error would show a character of the password.
         """
 
         def answer(challenge: bytes | None = None) -> Any:  # noqa: ANN401  as smtplib has it
@@ -106,13 +106,13 @@ class SmtpConnection(smtplib.SMTP):
         raise LoginNotEncodable
 
     def receive(self) -> bytes:
-        """Return some bytes from the server, none at the end of the connection."""
+        """Return some bytes from the server; no bytes at the end of the connection."""
         self._set_time_left()
         read: bytes = self.sock.recv(READ_AT_ONCE)
         return read
 
     def login_by_token(self, user: str, token: str) -> None:
-        """Log in by XOAUTH2, as Google and Microsoft describe it. Raises SMTPException, with what the server said."""
+        """Log in with XOAUTH2, as Google and Microsoft describe it. Raises SMTPException, with what the server said."""
         self.ehlo_or_helo_if_needed()
         if "XOAUTH2" not in self.esmtp_features.get("auth", "").upper().split():
             raise smtplib.SMTPNotSupportedError("The mail server offers no AUTH XOAUTH2.")
@@ -121,7 +121,7 @@ class SmtpConnection(smtplib.SMTP):
         def answer(challenge: bytes | None = None) -> str:
             if challenge is None:
                 return f"user={user}\1auth=Bearer {token}\1\1"
-            challenges.append(challenge)  # what is wrong, in JSON; the refusal comes after an empty line
+            challenges.append(challenge)  # JSON that says what is wrong; the refusal follows our empty answer
             return ""
 
         try:
@@ -142,18 +142,18 @@ class SmtpConnection(smtplib.SMTP):
 
 
 class TlsConnection(SmtpConnection, smtplib.SMTP_SSL):
-    """The same with TLS from the first byte."""
+    """An SmtpConnection with TLS from the first byte."""
 
 
 class LoginNotEncodable(smtplib.SMTPException):
-    """The user or the password contains something that is not a character."""
+    """The user or the password contains a character that UTF-8 cannot encode, such as half of a surrogate pair."""
 
     def __init__(self) -> None:
         super().__init__("The user or the password has a character that cannot be sent (in UTF-8).")
 
 
 class _Utf8(str):
-    """Text that is encoded in UTF-8, whatever smtplib asks for."""
+    """A text that is always encoded in UTF-8, whatever encoding smtplib asks for."""
 
     __slots__ = ()
 
@@ -162,17 +162,17 @@ class _Utf8(str):
 
 
 class _Replies:
-    """The server's lines, as smtplib reads them."""
+    """The file from which smtplib reads the server's lines."""
 
     def __init__(self, connection: SmtpConnection) -> None:
         self._connection = connection
         self._read = bytearray()
         self._left = LONGEST_REPLY
-        self.digits: set[bytes] = set()  # the first ones of the reply's lines
+        self.digits: set[bytes] = set()  # the first digits of the reply's lines
 
     @property
     def is_ahead(self) -> bool:
-        """Whether more has come than was asked for."""
+        """Whether the server has sent more than was read."""
         return bool(self._read)
 
     def begin(self) -> None:
@@ -181,7 +181,7 @@ class _Replies:
         self.digits.clear()
 
     def readline(self, limit: int) -> bytes:
-        """Return the next line, at most `limit` bytes of it; none if the connection ends before the line does."""
+        """Return the next line, at most `limit` bytes of it; no bytes if the connection ends before the line does."""
         while b"\n" not in self._read and len(self._read) < limit:
             if not (read := self._connection.receive()):
                 return b""
@@ -195,9 +195,9 @@ class _Replies:
         return line
 
     def close(self) -> None:
-        """Nothing to close: the connection has the socket."""
+        """Do nothing: the connection closes the socket."""
 
 
 def as_bytes(said: bytes | str) -> bytes:
-    """Return what smtplib's exceptions call `smtp_error`, which may be either."""
+    """Return the `smtp_error` of an exception of smtplib, which may be bytes or a text, as bytes."""
     return said if isinstance(said, bytes) else said.encode()

@@ -1,27 +1,30 @@
-"""Which extensions of a server an e-mail needs, and so what MAIL says: RFC 1870 (SIZE), 6152 (8BITMIME), 6531."""
+"""Decides which of a server's extensions an e-mail needs, and so the parameters of MAIL.
+
+The extensions are SIZE (RFC 1870), 8BITMIME (RFC 6152) and SMTPUTF8 (RFC 6531).
+"""
 
 import re
 from collections.abc import Mapping
 
 from weir.workers.mail.message import Message
 
-_NO_PART_OF_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  # RFC 5321, 4.1.2: each would end the address, or the command
+_NO_PART_OF_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  # RFC 5321, 4.1.2: each ends an address or a command
 
 
 class CannotBeTaken(ValueError):
-    """The server has said, before it was asked, that it cannot take this e-mail; the message says why."""
+    """The server has said in its reply to EHLO that it cannot take such an e-mail; the message says why."""
 
 
 def needs_utf8(message: Message) -> bool:
-    """Return whether addresses or headers have letters beyond ASCII; headers inside the body are not looked at."""
+    """Return whether an address or a header has letters beyond ASCII; headers inside the body do not count."""
     head = message.content[: message.content.find(b"\r\n\r\n")]  # without a copy of the body
     return not (message.recipient.isascii() and message.from_address.isascii() and head.isascii())
 
 
 def parameters(message: Message, offered: Mapping[str, str]) -> str:
-    """Return the parameters of MAIL for an e-mail; `offered` is what EHLO listed, in small letters.
+    """Return the parameters of MAIL for an e-mail; `offered` has the extensions that EHLO listed, in lower case.
 
-    An e-mail of ASCII letters only needs no extension, and names none but its size. Raises CannotBeTaken.
+    An e-mail in ASCII needs no extension, and names only its size. Raises CannotBeTaken.
     """
     if any(_NO_PART_OF_AN_ADDRESS.search(address) for address in (message.from_address, message.recipient)):
         raise CannotBeTaken("An address has a space, a control character, < or > in it.")
@@ -41,7 +44,7 @@ def parameters(message: Message, offered: Mapping[str, str]) -> str:
 
 
 def _size(message: Message, offered: Mapping[str, str]) -> list[str]:
-    """Return SIZE, if it is offered. It counts line breaks, but no doubled dots (RFC 1870, 5)."""
+    """Return the parameter SIZE, if it is offered. The size includes line breaks, but no doubled dots (RFC 1870, 5)."""
     if "size" not in offered:
         return []
     size = len(message.content) + (0 if message.content.endswith(b"\r\n") else 2)

@@ -1,9 +1,9 @@
-"""What an error of a mail backend that is not Weir's says for certain about the e-mail.
+"""Decides what an error of a mail backend that is not Weir's says for certain about the e-mail.
 
-The errors of smtplib and of django-anymail are known, and those of HTTP clients by what they have in common: the status
-of the reply, and the names of the errors for a connection that was never made. If none of that is found, the e-mail may
-have been accepted. An error is about the last thing that a backend did: a backend that repeats a request by itself must
-do so only if nothing was accepted, as HTTP clients do with POST unless they are told otherwise.
+The errors of smtplib and of django-anymail are known. Errors of HTTP clients are recognised by the status of the reply,
+and by the names of the errors for a connection that was never made. If an error has none of these, the e-mail may have
+been accepted. An error is about the last step of a backend. So a backend may repeat a request by itself only if nothing
+was accepted, as HTTP clients do with POST unless they are told otherwise.
 """
 
 import smtplib
@@ -17,7 +17,7 @@ from weir.workers.mail.transports.http_status import is_about_email, is_about_us
 
 LONGEST_TEXT = 1_000  # characters of an error's text, which goes into the e-mail's row
 _REFUSALS = range(400, 600)  # RFC 5321, 4.2.1
-# django-anymail's errors that come before a request, or say that the provider takes none of the recipients.
+# django-anymail raises these errors before a request, or if the provider refuses all recipients.
 _ANYMAIL_REFUSED = frozenset(
     {
         "AnymailInvalidAddress",
@@ -42,12 +42,12 @@ Verdict = Unreachable | Refused | OutcomeUnknown
 
 
 def reason(error: BaseException) -> str:
-    """Return the error's name and text, not too long, for the e-mail's row."""
+    """Return the error's name and text for the e-mail's row, LONGEST_TEXT characters at most."""
     return f"{type(error).__name__}: {error}"[:LONGEST_TEXT]
 
 
 def verdict(error: BaseException) -> Verdict:
-    """Return what a backend's error makes of the e-mail that it was given."""
+    """Return what a backend's error says about the e-mail that the backend was given."""
     text = reason(error)
     for cause in _chain(error):
         if found := _of_smtp(cause, text) or _of_names(cause, text) or _of_status(cause, text):
@@ -56,9 +56,10 @@ def verdict(error: BaseException) -> Verdict:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and the errors that it names as its cause.
+    """Yield the error, and the errors that it names as its causes.
 
-    Not `__context__`: that is an error being handled, such as a first attempt that was refused before a second one.
+    `__context__` does not count. It is an error that was being handled, such as the refusal of a first attempt before
+    a second one.
     """
     seen: list[BaseException] = []
     found: object = error
@@ -70,7 +71,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _of_smtp(error: BaseException, text: str) -> Verdict | None:
-    """Judge smtplib's errors. SMTPServerDisconnected is the same before and after the dot, so it says nothing."""
+    """Judge smtplib's errors. SMTPServerDisconnected says nothing, because it is the same before and after the dot."""
     match error:
         case smtplib.SMTPRecipientsRefused():
             [(code, said)] = [*error.recipients.values()][:1] or [(0, b"")]
@@ -78,7 +79,7 @@ def _of_smtp(error: BaseException, text: str) -> Verdict | None:
         case smtplib.SMTPSenderRefused():
             return _refused(replies.SmtpStep.MAIL, error.smtp_code, error.smtp_error, text) or RelayRefuses(text)
         case smtplib.SMTPHeloError() | smtplib.SMTPAuthenticationError():
-            return RelayRefuses(text)  # whatever the e-mail is
+            return RelayRefuses(text)  # the server would refuse any e-mail
         case smtplib.SMTPDataError():
             return _refused(replies.SmtpStep.CONTENT, error.smtp_code, error.smtp_error, text)
         case smtplib.SMTPNotSupportedError():  # raised before MAIL is said
@@ -88,7 +89,7 @@ def _of_smtp(error: BaseException, text: str) -> Verdict | None:
 
 def _refused(step: replies.SmtpStep, code: int, said: bytes | str, text: str) -> RelayRefuses | Refused | None:
     if code not in _REFUSALS:
-        return None  # not a refusal, although smtplib takes it for one
+        return None  # the reply is not a refusal, although smtplib takes it for one
     meant = replies.judge(step, code, as_bytes(said).decode(errors="replace"))
     of_email = {replies.ReplyVerdict.LATER, replies.ReplyVerdict.DOMAIN_LATER, replies.ReplyVerdict.NEVER}
     is_doubtful = meant == replies.ReplyVerdict.DOUBTFUL

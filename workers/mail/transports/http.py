@@ -1,7 +1,7 @@
-"""HTTP to the API of a provider, over a kept connection, so that it is known how far each request came.
+"""Sends HTTP requests to a provider's API over a kept connection, in such a way that it is known how far each came.
 
-`http.client` shows each step: the connection is made, what may be accepted is written, the reply is read. A client that
-does them in one call, and may repeat them, cannot say what a failure means. Redirects are not followed.
+With `http.client`, each step is a call: to connect, to write what may be accepted, to read the reply. A client that
+takes all steps in one call, and may repeat them, cannot say what a failure means. Redirects are not followed.
 """
 
 import io
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
 
-REFUSAL_WITHIN_S = 2.0  # after a request could not be written: the reply has come by then, or never comes
+REFUSAL_WITHIN_S = 2.0  # how soon a reply comes, if at all, after a request could not be written
 _REFUSALS = range(400, 500)  # RFC 9110, 15.5; after 5xx the next attempt may succeed
-LONGEST_REPLY = 1 << 20  # bytes: what a provider says about one e-mail is shorter than 1 KiB
+LONGEST_REPLY = 1 << 20  # bytes; a provider's usual reply about one e-mail is shorter than 1 KiB
 
 
 class Reply(NamedTuple):
@@ -30,7 +30,7 @@ class Reply(NamedTuple):
 
 
 class ApiConnection:
-    """A connection to an API, that is opened again if the other side has closed it. For one thread."""
+    """A connection to an API. It is opened again if the other side has closed it. For one thread."""
 
     def __init__(self, host: str, port: int, *, timeout_s: float, is_tls: bool) -> None:
         made = (
@@ -38,13 +38,13 @@ class ApiConnection:
             if is_tls
             else HTTPConnection(host, port, timeout=timeout_s)
         )
-        made.auto_open = 0  # a request is written to the connection that was opened for it, or not at all
+        made.auto_open = 0  # http.client must not open a connection by itself
         self._http = made
-        self._timeout_s = timeout_s  # of each step until the reply: to connect, to write
+        self._timeout_s = timeout_s  # the longest time of each step before the reply: to connect, to write
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection, as far as it knows."""
+        """Whether there is a connection, as far as this side knows."""
         return self._http.sock is not None
 
     def open(self) -> None:
@@ -52,7 +52,7 @@ class ApiConnection:
         self.close()
         try:
             self._http.connect()
-        except OSError as error:  # errors of ssl and of DNS are OSErrors, too
+        except OSError as error:  # errors of TLS and DNS are OSErrors, too
             self.close()
             raise Unreachable(_reason(error)) from error
         except BaseException:
@@ -64,17 +64,17 @@ class ApiConnection:
         try:
             self._http.close()
         except OSError:
-            self._http.sock = None  # closing it failed, so there is none
+            self._http.sock = None  # after a failure to close it, there is no connection either
 
     def post(
         self, path: str, headers: Mapping[str, str], body: bytes, begin: Callable[[], None], *, reply_timeout_s: float
     ) -> Reply:
         """Send a request and return the reply.
 
-        1. If the other side has closed the kept connection, open one. Raises Unreachable. 2. `begin`. 3. The request:
-        if it cannot be written as a whole, the server cannot have accepted it. A refusal that has come meanwhile
-        counts; else this raises BrokenOff. 4. The whole reply, within `reply_timeout_s`, however slowly it comes.
-        Raises OutcomeUnknown.
+        1. If the other side has closed the kept connection, open another. Raises Unreachable. 2. Call `begin`. 3. Write
+        the request. If it cannot be written as a whole, the server cannot have accepted it: if a refusal has come
+        meanwhile, return it; else raise BrokenOff. 4. Read the whole reply, in `reply_timeout_s`, however slowly it
+        comes. Raises OutcomeUnknown.
 
         After any error the connection is closed.
         """
@@ -95,7 +95,7 @@ class ApiConnection:
             raise
 
     def _prepare(self, path: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Buffer the headers, which `_write` sends. Raises ValueError for one that HTTP cannot transmit."""
+        """Buffer the headers, which `_write` sends. Raises ValueError for a header that HTTP cannot transmit."""
         self._http.putrequest("POST", path, skip_accept_encoding=True)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self._http.putheader(name, value)
@@ -104,7 +104,7 @@ class ApiConnection:
         self._http.sock.settimeout(self._timeout_s)
         try:
             self._http.endheaders(body)
-        except OSError as error:  # the kernel has not taken all of it
+        except OSError as error:  # the kernel has not taken the whole request
             raise BrokenOff(_reason(error), Phase.BEFORE_DOT) from error
 
     def _refusal(self) -> Reply | None:
@@ -128,7 +128,7 @@ class ApiConnection:
 
 
 class _Timed(io.RawIOBase):
-    """The bytes from a socket until a moment of time.monotonic(); then TimeoutError, whatever has come before."""
+    """Reads a socket until a moment of time.monotonic(). Then it raises TimeoutError, even if bytes still come."""
 
     def __init__(self, connected: socket.socket, until: float) -> None:
         self._socket = connected
@@ -150,7 +150,7 @@ class _Timed(io.RawIOBase):
         super().close()
 
     def makefile(self, *_arguments: object) -> io.BufferedReader:
-        """Return what HTTPResponse asks a socket for."""
+        """Return the buffered reader for which HTTPResponse asks a socket."""
         return io.BufferedReader(self)
 
 
@@ -170,9 +170,9 @@ def _response(until: float, connected: socket.socket, **options: Any) -> HTTPRes
 
 
 def _is_closed_by_peer(connected: socket.socket) -> bool:
-    """Return whether something can be read before anything was asked: the end, or bytes that no request waits for.
+    """Return whether something can be read before a request: the end of the connection, or bytes without a request.
 
-    A TLS server may have sent tickets for later sessions, which do not count: reading skips them.
+    Tickets for later sessions, which a TLS server may have sent, do not count, because reading skips them.
     """
     connected.setblocking(False)
     try:
@@ -190,5 +190,5 @@ def _reason(error: Exception) -> str:
 
 @cache
 def _verifying() -> ssl.SSLContext:
-    """Return a context that verifies certificates and hosts by the system's CAs; SSL_CERT_FILE names others."""
+    """Return a context that verifies certificates and hosts with the system's CAs, or those in SSL_CERT_FILE."""
     return ssl.create_default_context()

@@ -1,10 +1,10 @@
-"""The mail server that Django's own settings name. No other module of Weir reads them.
+"""Reads which mail server Django's own settings name. No other module of Weir reads these settings.
 
-Up to Django 6.0 these are EMAIL_BACKEND, EMAIL_HOST and so on. If Django 6.1 finds MAILERS, it refuses to read them,
-and e-mails leave by MAILERS["default"].
+Up to Django 6.0 these settings are EMAIL_BACKEND, EMAIL_HOST and so on. If Django 6.1 finds MAILERS, it refuses to read
+them, and e-mails are sent through MAILERS["default"].
 
-If they name Django's SMTP backend, which is the default, Weir's e-mails leave by Weir's subclass of it, which is
-configured by the same settings, and tells how far it came. The project's own e-mails leave as before.
+If the settings name Django's SMTP backend, which is the default, Weir sends its e-mails through a subclass of that
+backend, which uses the same settings, and tells how far an attempt came. The project's own e-mails are sent as before.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core import mail
 from django.utils.module_loading import import_string
 
-ENTRY_S = 30.0  # the longest step of connecting to a mail server, if the settings name none
+ENTRY_S = 30.0  # the time-out of each step of connecting to a mail server, if the settings name none
 OF_EMAIL_SETTINGS, OF_MAILERS = "EMAIL_BACKEND", "MAILERS['default']"
 _DEFAULT = "default"
 _DJANGOS, _WEIRS = "django.core.mail.backends.smtp.EmailBackend", "weir.workers.mail.smtp.EmailBackend"
@@ -23,18 +23,18 @@ _DJANGOS, _WEIRS = "django.core.mail.backends.smtp.EmailBackend", "weir.workers.
 
 @dataclass(frozen=True, kw_only=True)
 class MailServer:
-    """What the settings say. A backend of another kind than SMTP may have no use for most of it."""
+    """What the settings say about the mail server. A backend that is not for SMTP may ignore most of it."""
 
-    setting: str  # the one that names the backend
-    backend: str  # its import path
+    setting: str  # the setting that names the backend
+    backend: str  # the backend's import path
     host: str
     port: int
     user: str
     has_password: bool
-    use_tls: bool  # by STARTTLS
-    use_ssl: bool  # from the first byte
-    timeout_s: float  # of each step of connecting
-    certfile: str | None  # our own certificate
+    use_tls: bool  # whether to use TLS after STARTTLS
+    use_ssl: bool  # whether to use TLS from the first byte
+    timeout_s: float  # the longest time of each step of connecting
+    certfile: str | None  # the file with our own certificate
     keyfile: str | None
 
 
@@ -58,13 +58,13 @@ def of_settings() -> MailServer:
 
 
 def backend(path: str = "") -> Any:  # noqa: ANN401  any mail backend
-    """Return a new mail backend: that of the settings, or that of this import path, configured by them if it is theirs.
+    """Return a new mail backend: the backend of the settings, or the one with this import path.
 
-    Raises what importing and making it raises.
+    The latter is configured by the settings, if they name it. Raises any error of importing and making the backend.
     """
     if (mailers := _mailers()) is None:
         return mail.get_connection(path or of_settings().backend)
-    django: Any = mail  # its types are those of a Django without MAILERS
+    django: Any = mail  # the type stubs are those of a Django without MAILERS
     default = mailers.get(_DEFAULT, {})
     if not path and _DEFAULT in mailers and default.get("BACKEND", _DJANGOS) == _DJANGOS:
         return import_string(_WEIRS)(alias=_DEFAULT, **default.get("OPTIONS", {}))

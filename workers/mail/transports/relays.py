@@ -1,7 +1,7 @@
-"""The relays that the settings name, in their order. No other module reads which ones are used, and by which kinds.
+"""Reads the relays in the settings, in their order, and which kinds of e-mail use them. No other module reads these.
 
-Without WEIR_MAIL_RELAYS there is one, which Django's settings name (`mail_server`). Without WEIR_MAIL_ROUTES
-each kind goes by all of them.
+Without WEIR_MAIL_RELAYS there is one relay, which Django's settings name (`mail_server`). Without WEIR_MAIL_ROUTES,
+each kind may use all relays.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from weir.workers.mail.transports.smtp import EmailBackend
 
 @dataclass(frozen=True, kw_only=True)
 class Relay:
-    """A relay. Its name identifies it, is always the same, and holds no secret: `smtp.example.com:587`."""
+    """A relay. Its name identifies it, never changes, and contains no secret: `smtp.example.com:587`."""
 
     name: str
-    key_lifetime: timedelta | None  # as its transports have it, see `base.Transport`
-    place: str  # HOST:PORT, also the name of the site that has its rate; empty if Weir does not know it
-    is_smtp: bool  # a mail server, whose log may name e-mails
+    key_lifetime: timedelta | None  # that of its transports: see `base.Transport`
+    place: str  # HOST:PORT, also the name of the site that has the relay's rate; empty if Weir does not know the host
+    is_smtp: bool  # whether it is a mail server, whose log may name e-mails
     _make: Callable[[], Transport] = field(repr=False)
 
     def new(self) -> Transport:
@@ -39,22 +39,22 @@ class Relay:
 
 @dataclass(frozen=True, kw_only=True)
 class MailStream:
-    """The kinds of e-mails that go by the same relays, in the same order."""
+    """The kinds of e-mails that use the same relays, in the same order."""
 
     relays: tuple[Relay, ...]
-    kinds: Mapping[str, bool]  # all patterns of kinds, and whether they are this stream's
+    kinds: Mapping[str, bool]  # all patterns of kinds, and whether kinds with this pattern are in this stream
 
 
 def relays() -> tuple[Relay, ...]:
-    """Return the relays that the settings name, the first one first; at least one.
+    """Return the relays that the settings name, at least one, the first choice first.
 
-    Raises InvalidRelay for a URL that names none, and what importing a Django backend raises.
+    Raises InvalidRelay for a URL that names no relay, and any error of importing a Django backend.
     """
     return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_settings(),)
 
 
 def streams() -> list[MailStream]:
-    """Return the streams: each kind of e-mail is in one. Raises InvalidRelay, and what importing a backend raises."""
+    """Return the streams; each kind is in exactly one. Raises InvalidRelay, and errors of importing a backend."""
     by_pattern = _by_pattern()
     lists = {tuple(relay.name for relay in found): found for found in by_pattern.values()}
     return [
@@ -64,23 +64,23 @@ def streams() -> list[MailStream]:
 
 
 def of_kind(kind: str) -> tuple[Relay, ...]:
-    """Return the relays that e-mails of a kind go by, the first one first. Raises as `streams`."""
+    """Return the relays that e-mails of a kind use, the first choice first. Raises as `streams`."""
     by_pattern = _by_pattern()
     return by_pattern[kind_routes.of_kind(kind, by_pattern)]
 
 
 def named(name: str, among: Sequence[Relay]) -> Relay | None:
-    """Return the relay of this name, which may be the project's own name for it."""
+    """Return the relay with this name, which may also be the project's own name for the relay."""
     return next((relay for relay in among if name in {relay.name, own_name(relay)}), None)
 
 
 def own_name(relay: Relay) -> str:
-    """Return the project's own name of a relay, or its whole name if it has none."""
+    """Return the project's own name for a relay; if there is none, the relay's whole name."""
     return relay_urls.own_name(relay.name)
 
 
 def routes_fault() -> str:
-    """Return a sentence about an unknown relay in WEIR_MAIL_ROUTES; empty if all are known."""
+    """Return a sentence about an unknown relay in WEIR_MAIL_ROUTES; an empty string if all relays are known."""
     known = relays() if settings.WEIR_MAIL_ROUTES else ()
     for pattern, names in settings.WEIR_MAIL_ROUTES.items():
         for name in names:
@@ -91,7 +91,7 @@ def routes_fault() -> str:
 
 
 def unused(kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield sentences about routes that none of these kinds takes, and relays that no kind goes by, with the remedy."""
+    """Yield sentences with remedies, about routes that none of these kinds takes, and relays that no kind uses."""
     routes: Mapping[str, Sequence[str]] = settings.WEIR_MAIL_ROUTES
     taken = {kind_routes.of_kind(kind, routes) for kind in kinds}
     for pattern in routes:
@@ -126,7 +126,7 @@ def urls() -> list[str]:
 
 
 def tells_phase(backend: object) -> bool:
-    """Return whether a backend (or its class) is a Transport."""
+    """Return whether a backend (an object or its class) is a Transport."""
     return hasattr(backend, "submit")
 
 
@@ -169,9 +169,9 @@ def _relay(url: RelayURL) -> Relay:
 
 
 def _smtp(url: RelayURL) -> Transport:
-    # Each argument is given: for one that is None, Django's backend would use the EMAIL_* setting, which describes
-    # another server. Only the time-out and our client certificate are meant to be the same. From Django 6.1 on, a
-    # backend with an alias does not read those settings.
+    # Each argument is given: instead of an argument that is None, Django's backend would use the EMAIL_* setting, which
+    # describes another server. Only the time-out and our client certificate are shared with that server. From Django
+    # 6.1 on, a backend with an alias does not read those settings.
     ours = mail_server.of_settings()
     return EmailBackend(
         host=url.host,
@@ -201,6 +201,6 @@ def _key_lifetime(path: str) -> timedelta | None:
 
 
 def _is_smtp(path: str) -> bool:
-    """Return whether the backend talks to a mail server, as Django's does; an API's answers leave no line in a log."""
+    """Return whether the backend talks to a mail server, as Django's SMTP backend does. An API leaves no mail log."""
     backend = import_string(path)
     return isinstance(backend, type) and issubclass(backend, smtp.EmailBackend)

@@ -1,6 +1,6 @@
-"""Resend's HTTP API: each e-mail has an idempotency key, so asking again settles what became of it.
+"""Sends through Resend's HTTP API: each e-mail has an idempotency key, so a second request shows what became of it.
 
-What is sent, the replies and the keys are as in https://resend.com/docs/api-reference (emails/send-email, errors,
+The requests, replies and keys are described in https://resend.com/docs/api-reference (emails/send-email, errors,
 rate-limit) and https://resend.com/docs/dashboard/emails/idempotency-keys.
 """
 
@@ -24,8 +24,8 @@ from weir.workers.mail.transports.http import ApiConnection, Reply
 from weir.workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
 
 PATH = "/emails"
-LONGEST_QUOTE = 500  # characters of what the provider says, which goes into the e-mail's row
-# Errors that concern our account or our sender, whatever their status is.
+LONGEST_QUOTE = 500  # characters of the provider's words that are kept in the e-mail's row
+# Errors that concern our account or our sender, whatever the status of the reply is.
 _ABOUT_US = frozenset(
     {
         "daily_quota_exceeded",
@@ -55,11 +55,11 @@ class ResendTransport:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, as far as it knows."""
+        """Whether there is a connection, as far as this side knows."""
         return self._connection.is_open
 
     def connect(self) -> None:
-        """Connect. Resend checks the API key only with each e-mail. Raises Unreachable."""
+        """Connect. Raises Unreachable. Resend does not check the API key now, but with each e-mail."""
         self._connection.open()
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class ResendTransport:
             "Authorization": f"Bearer {self._api_key.get_secret_value()}",
             "Content-Type": "application/json",
             "Idempotency-Key": key,
-            "User-Agent": "Weir",  # requests without one are refused
+            "User-Agent": "Weir",  # Resend refuses requests without a User-Agent
         }
         try:
             body = json.dumps(_request(message)).encode()
@@ -96,7 +96,7 @@ class ResendTransport:
             raise
 
     def _judged(self, reply: Reply) -> Accepted:
-        """Return that the e-mail was accepted; raise anything else that the reply means."""
+        """Return the acceptance of the e-mail; if the reply means anything else, raise the error for that."""
         said = _json_object(reply.body)
         name = str(said.get("name", ""))
         text = self._quoted(f"{reply.status} {name}: {said.get('message', '')}" if name else _raw(reply))
@@ -109,20 +109,20 @@ class ResendTransport:
             raise OutcomeUnknown(f"Resend said: {text} ({explained})", Phase.AFTER_DOT)
         if is_about_us(reply.status) or (name in _ABOUT_US and reply.status in range(400, 500)):
             raise RelayRefuses(f"Resend said: {text}", retry_after_s(reply.headers.get("Retry-After")))
-        if is_about_email(reply.status) and not name:  # not Resend's own reply: it may concern all e-mails
+        if is_about_email(reply.status) and not name:  # not Resend's own reply, so it may concern every e-mail
             raise RelayRefuses(f"A server before Resend said: {text}", knows_recipient=True, is_doubtful=True)
         if is_about_email(reply.status):
             raise Refused(f"Resend said: {text}", Phase.NOT_BEGUN, is_permanent=True)
-        # Also 409, if an earlier attempt with this key is still in flight: it may be accepted in the end.
+        # So is 409: an earlier attempt with this key is still in flight, and may be accepted in the end.
         raise OutcomeUnknown(f"Resend said: {text}", Phase.AFTER_DOT)
 
     def _quoted(self, text: str) -> str:
-        """Return a provider's words on one line, not too long, and without our key."""
+        """Return a provider's words on one line, with LONGEST_QUOTE characters at most, and without our API key."""
         return " ".join(text.replace(self._api_key.get_secret_value(), "***").split())[:LONGEST_QUOTE]
 
 
 def _request(message: Message) -> dict[str, Any]:
-    """Return the e-mail as Resend takes it. The date is Resend's own."""
+    """Return the e-mail as Resend takes it. It has no date, because Resend writes its own."""
     parts = message.parts()
     files = [*map(_file, parts.attachments), *(_form(*form) for form in parts.alternatives)]
     fields = {
@@ -139,7 +139,7 @@ def _request(message: Message) -> dict[str, Any]:
 
 
 def _with_name(told: Sequence[str], recipient: str) -> str:
-    """Return the recipient with the name that the header has, if that needs no quotes: quotes may be refused."""
+    """Return the recipient with the name in the header, if the name needs no quotes, which Resend may refuse."""
     name, _, address = told[0].rpartition(" <") if len(told) == 1 else ("", "", "")
     is_plain = all(letter.isalnum() or letter in _IN_NAMES for letter in name)
     return told[0] if name and is_plain and address == f"{recipient}>" else recipient
@@ -148,8 +148,8 @@ def _with_name(told: Sequence[str], recipient: str) -> str:
 def _file(attachment: Attachment) -> dict[str, str]:
     """Return an attachment as Resend takes it.
 
-    Resend silently drops e-mails whose files have no name, or a name that says another type (as django-anymail has
-    found). So each file has a name, and its type is told only if the name says the same type or none.
+    Resend silently drops e-mails with a file that has no name, or whose name implies another type (as django-anymail
+    has found). So each file gets a name, and the type is sent only if the name implies the same type or none.
     """
     suffix = mimetypes.guess_extension(attachment.content_type) or ".bin"
     name = attachment.filename or f"attachment{suffix}"
@@ -162,7 +162,7 @@ def _file(attachment: Attachment) -> dict[str, str]:
 
 
 def _form(text: str, content_type: str) -> dict[str, str]:
-    """Return a further form of the text, which Resend has no field for: a file."""
+    """Return a further form of the text as a file, because Resend has no field for it."""
     name = f"attachment{mimetypes.guess_extension(content_type) or '.txt'}"
     return {"filename": name, "content": b64encode(text.encode()).decode(), "content_type": content_type}
 

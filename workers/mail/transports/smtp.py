@@ -1,7 +1,8 @@
 """A mail backend for SMTP that knows whether an e-mail can have been accepted.
 
-For all other e-mails it is Django's own. The final dot decides (RFC 5321, 4.2.5 and 6.1; RFC 1047): before it nothing
-is accepted; once it is out, only the server's reply tells, and without a reply the outcome is unknown.
+For e-mails that are not Weir's, it works as Django's own backend. The final dot decides (RFC 5321, 4.2.5 and 6.1;
+RFC 1047). Before the dot, the server has accepted nothing. After the dot, only the server's reply shows whether it has
+accepted the e-mail; without a reply, the outcome is unknown.
 """
 
 import re
@@ -45,10 +46,10 @@ class EmailBackend(smtp.EmailBackend):
     key_lifetime: timedelta | None = None
     connection: Any
     _partial_connection: Any
-    _has_carried = False  # whether an e-mail went over this connection
+    _has_carried = False  # whether an e-mail was accepted over this connection
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Take the same arguments as Django's. Without a time-out it uses `mail_server.ENTRY_S`."""
+        """Take the same arguments as Django's backend. The default time-out is `mail_server.ENTRY_S`."""
         super().__init__(*arguments, **options)
         if self.timeout is None:
             self.timeout = mail_server.ENTRY_S
@@ -60,19 +61,19 @@ class EmailBackend(smtp.EmailBackend):
 
     @property
     def connection_class(self) -> type[SmtpConnection]:
-        """The class of its connections, each of whose steps ends in time."""
+        """The class of the connections, each step of which ends in time."""
         return TlsConnection if self.use_ssl else SmtpConnection
 
     @cached_property
     def ssl_context(self) -> ssl.SSLContext:
-        """The authorities that are trusted, and our own certificate. Unlike Django's, it has both together."""
+        """The trusted authorities, and our own certificate. Django's context never has both."""
         context = ssl.create_default_context(cafile=settings.WEIR_MAIL_CA_FILE or None)
         if self.ssl_certfile or self.ssl_keyfile:
             context.load_cert_chain(self.ssl_certfile or "", self.ssl_keyfile)
         return context
 
     def open(self) -> bool | None:
-        """Connect, with TLS and login as the settings say. See Django's."""
+        """Connect, with TLS and login as the settings say. See the same method of Django's backend."""
         if self.connection:
             return False
         try:
@@ -92,9 +93,9 @@ class EmailBackend(smtp.EmailBackend):
         return is_new
 
     def connect(self) -> None:
-        """Connect, with TLS and login as the settings say, EMAIL_TIMEOUT for each step.
+        """Connect, with TLS and login as the settings say. Each step may take EMAIL_TIMEOUT.
 
-        Raises RelayRefuses if the server does not let us in, and Unreachable.
+        Raises RelayRefuses if the server does not let us in, and Unreachable if it cannot be reached.
         """
         self._has_carried = False
         try:
@@ -114,20 +115,21 @@ class EmailBackend(smtp.EmailBackend):
         except LoginNotEncodable as error:
             self._abandon()
             raise Unreachable(str(error)) from error
-        except (OSError, ValueError) as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
+        except (OSError, ValueError) as error:  # errors of smtplib, TLS and DNS are OSErrors, too
             self._abandon()
             raise Unreachable(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        """Say QUIT and close the connection. Errors of that mean nothing, and are not raised."""
-        with suppress(OSError), self._aside():  # by then it is known whether an e-mail was accepted
+        """Send QUIT, and close the connection. Errors while closing mean nothing, and are not raised."""
+        with suppress(OSError), self._aside():  # whether the last e-mail was accepted is known before
             super().close()
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
         """Submit one e-mail over the open connection; see `base.Transport`. `replies` says what replies mean.
 
-        1. MAIL, RCPT, DATA, each with its reply in WEIR_MAIL_COMMAND_TIMEOUT: refusals are certain. 2. `begin`.
-        3. The content and the dot, together in WEIR_MAIL_COMMAND_TIMEOUT. 4. The reply, in WEIR_MAIL_REPLY_TIMEOUT.
+        1. Send MAIL, RCPT and DATA; each, with its reply, may take WEIR_MAIL_COMMAND_TIMEOUT. A refusal here is
+        certain. 2. Call `begin`. 3. Send the content and the dot, together in WEIR_MAIL_COMMAND_TIMEOUT. 4. Read the
+        reply, in WEIR_MAIL_REPLY_TIMEOUT.
         """
         try:
             self._ask_to_send(message)
@@ -154,11 +156,11 @@ class EmailBackend(smtp.EmailBackend):
         try:
             with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
                 server.send(_with_dots_doubled(content))
-                phase = Phase.AFTER_DOT  # set first: an exception may come between any two instructions
+                phase = Phase.AFTER_DOT  # set before, because an exception may come between any two instructions
                 try:
                     server.send(b".\r\n")
                 except OSError:
-                    phase = Phase.BEFORE_DOT  # the dot is not on its way: the kernel did not take it
+                    phase = Phase.BEFORE_DOT  # the kernel did not take the dot, so it is not on its way
                     raise
             with server.step(settings.WEIR_MAIL_REPLY_TIMEOUT):
                 reply: Reply = server.getreply()
@@ -172,14 +174,14 @@ class EmailBackend(smtp.EmailBackend):
         return reply
 
     def _ask_to_send(self, message: Message) -> None:
-        """Go as far as the server's 354, after which it waits for the content.
+        """Go as far as the reply 354, after which the server waits for the content.
 
         Raises CannotTake, Refused, BrokenOff, Unreachable and RelayRefuses.
         """
         server = self.connection
         try:
             parameters = extensions.parameters(message, server.esmtp_features)
-        except extensions.CannotBeTaken as error:  # the server has answered that already
+        except extensions.CannotBeTaken as error:  # the reply to EHLO says so
             raise CannotTake(str(error)) from error
         server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
         commands = (f"mail FROM:<{message.from_address}>{parameters}", f"rcpt TO:<{message.recipient}>", "data")
@@ -195,7 +197,7 @@ class EmailBackend(smtp.EmailBackend):
         return reply
 
     def _say_at_once(self, commands: Sequence[str]) -> list[Reply]:
-        """Send the commands together (RFC 2920), and return the replies, up to a refusal after which none comes."""
+        """Send the commands together (RFC 2920), and return the replies, up to a refusal after which no reply comes."""
         server, said = self.connection, []
         server.send("".join(f"{command}\r\n" for command in commands).encode())
         for _ in commands:
@@ -205,16 +207,16 @@ class EmailBackend(smtp.EmailBackend):
             except OSError:
                 if all(code in ACCEPTED for code, _ in said):
                     raise
-                self._abandon()  # the refusal counts (RFC 2920, 3.1): many servers close the connection after it
+                self._abandon()  # the refusal counts (RFC 2920, 3.1); many servers then close the connection
                 return said
             if said[-1][0] == replies.CLOSING:
                 return said
         if said[-1][0] == GO_AHEAD and any(code not in ACCEPTED for code, _ in said[:-1]):
-            self._abandon()  # it waits for content although it has refused the recipient
+            self._abandon()  # the server waits for content although it has refused the e-mail
         return said
 
     def _expect(self, step: SmtpStep, reply: Reply, *, is_utf8: bool = False) -> None:
-        """Return if the reply lets us go on. Else raise what it means; the connection is ready for more, or closed."""
+        """Return if the reply lets us go on; else raise the error for it, with the connection reusable or closed."""
         code, text = reply[0], _text(reply)
         verdict = replies.judge(step, code, reply[1].decode(errors="replace"), is_utf8=is_utf8)
         if verdict == ReplyVerdict.GO_ON:
@@ -231,7 +233,7 @@ class EmailBackend(smtp.EmailBackend):
             if step == SmtpStep.MAIL:
                 self.close()
             else:
-                self._put_in_step(code)  # others may be accepted
+                self._put_in_step(code)  # the server may accept other e-mails
             is_doubtful = verdict == ReplyVerdict.DOUBTFUL
             raise RelayRefuses(text, knows_sender=True, knows_recipient=step != SmtpStep.MAIL, is_doubtful=is_doubtful)
         self._abandon()
@@ -240,8 +242,8 @@ class EmailBackend(smtp.EmailBackend):
     def _raise_break(self, step: SmtpStep, text: str, *, is_away: bool) -> NoReturn:
         """Raise the error for a conversation that is over.
 
-        A server that leaves may do so because the connection has carried enough. If it has carried nothing, the server
-        is down for us, or means the recipient, if it knows the recipient.
+        A server may leave because the connection has carried enough e-mails. If the connection has carried none, the
+        server refuses all our e-mails for now or, if it knows the recipient, may refuse the recipient.
         """
         if step == SmtpStep.CONTENT:
             raise OutcomeUnknown(f"The mail server said: {text}", Phase.AFTER_DOT)
@@ -262,7 +264,7 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()
 
     def _aside(self) -> AbstractContextManager[object]:
-        """Limit the time of commands beside the e-mail, whose outcome is not recorded yet, to that of one step."""
+        """Limit the time of commands that are not about the e-mail, because its outcome is not recorded yet."""
         server = self.connection
         return server.step(min(server.timeout, settings.WEIR_MAIL_COMMAND_TIMEOUT)) if server else nullcontext()
 
@@ -274,7 +276,7 @@ class EmailBackend(smtp.EmailBackend):
 
 
 def _token(user: str, host: str) -> str:
-    """Return the access token for a login, "" if there is no function that gives one. Raises SMTPException."""
+    """Return the access token for a login; "" if no function gives tokens, or no user is set. Raises SMTPException."""
     path = settings.WEIR_MAIL_XOAUTH2_TOKEN
     if not path or not user:
         return ""

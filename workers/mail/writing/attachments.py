@@ -1,4 +1,4 @@
-"""Files that are sent along with an e-mail."""
+"""Adds files to an e-mail."""
 
 import re
 from base64 import encodebytes
@@ -23,7 +23,7 @@ _CONTENT_ID = re.compile(r"[!#-;=?-~]{1,200}")
 
 
 def attach(message: EmailMessage, attachment: EmailAttachment, *, inline: bool) -> None:
-    """Add a file, or a picture that the HTML shows. Raises CannotBeWritten."""
+    """Add a file or, if `inline`, a picture that the HTML shows. Raises CannotBeWritten."""
     kind, parameters = _checked(attachment)
     main, _, sub = kind.partition("/")
     add = message.add_related if inline else message.add_attachment
@@ -47,7 +47,7 @@ def attach(message: EmailMessage, attachment: EmailAttachment, *, inline: bool) 
 
 
 def _checked(attachment: EmailAttachment) -> tuple[str, list[str]]:
-    """Return the type and its parameters. Raises CannotBeWritten if type, name or id are bad."""
+    """Return the type and its parameters. Raises CannotBeWritten if the type, the name or the id is bad."""
     refuse_controls(attachment.name, "the name of an attachment")
     if len(attachment.name) > LONGEST_NAME:
         raise CannotBeWritten(f"The name of an attachment has {LONGEST_NAME} characters at most: {attachment.name!r}.")
@@ -72,7 +72,7 @@ def _set(part: EmailMessage, name: str, line: lines.HeaderValue) -> None:
 
 
 def _attached(attachment: EmailAttachment) -> EmailMessage:
-    """Return an attached e-mail in seven bits. Its parts may be in base64, but not the whole (RFC 2046, 5.2.1)."""
+    """Return an attached e-mail in seven bits: its parts may be in base64, but not the whole (RFC 2046, 5.2.1)."""
     email = cast("EmailMessage", message_from_bytes(_LINE_END.sub(b"\r\n", attachment.content), policy=POLICY))
     if not email.keys():
         raise CannotBeWritten(
@@ -89,5 +89,5 @@ def _attached(attachment: EmailAttachment) -> EmailMessage:
 
 
 def _is_seven_bits(text: str) -> bool:
-    """Return whether it can be transmitted as it is (RFC 2045, 2.7)."""
+    """Return whether a text can be transmitted unencoded in seven bits (RFC 2045, 2.7)."""
     return text.isascii() and "\x00" not in text and max(map(len, text.split("\r\n"))) <= lines.LONGEST_LINE

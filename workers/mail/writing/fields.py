@@ -1,4 +1,4 @@
-"""The headers of an e-mail: those that Weir writes, and what a kind of e-mail may add."""
+"""Writes the headers of an e-mail: Weir's own, and those that a kind of e-mail may add."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,14 +14,14 @@ from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email
 
-_NAME = re.compile(r"[!-9;-~]{1,76}")  # RFC 5322, 3.6.8; longer ones would leave no room on their line
-# Those that Weir writes. Cc and Bcc would name recipients that have no row.
+_NAME = re.compile(r"[!-9;-~]{1,76}")  # RFC 5322, 3.6.8; a longer name would leave no room on its line
+# Headers that a kind of e-mail may not set: Weir writes them; Cc and Bcc would name recipients without an e-mail's row.
 _OURS = frozenset({"to", "cc", "bcc", "subject", "date", "message-id", "mime-version", "auto-submitted", "return-path"})
 _OURS_BEGIN = ("content-", "resent-")
 _OF_UNSUBSCRIBING = frozenset({"list-unsubscribe", "list-unsubscribe-post"})
 _OF_ONE_ADDRESS = frozenset({"from", "sender"})
-_MESSAGE_ID = re.compile(r"<[!-;=?-~]{3,250}>")  # there is room for three of the longest ones
-_LONGEST_REFERENCES = 998  # characters, with the name (RFC 5537, 3.4.4)
+_MESSAGE_ID = re.compile(r"<[!-;=?-~]{3,250}>")  # three of the longest fit into _LONGEST_REFERENCES
+_LONGEST_REFERENCES = 998  # characters, including the header's name (RFC 5537, 3.4.4)
 _HTTPS = re.compile(  # RFC 3986
     r"https://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#](?:[\w.~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-f]{2})*)?",
     re.IGNORECASE | re.ASCII,
@@ -30,16 +30,16 @@ _LONGEST_URL = 900
 
 
 def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, HeaderValue]]:
-    """Yield the headers, as they are transmitted. Raises CannotBeWritten."""
+    """Yield the names and values of the headers, as they are transmitted. Raises CannotBeWritten."""
     own = _own(content.headers)
-    subject = str(content.subject)  # it may be a text that is translated only now
+    subject = str(content.subject)  # str() translates a lazy text
     refuse_controls(subject, "the subject")
     if "from" not in own:
         yield "From", lines.mailboxes("From", [addresses.sender()])
     yield "Subject", lines.text("Subject", subject)
     yield "Date", lines.text("Date", format_datetime(_date(email)))
     yield "Message-ID", lines.structured("Message-ID", email.message_id)
-    yield "Auto-Submitted", HeaderValue("auto-generated")  # RFC 3834: no holiday notice need answer
+    yield "Auto-Submitted", HeaderValue("auto-generated")  # RFC 3834: asks automatic responders not to answer
     if content.unsubscribe_url:
         yield from _unsubscribing(content.unsubscribe_url, own)
     for lower, name in own.items():
@@ -49,7 +49,7 @@ def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, He
 
 
 def _own(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of the kind's own headers, by these in lower case."""
+    """Return the names of the kind's own headers, by name in lower case. Raises CannotBeWritten."""
     own: dict[str, str] = {}
     for name in headers:
         lower = name.lower()
@@ -75,19 +75,19 @@ def _mailboxes(name: str, value: str) -> HeaderValue:
 
 
 def _list_id(name: str, value: str) -> HeaderValue:
-    """Return the id of a list, which may have a name before it (RFC 2919)."""
+    """Return a header with the id of a mailing list; a name may precede the id (RFC 2919)."""
     called, _, identity = value.strip().removesuffix(">").rpartition("<")
     if not called or not value.strip().endswith(">"):
         return lines.structured(name, value)
-    lines.structured(name, identity)  # refuses letters that only a name may have
+    lines.structured(name, identity)  # raises CannotBeWritten for letters that only a name may have
     return lines.mailboxes(name, [(called.strip().strip('"'), identity)])
 
 
 def _message_ids(name: str, value: str) -> HeaderValue:
-    """Return the Message-IDs in the value: of many the first and the last ones, as mail programs do.
+    """Return a header with the Message-IDs in the value. If they are too many, keep the first and the last ones.
 
-    In an answer to a customer they come from the customer's mail program: all else there means nothing (RFC 5322,
-    4.5.4).
+    Mail programs do the same. In an answer to a customer, the Message-IDs come from the customer's mail program;
+    everything else in such a header means nothing (RFC 5322, 4.5.4).
     """
     found = [each for each in _MESSAGE_ID.findall(value) if "@" in each and not words.has_one(each)]
     if not found:
@@ -104,7 +104,7 @@ def _message_ids(name: str, value: str) -> HeaderValue:
 
 
 def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, HeaderValue]]:
-    """Yield the headers that mail programs make a button of (RFC 8058)."""
+    """Yield the headers for which mail programs show a button to unsubscribe (RFC 8058)."""
     refuse_controls(url, "the header List-Unsubscribe")
     if found := _OF_UNSUBSCRIBING & own.keys():
         raise CannotBeWritten(f"An unsubscribe_url makes a header {own[min(found)]}: leave out the kind's own.")
@@ -117,12 +117,12 @@ def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, Head
 
 
 def _date(email: Email) -> datetime:
-    """Return when it is sent, as far as that is known: an e-mail of last week looks strange today."""
+    """Return when the e-mail will be sent, as far as that is known: a date of last week would look strange."""
     now = timezone.now()
-    return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else the default
+    return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else Now()
 
 
-# How headers are written that are not text; those of List-* that are not here are structured, without a name in them.
+# The functions for headers that are not free text. Other headers List-* are structured, and may not have a name.
 _WAYS: dict[str, Callable[[str, str], HeaderValue]] = {
     "from": _mailboxes,
     "sender": _mailboxes,

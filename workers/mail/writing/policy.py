@@ -1,4 +1,4 @@
-"""How Python's e-mail package writes what Weir has given it."""
+"""Tells Python's e-mail package how to write the e-mails that Weir gives it."""
 
 from email.policy import EmailPolicy
 from typing import Any
@@ -8,18 +8,18 @@ from weir.workers.mail.headers.lines import HeaderValue
 
 
 class _Policy(EmailPolicy):
-    """In seven bits, which each relay takes: an e-mail is never written anew for a relay that takes no more.
+    """Writes e-mails in seven bits, which each relay takes, so that no e-mail must be written anew for some relay.
 
-    A header that is written already stays as it is, and so does one of an attached e-mail, in ASCII. Python writes
-    only those that give the types of texts.
+    A header that is already in its written form (HeaderValue) stays unchanged. A header of an attached e-mail stays
+    unchanged, too, except that words beyond ASCII are encoded. Python writes only the headers with the types of texts.
     """
 
     def header_store_parse(self, name: str, value: object) -> tuple[str, Any]:
-        """Keep what is written already."""
+        """Keep a header that is already in its written form."""
         return (name, value) if isinstance(value, HeaderValue) else super().header_store_parse(name, value)
 
     def fold(self, name: str, value: str) -> str:
-        """Return the header with its lines ended."""
+        """Return the header as it is transmitted, with its line ends."""
         if isinstance(value, HeaderValue):
             return f"{name}: {value}{self.linesep}"
         if not hasattr(value, "fold"):
@@ -32,5 +32,5 @@ class _Policy(EmailPolicy):
         return self.fold(name, value).encode()
 
 
-# The headers of an attached e-mail stay as they are: they may be signed.
+# The headers of an attached e-mail are not folded anew, because they may be signed.
 POLICY = _Policy(linesep="\r\n", cte_type="7bit", refold_source="none")

@@ -1,7 +1,7 @@
-"""Log files, as they lie in /var/log: plain or packed, in archives, in any of Unicode's encodings; and stdin.
+"""Reads log files as they lie in /var/log: plain, packed or in archives, in any of Unicode's encodings; also stdin.
 
-A file that cannot be unpacked or read to its end is `Damaged`, with a sentence that says what to do. The other files
-are still read: what they have is a proof all the same.
+A file that cannot be unpacked or read to its end raises `Damaged`, with a sentence that says what to do. The other
+files are still read, because the lines in them still prove something.
 """
 
 import fnmatch
@@ -23,15 +23,15 @@ from weir.workers.mail.evidence.formats import packings
 from weir.workers.mail.evidence.formats.packings import Damaged
 
 STDIN = "-"
-LONGEST_LINE = 65_536  # bytes; a longer one is read as several: a file without line ends does not fill the memory
-OVERLAP = 1_000  # characters that each of these has in common with the one before: longer than a Message-ID
-MOST_UNPACKED = 16 * 2**30  # bytes out of one packed file, or of an archive's files, which are copied to a folder
-MOST_FILES = 10_000  # of one archive
-SNIFFED = 4_096
-LATER_THAN_ALL = datetime(9_998, 1, 1, tzinfo=UTC)  # and a year later is a date, too
-MOST = 0.6  # of a log's letters are in ASCII
+LONGEST_LINE = 65_536  # bytes; a longer line is read in pieces, so that a file without line ends fits into memory
+OVERLAP = 1_000  # characters that each piece repeats from the piece before, more than a Message-ID has
+MOST_UNPACKED = 16 * 2**30  # bytes out of one packed file, or of all files of one archive, which are copied to a folder
+MOST_FILES = 10_000  # files of one archive
+SNIFFED = 4_096  # bytes at a file's beginning that show its form
+LATER_THAN_ALL = datetime(9_998, 1, 1, tzinfo=UTC)  # a year later is still a valid date
+MOST = 0.6  # the share of a log's letters that is ASCII, at least
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-_WIDE = ((0, "utf-16-be"), (1, "utf-16-le"))  # where the NULs are of ASCII letters in two bytes
+_WIDE = ((0, "utf-16-be"), (1, "utf-16-le"))  # which byte of the two of an ASCII letter is NUL
 _DATE = r"\d{4}-?\d\d-?\d\d(?:[-T_.]?\d\d(?:[-:]?\d\d){0,2})?"
 _PACKED = "gz|bz2|xz|lzma|zst|zstd|zip"
 _ROTATED = re.compile(
@@ -42,21 +42,24 @@ _DATED = re.compile(r"\d{4}")
 
 
 class CannotBeRead(ValueError):
-    """The file is missing or may not be read; the message says which."""
+    """The file is missing, or may not be read; the message says which file, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """A file that can be read more than once."""
 
-    name: str  # as the user gave it; of a file in an archive, with the archive's
+    name: str  # as the user gave it; for a file in an archive, after the name of the archive
     path: Path
-    changed: datetime  # UTC: nothing in it is later
-    host: str  # the host of lines that name none: as the operator says, or the file's family
-    damage: str = ""  # why nothing of it can be read
+    changed: datetime  # when the file was last changed, in UTC: no line of it is later
+    host: str  # the host of lines that name no host: what the operator says, or else the file's family
+    damage: str = ""  # why nothing of the file can be read
 
     def lines(self) -> Iterator[str]:
-        """Yield its lines without their ends. Bytes that are not UTF-8 are kept as lone surrogates. Raises Damaged."""
+        """Yield the lines without their line ends. Raises Damaged.
+
+        Bytes that are not UTF-8 become lone surrogates.
+        """
         if self.damage:
             raise Damaged(self.damage)
         with packings.said_of(self.name):
@@ -68,7 +71,7 @@ class LogFile:
 
 
 def _lines(read_line: Callable[[int], bytes] | Callable[[int], str], name: str, most: int) -> Iterator[str]:
-    begun, given = "", True  # the beginning of a line that is not complete, and whether it was yielded already
+    begun, given = "", True  # the beginning of an incomplete line, and whether it was yielded already
     text = "\n"
     while chunk := read_line(LONGEST_LINE):
         most -= len(chunk)
@@ -91,7 +94,7 @@ def _lines(read_line: Callable[[int], bytes] | Callable[[int], str], name: str, 
 
 
 def _encoding(start: bytes) -> str:
-    """Return the encoding of a file that has two or four bytes for each letter, or nothing."""
+    """Return the encoding of a file that has two or four bytes per letter; an empty string for other files."""
     if named := next((encoding for mark, encoding in _BOMS if start.startswith(mark)), ""):
         return named
     for at, encoding in _WIDE:
@@ -103,9 +106,10 @@ def _encoding(start: bytes) -> str:
 
 @contextmanager
 def opened(names: Collection[str], hosts: Collection[tuple[str, str]] = ()) -> Iterator[list[LogFile]]:
-    """Yield the files, each once, and those in archives; stdin is copied to a file, because logs are read repeatedly.
+    """Yield the named files, each once, with those in archives unpacked. Raises CannotBeRead.
 
-    `hosts` pairs host names with patterns of file names: a file that matches belongs to that host. Raises CannotBeRead.
+    stdin and pipes are copied to files, because logs are read more than once. `hosts` pairs host names with patterns of
+    file names: a file that matches a pattern belongs to that host.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-logs-")))
@@ -129,7 +133,7 @@ def _files(name: str, folder: Path, hosts: Collection[tuple[str, str]]) -> Itera
         raise CannotBeRead(f"{name}: {error.strerror}.") from error
     found = [*_Archives(folder).files(name, path, changed)]
     for file_name, place, file_changed, damage in found:
-        called = name if len(found) == 1 else file_name  # like the archive, if that has no other file
+        called = name if len(found) == 1 else file_name  # the archive's name, if that has only one file
         told = next((host for host, pattern in hosts if fnmatch.fnmatch(called, pattern)), "")
         yield LogFile(called, place, file_changed, told or family(called), damage)
 
@@ -141,7 +145,7 @@ def _copy_of(source: IO[bytes], folder: Path) -> Path:
 
 
 class _Archives:
-    """Copies the files of archives, even of archives in archives, to a folder: MOST_UNPACKED bytes at most."""
+    """Copies the files of an archive, and of archives in it, to a folder: MOST_UNPACKED bytes at most in all."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._left, self._copies = folder, MOST_UNPACKED, 0
@@ -149,7 +153,7 @@ class _Archives:
     def files(
         self, name: str, path: Path, changed: datetime, depth: int = 0
     ) -> Iterator[tuple[str, Path, datetime, str]]:
-        """Yield the file itself, or those in it; and what cannot be opened, with the reason."""
+        """Yield the file itself, or the files in it. A file that cannot be opened is yielded with the reason."""
         try:
             with packings.said_of(name):
                 start = packings.start_of(path, SNIFFED)
@@ -193,7 +197,7 @@ class _Archives:
 
 
 def _time(seconds: float) -> datetime:
-    """Return when a file was changed; if that is not a date, one that is later than all of its lines."""
+    """Return when a file was changed; if that is not a valid date, a date that is later than all lines of the file."""
     try:
         return min(datetime.fromtimestamp(seconds, UTC), LATER_THAN_ALL)
     except (ValueError, OverflowError, OSError):
@@ -201,7 +205,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _zip_time(member: zipfile.ZipInfo) -> datetime:
-    """Return when the file was changed: its zone is not known, so this may be later by a day at most."""
+    """Return when the file was changed, or up to a day later, because the time in a zip archive names no zone."""
     try:
         return datetime(*member.date_time, tzinfo=UTC) + timedelta(hours=14)
     except ValueError:
@@ -209,13 +213,13 @@ def _zip_time(member: zipfile.ZipInfo) -> datetime:
 
 
 def family(name: str) -> str:
-    """Return what a log's file has in common with those that it was rotated to: `mainlog` of `mainlog.2.gz`."""
+    """Return the name that all rotated files of a log have in common, such as `mainlog` for `mainlog.2.gz`."""
     folder, slash, base = name.rpartition("/")
     return folder + slash + (_ROTATED.sub("", base) or base)
 
 
 def rotation(name: str) -> int | None:
-    """Return the number of a file in its family, 0 for the one that is written to; None if its name has a date."""
+    """Return the rotation number in a file's name: 0 if the log is still written to it; None if the name has a date."""
     base = name.rpartition("/")[2]
     found = _ROTATED.search(base)
     if not found:

@@ -1,8 +1,9 @@
-"""A line of a mail server's log, taken apart: when, where, which program, and what it says.
+"""Takes a line of a mail server's log apart: its time, host and program, and the text.
 
-These beginnings are read: that of syslog, `Nov 23 17:20:14 host program[pid]: text` (RFC 3164, 4.1.1), also without
-the host and with a year; the same with a time of RFC 3339, as rsyslog and `journalctl -o short-iso` write it, and with
-those of `-o short-full` and `-o short-unix`; RFC 5424; and that of Exim's mainlog, `2026-11-23 17:20:14 text`.
+These forms are read. The first is that of syslog, `Nov 23 17:20:14 host program[pid]: text` (RFC 3164, 4.1.1), also
+without the host and with a year. The same form may have a time of RFC 3339, as rsyslog and `journalctl -o short-iso`
+write it, or the time of `-o short-full` or `-o short-unix`. Then there are RFC 5424, and the form of Exim's mainlog,
+`2026-11-23 17:20:14 text`.
 """
 
 import re
@@ -45,12 +46,12 @@ _YEAR = re.compile(r"\d{4}")
 _FRACTION = re.compile(r"[.,]\d+$")
 _HOURS = re.compile(r"[+-]\d\d")  # a zone without minutes
 _ELLIPSIS = re.compile(r"…|\.\.\.")
-YEARS = range(1970, 9_999)  # in others no e-mail was logged, and they are too near to the limits of a datetime
+YEARS = range(1970, 9_999)  # no e-mail was logged in other years, which are too near to the limits of a datetime
 _EXIM_PROGRAMS = ("exim", "exim4")
 _NAMELESS = frozenset({"-", "localhost", "localhost.localdomain", "(none)"})  # names that many hosts have
-# Two lines that ran together: the end of the first one is missing, and the time of the second one stands in it, with
-# something after it. In a line of another program it matters only if what follows is of a mail server. Each part has
-# a bound: strangers shape texts, and an unbounded part takes quadratic time.
+# Two lines that ran together: the end of the first line is missing, and in its text stands the time of the second line,
+# with something after it. If the first line is not a mail server's, this matters only if the second is. Each part of
+# the patterns has a bound: strangers can shape the text of a line, and an unbounded part would take quadratic time.
 _SECOND = re.compile(
     rf"(?:{_MONTH} [ \d]?\d (?:\d{{4}} )?|\d{{4}}-\d\d-\d\d[T ])\d\d:\d\d:\d\d\S{{0,16}} \S"
     r"|\d{9,11}\.\d{1,9} \S"
@@ -63,20 +64,20 @@ _SECOND_OF_MAIL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. If it names no host, `host` is the one that is given for all such lines of its file."""
+    """One line of a log. If the line names no host, `host` is the host of all such lines of its file."""
 
     moment: datetime  # UTC
-    ambiguous: bool  # its time is one of two, because the clock was set back
+    ambiguous: bool  # the local time occurred twice, because the clock was set back
     host: str
-    instance: str  # such as `postfix` or `postfix-out/submission`; empty for a program that has only one name
-    program: str  # empty: one that does not name itself
+    instance: str  # such as `postfix` or `postfix-out/submission`; empty if the program's name has no slash
+    program: str  # empty if the line names no program
     pid: str
     text: str
-    of_mainlog: bool = False  # it has the form of Exim's own log, and may be of another program
+    of_mainlog: bool = False  # the line has the form of Exim's own log; another program may have written it
 
     @property
     def is_exim(self) -> bool:
-        """Whether Exim wrote it."""
+        """Whether the line names Exim as its program, or has the form of Exim's own log."""
         return self.program in _EXIM_PROGRAMS
 
     @property
@@ -89,8 +90,8 @@ class LogLine:
 class FileClock:
     """Reads the times of one file, in the order of its lines.
 
-    Those without a zone are in `zone`. Those without a year begin in `first_year`; if that is not known, each is the
-    last such time that is not in the future of the file.
+    Times that name no zone are in `zone`. Times that name no year begin in `first_year`. If that is not known, each is
+    taken for the last such time that is not after the file's last change (`changed`) by more than a day.
     """
 
     def __init__(self, zone: tzinfo, changed: datetime, first_year: int | None = None) -> None:
@@ -101,7 +102,7 @@ class FileClock:
         self._last = ("", datetime.min.replace(tzinfo=UTC), False)
 
     def read(self, stamp: str) -> tuple[datetime, bool]:
-        """Return the time in UTC, and whether it is ambiguous. Raises ValueError."""
+        """Return the time in UTC, and whether the local time is ambiguous. Raises ValueError."""
         if self._last[0] != stamp:
             self._last = (stamp, *self._read(stamp))
         return self._last[1:]
@@ -120,7 +121,7 @@ class FileClock:
         return local.astimezone(UTC), ambiguous
 
     def _local(self, stamp: str) -> tuple[datetime, str]:
-        """Return the time as it is written, and the name of its zone, if it has one."""
+        """Return the time as it is written, and the name of its zone; an empty string if it names no zone."""
         if _ISO_DATE.match(stamp):
             return datetime.fromisoformat(_without_blank(stamp)), ""
         words = stamp.split()
@@ -140,7 +141,7 @@ class FileClock:
 
 
 def _without_blank(stamp: str) -> str:
-    """Return a time without the blank before its zone."""
+    """Return a time without the blank before its zone, and with a dot before fractions of a second."""
     return stamp.replace(" +", "+").replace(" -", "-").replace(",", ".")
 
 
@@ -157,15 +158,15 @@ def _of_short_full(words: list[str]) -> tuple[datetime, str]:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of a line before it is read: what its wrapping says, and what holds for all lines of its file."""
+    """What is known of a line before it is read, from its wrapping and from its file."""
 
-    family: str  # the host of lines that name none
-    host: str = ""  # the one that the wrapping names
+    family: str  # the host of lines that name no host
+    host: str = ""  # the host that the wrapping names
     moment: datetime | None = None
 
 
 def take_apart(text: str, clock: FileClock, around: Around) -> LogLine | None:
-    """Return the parts of a line; None if it begins in none of the ways that are read."""
+    """Return the parts of a line; None if the line has none of the forms that are read."""
     found = _SYSLOG.match(text) or _RFC_5424.match(text)
     if found:
         return _line(found, clock, around, found["program"], found["pid"] or "")
@@ -179,15 +180,18 @@ def take_apart(text: str, clock: FileClock, around: Around) -> LogLine | None:
 
 
 def of_no_program(text: str, clock: FileClock, around: Around) -> LogLine | None:
-    """Return a line without a program's name, such as `last message repeated 3 times`: no name has a blank in it."""
+    """Return a line that names no program, such as `last message repeated 3 times`; None for any other line.
+
+    Such a line is known by the blank where a program's name would end, because no name has a blank in it.
+    """
     found = _HEADED.match(text)
-    if not found or until_ellipsis(text) != text:  # the program's name may be what was left out
+    if not found or until_ellipsis(text) != text:  # an ellipsis may stand for the program's name
         return None
     return _line(found, clock, around, "", "")
 
 
 def until_ellipsis(text: str) -> str:
-    """Return a text up to where something was left out of it, as by `journalctl --no-full`, even in its middle."""
+    """Return a text up to its first ellipsis, for which something was left out, as `journalctl --no-full` does."""
     return _ELLIPSIS.split(text, 1)[0]
 
 
@@ -219,7 +223,7 @@ def _line(
     parts = found.groupdict()
     try:
         moment, ambiguous = (around.moment, False) if around.moment else clock.read(stamp or parts["stamp"])
-    except (ValueError, OverflowError, StopIteration):  # the second: a year that UTC does not have; the third: a zone
+    except (ValueError, OverflowError, StopIteration):  # the second: no such year in UTC; the third: no such zone
         return None
     if moment.year not in YEARS:
         return None

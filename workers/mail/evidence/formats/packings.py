@@ -1,4 +1,4 @@
-"""Unpacks files: gzip, bzip2, xz and zstd, even one in the other. Other packings are known, and refused."""
+"""Unpacks files: gzip, bzip2, xz and zstd, even one inside another. Some other packings are recognised and refused."""
 
 import bz2
 import gzip
@@ -17,7 +17,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-MOST_LAYERS = 3  # of packings, and of archives in archives
+MOST_LAYERS = 3  # levels of packings, and of archives in archives
 ZIP = b"PK\x03\x04"
 TAR = b"ustar"  # from its 258th byte
 _OPENERS: tuple[tuple[bytes, Callable[..., object]], ...] = (
@@ -28,7 +28,7 @@ _OPENERS: tuple[tuple[bytes, Callable[..., object]], ...] = (
     (b"\x28\xb5\x2f\xfd", zstd.open),
     *((bytes([0x50 + number, 0x2A, 0x4D, 0x18]), zstd.open) for number in range(16)),
 )
-# How files begin that cannot be read here, what they are, and which program makes a log of them.
+# The beginnings of files that cannot be read here, what these files are, and which program turns them into a log.
 _NOT_HERE = (
     (b"\x04\x22\x4d\x18", "packed by lz4", "lz4 -dc"),
     (b"\x02\x21\x4c\x18", "packed by lz4", "lz4 -dc"),
@@ -46,7 +46,7 @@ _NOT_HERE = (
 _ERRORS = (
     OSError,
     EOFError,
-    RuntimeError,  # an encrypted zip archive; NotImplementedError is one, too
+    RuntimeError,  # an encrypted zip archive; NotImplementedError is a subclass
     zlib.error,
     lzma.LZMAError,
     zstd.ZstdError,
@@ -56,16 +56,16 @@ _ERRORS = (
 
 
 class Damaged(ValueError):
-    """The file, or the rest of it, cannot be read; the message is a sentence that says what to do."""
+    """The file, or its rest, cannot be read; the message is a sentence that says what to do."""
 
     def __init__(self, why: str, *, only_rest: bool = False) -> None:
         super().__init__(why)
-        self.only_rest = only_rest  # what came before is as it was written
+        self.only_rest = only_rest  # the lines before the damage are intact
 
 
 @contextmanager
 def said_of(name: str) -> Iterator[None]:
-    """Raise Damaged for whatever goes wrong while a file is unpacked."""
+    """Raise Damaged, which names the file, for every error while it is unpacked."""
     try:
         yield
     except _ERRORS as error:
@@ -74,7 +74,7 @@ def said_of(name: str) -> Iterator[None]:
 
 
 def refuse(name: str, start: bytes) -> None:
-    """Raise Damaged if a file that begins with `start` is known not to be read here."""
+    """Raise Damaged if a file that begins with `start` has a form that is known, but cannot be read here."""
     for magic, what, program in _NOT_HERE:
         if start.startswith(magic):
             raise Damaged(f"{name} is {what}, and cannot be read here: give what comes out of it ({program}).")
@@ -84,7 +84,7 @@ def refuse(name: str, start: bytes) -> None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, and unpack it as often as it is packed."""
+    """Open a file, and unpack it as often as it is packed, MOST_LAYERS times at most."""
     with ExitStack() as stack:
         file: BinaryIO = stack.enter_context(path.open("rb"))
         for _ in range(MOST_LAYERS):

@@ -1,4 +1,4 @@
-"""The lines of one file, one after the other: what is wrapped around them is removed, and they are taken apart."""
+"""Reads the lines of one file, one after the other, removes what is wrapped around them, and takes them apart."""
 
 from collections import deque
 from collections.abc import Collection, Iterator
@@ -13,43 +13,43 @@ from weir.workers.mail.evidence.formats.packings import Damaged
 from weir.workers.mail.evidence.formats.wrappings import COLOUR, PART, Unwrapper, Wrapped
 from weir.workers.mail.evidence.formats.years import Survey, Years
 
-LONGEST_SHOWN = 200  # characters of a line in a sentence
+LONGEST_SHOWN = 200  # characters of a line that a sentence quotes
 NULS = "a part of the file is nothing but NULs, in place of lines"
-OWN_WORDS = ("-- ", " Suggested action: ")  # what journalctl says of itself, and what Exim adds to a warning
-_GOES_ON = ("  ", "\t")  # the further lines of a text are indented
+OWN_WORDS = ("-- ", " Suggested action: ")  # what journalctl adds to a log, and what Exim adds to a warning
+_GOES_ON = ("  ", "\t")  # how the further lines of an entry begin
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A line, with what it is made of."""
+    """A line as a text and, if it can be taken apart, in parts."""
 
-    text: str  # as people read it
-    searched: str  # all that it says, whatever it was wrapped in
-    line: LogLine | None  # None: it cannot be taken apart
+    text: str  # the line as people read it
+    searched: str  # the text in which Message-IDs are looked for: the line as it is, and without its wrapping
+    line: LogLine | None  # None if the line cannot be taken apart
     strange: str = ""  # why a line of a mail server may be missing here
 
 
 class Records:
-    """The records of one file, read anew each time."""
+    """The records of one file. Each iteration reads the file anew."""
 
     def __init__(self, file: LogFile, zone: tzinfo, first_year: int | None = None) -> None:
         self._file, self._zone, self._first_year = file, zone, first_year
         self._around = Around(file.host)
 
     def __iter__(self) -> Iterator[LogRecord]:
-        """Yield them. Raises Damaged."""
+        """Yield the records. Raises Damaged."""
         return self._read_by(FileClock(self._zone, self._file.changed, self._first_year))
 
     def survey(self) -> Survey:
-        """Read all records for the stamps that name no year."""
+        """Read all records, and return the stamps that name no year."""
         clock = FileClock(self._zone, self._file.changed)
-        with suppress(Damaged):  # the part that can be read is surveyed
+        with suppress(Damaged):  # the part before the damage is surveyed
             deque(self._read_by(clock), maxlen=0)
         return clock.survey
 
     def _read_by(self, clock: FileClock) -> Iterator[LogRecord]:
         unwrapper = Unwrapper()
-        of_others = False  # the line before was of a program that is not a mail server
+        of_others = False  # whether a program that is not a mail server wrote the previous line
         for raw in self._file.lines():
             text = raw.replace("\0", "") if "\0" in raw else raw
             nuls = NULS if text is not raw else ""
@@ -93,7 +93,7 @@ class Records:
 
 
 def years_of(files: Collection[LogFile], zone: tzinfo, told: int | None) -> dict[LogFile, Years]:
-    """Read all files for their years; `told` is the year of each file's last line, if the operator says it."""
+    """Read all files to find their years; `told` is the year of each file's last line, if the operator says it."""
     found = {file: Records(file, zone).survey().years(file.changed, zone, told) for file in files}
     years.go_on(found)
     return found

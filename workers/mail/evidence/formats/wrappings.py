@@ -1,8 +1,8 @@
-"""What a logger or a container's runtime has put around a line: its own time, the container's name, or JSON.
+"""Removes what a logger or a container's runtime puts around a line: its own time, the container's name, or JSON.
 
-Read are `docker logs -t`, `docker compose logs`, `kubectl logs --prefix`, the files of Kubernetes (the container
-runtime interface: parts of long lines are joined) and of Docker's json-file, and `journalctl -o json`, even of
-containers that log to journald.
+These wrappings are read: those of `docker logs -t`, `docker compose logs`, `kubectl logs --prefix` and
+`journalctl -o json`, also for containers that log to journald; and those in the files of Docker's json-file and of
+Kubernetes (the container runtime interface, which splits long lines: their parts are joined).
 """
 
 import json
@@ -21,12 +21,12 @@ _CRI = re.compile(_STAMP + r" (?P<stream>stdout|stderr) (?P<tag>[FP])(?::\S*)?(?
 _DOCKER = re.compile(_STAMP + r" (?P<text>.*)", re.DOTALL)
 _JSON = re.compile(r"\x1e?(?:data: )?(?P<text>\{.*\})\s*", re.DOTALL)
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-MOST_STREAMS = 1_000  # streams of which parts of a line are kept
+MOST_STREAMS = 1_000  # streams whose incomplete lines are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A line, without what was around it."""
+    """A line without its wrapping, and what the wrapping said."""
 
     text: str
     host: str = ""
@@ -34,7 +34,7 @@ class Wrapped:
     header: tuple[str, str, str] | None = None  # host, program and process id, where JSON has them
 
 
-PART = Wrapped("")  # of a line that goes on
+PART = Wrapped("")  # stands for a part of a line whose last part is still to come
 
 
 class Unwrapper:
@@ -45,11 +45,11 @@ class Unwrapper:
 
     @property
     def has_parts(self) -> bool:
-        """Whether a line has begun that has not ended."""
+        """Whether the last part of some line has not come."""
         return bool(self._parts)
 
     def unwrap(self, text: str) -> Wrapped | None:
-        """Return the line, or PART if its rest is to come; None if this is not a wrapped line."""
+        """Return the line, or PART if the rest of the line is still to come; None if the text is not a wrapped line."""
         host = ""
         if found := _COMPOSE.match(text) or _KUBECTL.match(text):
             host, text = found["name"], found["text"]
@@ -99,7 +99,7 @@ def _of_journal(fields: Mapping[str, Any], host: str) -> Wrapped | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a field's text: what is not UTF-8 comes as its bytes, what is too long as null."""
+    """Return a field's text. journalctl writes a text that is not UTF-8 as a list of bytes, and a long one as null."""
     if isinstance(value, list):
         try:
             return bytes(value).decode(errors="surrogateescape")

@@ -1,8 +1,9 @@
-"""The year of lines that name none: what the file's last change and the order of its lines allow.
+"""Finds the year of lines that name no year, from the file's last change and the order of its lines.
 
-A file's last line was written when the file was changed, unless it was copied since, and then any earlier year is
-possible. So the year is certain only if the two are less than a day apart; or if the next file of the same family,
-whose year is certain, goes on within a day; or if the operator says it.
+A file was last changed when its last line was written, unless it was copied since; then the lines may be from any
+earlier year. So the year is certain in three cases only: if the last line and the last change are at most a day apart;
+if another file of the same log, whose year is certain, begins within a day after the last line; or if the operator says
+the year.
 """
 
 from bisect import bisect_left, insort
@@ -14,13 +15,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from weir.workers.mail.evidence.formats.files import LogFile
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# A time without a year that is later than the file's last change by more than this is of an earlier year: clocks differ
-# by less.
+# The clocks of the log and of the file differ by less than this. So a time without a year that would be later than the
+# file's last change by more than this belongs to an earlier year.
 A_DAY = timedelta(days=1)
-YEARS_TRIED = 9  # at least one of them has a 29 February
+YEARS_TRIED = 9  # at least one of nine years has a 29 February
 HALF_A_YEAR = 183  # days
 A_MONTH = 31
-A_LEAP_YEAR = 2000  # it has all days
+A_LEAP_YEAR = 2000  # a year that has every day
 
 
 @dataclass(slots=True)
@@ -28,17 +29,17 @@ class YearTurns:
     """Counts how often the year has turned, in the order of a file's lines."""
 
     years: int = 0
-    unclear: bool = False  # the times go back or forward by so much that the number is a guess
+    unclear: bool = False  # the times jump in a way that makes the number a guess
     _day: int | None = None
 
     def note(self, month: int, day: int) -> int:
-        """Return how often it has turned since the first line."""
+        """Return how often the year has turned since the first line."""
         now = month * A_MONTH + day
         step = now - self._day if self._day is not None else 0
         if step < -A_MONTH:
             self.years += 1
             self.unclear |= step > -HALF_A_YEAR
-        elif step > HALF_A_YEAR:  # a line from before the turn that came late
+        elif step > HALF_A_YEAR:  # a late line, from before the turn of the year
             self.unclear |= not self.years
             self.years = max(self.years - 1, 0)
         self._day = now
@@ -49,9 +50,9 @@ class YearTurns:
 class Years:
     """What is known of one file's years."""
 
-    first: int | None = None  # that of the first line without a year; None: there is no such line
-    since: datetime | None = None  # the first one's time, and the last one's
-    until: datetime | None = None
+    first: int | None = None  # the year of the first line that names none; None if it was not found, or is not needed
+    since: datetime | None = None  # the time of the first line that names no year
+    until: datetime | None = None  # the time of the last line that names no year
     certain: bool = True
 
 
@@ -62,7 +63,7 @@ def split_stamp(stamp: str) -> tuple[int, int, str]:
 
 
 def local(year: int, stamp: str) -> datetime:
-    """Return the time, without a zone. Raises ValueError: that year has no such day."""
+    """Return the time, without a zone. Raises ValueError if that year has no such day."""
     month, day, time = split_stamp(stamp)
     return datetime.fromisoformat(f"{year:04}-{month:02}-{day:02}T{time}")
 
@@ -81,15 +82,15 @@ def last_before(stamp: str, latest: datetime, zone: tzinfo) -> datetime:
 
 @dataclass(slots=True)
 class Survey:
-    """The stamps without a year of one file, in the order of its lines."""
+    """What is kept of the stamps of one file that name no year, in the order of its lines."""
 
     first: str = ""
     last: str = ""
     turns: YearTurns = field(default_factory=YearTurns)
-    leaps: set[int] = field(default_factory=set)  # after how many turns there is a 29 February
+    leaps: set[int] = field(default_factory=set)  # after how many turns of the year there was a 29 February
 
     def note(self, stamp: str) -> int:
-        """Return how often the year has turned since the first stamp. Raises ValueError: no year has such a day."""
+        """Return how often the year has turned since the first stamp. Raises ValueError if no year has such a day."""
         local(A_LEAP_YEAR, stamp)
         month, day, _ = split_stamp(stamp)
         turned = self.turns.note(month, day)
@@ -99,7 +100,10 @@ class Survey:
         return turned
 
     def years(self, changed: datetime, zone: tzinfo, told: int | None) -> Years:
-        """Return what is known of a file that was changed then; `told` is the year of its last line, if known."""
+        """Return what is known of the file, which was last changed at `changed`.
+
+        `told` is the year of its last line, if the operator says it.
+        """
         if not self.first:
             return Years()
         try:
@@ -122,8 +126,11 @@ class Survey:
 
 
 def go_on(found: dict[LogFile, Years]) -> None:
-    """Make certain a file that a certain file of the same log continues within a day, from the last file backwards."""
-    begin: dict[str, list[datetime]] = defaultdict(list)  # by log: when the files begin that are certain
+    """Mark a file's years as certain if a certain file of the same log begins within a day after the file ends.
+
+    Files are judged from the last backwards, so that one certain file may make several certain.
+    """
+    begin: dict[str, list[datetime]] = defaultdict(list)  # by log: when its certain files begin
     stamped = [(known.until, known.since, file) for file, known in found.items() if known.until and known.since]
     for until, since, file in sorted(stamped, key=lambda each: each[:2], reverse=True):
         certain = begin[file.host]

@@ -21,7 +21,7 @@ from weir.workers.mail.models import Email, Rendering
 from weir.workers.mail.rendering import render
 from weir.workers.mail.sending import runner
 
-AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
+AT_ONCE = 1_000  # e-mails that a dry run reads together
 STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"
 
 # What a dry run foresees.
@@ -70,7 +70,7 @@ class Command(ExactCommand):
                 report = runner.send_due()
         except Stopped as stopped:
             self.stderr.write(f"Stopped: {_waiting()}.")
-            sys.exit(128 + stopped.signal_number)  # as the shell says it
+            sys.exit(128 + stopped.signal_number)  # the status that a shell gives for a signal
         became = {name: getattr(report, name) for name in SENTENCES}
         for name, number in became.items():
             if number:
@@ -81,7 +81,7 @@ class Command(ExactCommand):
             raise CommandError(f"{printable(report.stopped_because)} {_waiting()}.")
 
     def _rehearse(self) -> None:
-        """Say what would become of each e-mail that is due; render those that are not rendered."""
+        """Print what would become of each e-mail that is due. Renders e-mails that are not rendered yet."""
         counted: Counter[str] = Counter()
         is_rendered = Exists(Rendering.objects.filter(pk=OuterRef("pk")))
         annotated = Email.objects.claimable().annotate(is_rendered=is_rendered, has_expired=Q(expires_at__lte=Now()))
@@ -97,7 +97,7 @@ class Command(ExactCommand):
 
 
 def _fate(email: Email, suppressed_because: str) -> tuple[str, str]:
-    """Return what would become of an e-mail that is due, and why, if it would not be sent."""
+    """Return what would become of an e-mail that is due and, if it would not be sent, why."""
     if vars(email)["has_expired"]:
         return EXPIRED, f"its time is over since {email.expires_at:%Y-%m-%d %H:%M:%S} UTC"
     if suppressed_because:
@@ -111,7 +111,7 @@ def _fate(email: Email, suppressed_because: str) -> tuple[str, str]:
 
 
 def _foreseen(counted: Counter[str], paused: int) -> str:
-    """Return what a dry run says at its end."""
+    """Return the last line of a dry run."""
     numbers = [f"{counted[SENT]:,} {ngettext('e-mail', 'e-mails', counted[SENT])} {SENT}"]
     numbers.append(f"{counted[NOT_WRITTEN]:,} {NOT_WRITTEN}")
     if suppressed := counted[SUPPRESSED]:
@@ -125,14 +125,14 @@ def _foreseen(counted: Counter[str], paused: int) -> str:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Raise Stopped at the first SIGINT or SIGTERM; a second one has its usual effect."""
+    """Raise Stopped at the first SIGINT or SIGTERM; a second signal has its usual effect."""
     if threading.current_thread() is not threading.main_thread():
         yield  # Python hands signals to the main thread only
         return
 
     def stop(number: int, _frame: object) -> NoReturn:
         restore()
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, STOPPING)  # print() may not be interrupted by itself
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, STOPPING)  # print() may not run inside of print()
         raise Stopped(number)
 
     def restore() -> None:
